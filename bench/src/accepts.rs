@@ -2,7 +2,7 @@
 //! callers; and how many waits for the disk an order costs, accepted only and over a whole life.
 
 use crate::bare::BareLog;
-use crate::provider::Manner;
+use crate::provider::ResponseFormat;
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::{Best, time};
 use crate::table::{Aim, Row, Unit};
@@ -31,7 +31,7 @@ fn crowd(runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, share: f64
     say(&format!("accepts: {callers} callers"));
     let dir = scale.fresh_dir();
     let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
-    let engine = scene::engine(Arc::new(store.clone()), Manner::NeverEnding);
+    let engine = scene::engine(Arc::new(store.clone()), ResponseFormat::NeverEnding);
     let log = Arc::new(BareLog::open(&dir.path().join("log")));
     let sample = scene::in_flight(1_000_000, scene::now());
     // What both write is as long; that SQLite also writes an index and whole pages is its own affair.
@@ -125,7 +125,7 @@ pub(crate) fn lives(scale: &Scale) -> Vec<Row> {
             say(&format!("lives: {callers} callers"));
             let dir = scale.fresh_dir();
             let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
-            let engine = scene::engine(Arc::new(store.clone()) as Arc<dyn Store>, Manner::WhenAsked);
+            let engine = scene::engine(Arc::new(store.clone()) as Arc<dyn Store>, ResponseFormat::WhenAsked);
             let worker = runtime.spawn({
                 let engine = Arc::clone(&engine);
                 async move { engine.work().await }

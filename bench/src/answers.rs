@@ -1,14 +1,14 @@
 //! How many joined and cached answers one core gives in a second, in the library: whoever places an order that exists
 //! is answered from memory, so this is what a herd costs.
 
-use crate::provider::{Free, Manner};
+use crate::provider::{Free, ResponseFormat};
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::{Best, time};
 use crate::table::{Aim, Row, Unit};
 use crate::{Scale, say};
 use quittance::{Order, Quittance};
 use quittance_engine::{Engine, Outcome};
-use quittance_lifecycle::{Draft, KeySettings, Origin, Tally, place};
+use quittance_lifecycle::{Counters, Draft, KeySettings, Origin, place};
 use quittance_ports::{Commit, MemoryStore, Store, Version};
 use quittance_store_embedded::EmbeddedStore;
 use std::hint::black_box;
@@ -74,8 +74,9 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     });
     let nodes = [false, true].map(|durable| {
         let at = |name: &str| durable.then(|| dir.path().join(name));
-        [Manner::NeverEnding, Manner::AtOnce]
-            .map(|manner| runtime.block_on(node(at(&format!("{manner:?}")), manner)))
+        [ResponseFormat::NeverEnding, ResponseFormat::AtOnce].map(|response_format| {
+            runtime.block_on(node(at(&format!("{response_format:?}")), response_format))
+        })
     });
     let mut subjects = Vec::new();
     for (name, [joined, cached]) in [("memory", &memory), ("embedded", &embedded)] {
@@ -122,11 +123,11 @@ fn two_engines(runtime: &Runtime, mut store: impl FnMut() -> Arc<dyn Store>) -> 
         scene::write(&*open, (0..HOT).map(|n| scene::in_flight(n, at))).await;
         scene::write(&*solved, (0..HOT).map(|n| scene::at_rest(n, at))).await;
     });
-    [open, solved].map(|store| (scene::engine(Arc::clone(&store), Manner::NeverEnding), store))
+    [open, solved].map(|store| (scene::engine(Arc::clone(&store), ResponseFormat::NeverEnding), store))
 }
 
-async fn node(dir: Option<std::path::PathBuf>, manner: Manner) -> Quittance {
-    let builder = Quittance::builder().provider(Free(manner)).settings(|settings| {
+async fn node(dir: Option<std::path::PathBuf>, response_format: ResponseFormat) -> Quittance {
+    let builder = Quittance::builder().provider(Free(response_format)).settings(|settings| {
         settings.kinds = Arc::new(scene::kind);
         settings.policy = scene::policy();
         // Nobody asks while it is measured.
@@ -139,14 +140,14 @@ async fn node(dir: Option<std::path::PathBuf>, manner: Manner) -> Quittance {
     let node = builder.start().await.expect(WORKS);
     for n in 0..HOT {
         let ticket = node.place(order(n)).await.expect(WORKS);
-        if manner == Manner::AtOnce {
+        if response_format == ResponseFormat::AtOnce {
             ticket.wait().await.expect(WORKS);
         }
     }
     node
 }
 
-/// The same order as the library's users write it.
+/// An order, written as users of the library write it.
 fn order(n: u64) -> Order {
     let Draft { tenant, params, .. } = scene::draft(n);
     params.into_iter().fold(Order::of(KIND).tenant(tenant), |order, (name, value)| order.with(&name, value))
@@ -213,7 +214,7 @@ fn parts(seat: &Seat) -> Vec<Subject<'_>> {
             drop(black_box(place(None, None, key, &terms, at, &policy)));
         }),
         repeat("a commit that loses", move || {
-            let commit = scene::at_once(store.commit(Version::ABSENT, &next, &Tally::default(), at));
+            let commit = scene::at_once(store.commit(Version::ABSENT, &next, &Counters::default(), at));
             assert!(matches!(commit, Ok(Commit::Conflict(_))));
         }),
         repeat("the rule for an order that is there", move || {

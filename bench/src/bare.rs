@@ -12,21 +12,21 @@ use std::thread::JoinHandle;
 type Waiting = (Vec<u8>, oneshot::Sender<()>);
 
 #[derive(Default)]
-struct Line {
+struct UsageRow {
     waiting: Mutex<(Vec<Waiting>, bool)>,
     bell: Condvar,
 }
 
 /// A log with one writer thread.
 pub(crate) struct BareLog {
-    line: Arc<Line>,
+    line: Arc<UsageRow>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl BareLog {
     pub(crate) fn open(path: &Path) -> Self {
         let file = File::create(path).expect("the directory was just made");
-        let line = Arc::new(Line::default());
+        let line = Arc::new(UsageRow::default());
         let writer = std::thread::spawn({
             let line = Arc::clone(&line);
             move || write_all(&line, file)
@@ -53,7 +53,7 @@ impl Drop for BareLog {
     }
 }
 
-fn write_all(line: &Line, mut file: File) {
+fn write_all(line: &UsageRow, mut file: File) {
     let mut buffer = Vec::new();
     loop {
         let mut state = line.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 
 use crate::accepts::fraction;
 use crate::child::Callers;
-use crate::client::Line;
+use crate::client::UsageRow;
 use crate::doors::post;
 use crate::provider::delivery;
 use crate::scene::{self, WORKS};
@@ -14,8 +14,10 @@ use crate::{Scale, say};
 use async_trait::async_trait;
 use quittance_engine::CallbackAddress;
 use quittance_gateway::{CALLBACK_PATH, Gateway, Hub};
-use quittance_lifecycle::{PollOutcome, ReportOutcome, SubmitOutcome, Value, Word};
-use quittance_ports::{Account, Callback, Guard, MemoryStore, Params, Provider, Saying, Store, Submission};
+use quittance_lifecycle::{CallbackResult, PollOutcome, ReportOutcome, SubmitOutcome, Value};
+use quittance_ports::{
+    Account, Callback, CallbackMessage, Guard, MemoryStore, Params, Provider, Store, Submission,
+};
 use quittance_store_embedded::EmbeddedStore;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,12 +90,12 @@ impl Provider for Calling {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
-        Some(Saying { task: None, word: Word::Answered(delivery()) })
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
+        Some(CallbackMessage { task: None, word: CallbackResult::Answered(delivery()) })
     }
 
     async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {
@@ -216,7 +218,7 @@ fn call(to: SocketAddr, provider: &Calling, calls: u64) -> Vec<Duration> {
             .map(|first| {
                 let requests = Arc::clone(&requests);
                 tokio::spawn(async move {
-                    let mut line = Line::open(to).await;
+                    let mut line = UsageRow::open(to).await;
                     let mut called = Vec::new();
                     for n in (first..calls).step_by(usize::try_from(LINES).expect("a small number")) {
                         let turn = u32::try_from(n).expect("a small number");

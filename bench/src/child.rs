@@ -1,9 +1,9 @@
 //! Other processes of this same binary: one whose memory is measured and nobody else's, and one that is killed.
 
 use crate::accepts::{accept, crowded, fraction};
-use crate::client::Line;
+use crate::client::UsageRow;
 use crate::doors::place_and_wait;
-use crate::provider::Manner;
+use crate::provider::ResponseFormat;
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::moment;
 use quittance_lifecycle::Timestamp;
@@ -30,7 +30,7 @@ fn start(words: &[&str]) -> (Child, String) {
     (child, said)
 }
 
-/// The same with one who has more to say.
+/// Starts this program again as a child that prints more than one line.
 fn converse(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let me = std::env::current_exe().expect("this very binary");
     let mut child = Command::new(me)
@@ -99,7 +99,7 @@ fn in_memory(is_embedded: bool, dir: &Path, orders: u64, waiters: u64) -> Value 
     } else {
         Arc::new(MemoryStore::default())
     };
-    let engine = scene::engine(store, Manner::NeverEnding);
+    let engine = scene::engine(store, ResponseFormat::NeverEnding);
     let place = |from: u64, to: u64| {
         for first in (from..to).step_by(10_000) {
             let drafts = (first..to.min(first + 10_000)).map(scene::draft);
@@ -202,7 +202,7 @@ fn wait_all(to: SocketAddr, count: u64, answers: u64) {
     runtime.block_on(async move {
         let (told, mut heard) = mpsc::unbounded_channel();
         for n in 0..count {
-            let mut line = Line::open(to).await;
+            let mut line = UsageRow::open(to).await;
             line.send(&place_and_wait(n, "Prefer: wait=300\r\n")).await;
             let told = told.clone();
             tokio::spawn(async move {

@@ -12,12 +12,12 @@ use tokio::net::TcpStream;
 const LENGTH: &[u8] = b"\r\ncontent-length: ";
 
 /// One connection.
-pub(crate) struct Line {
+pub(crate) struct UsageRow {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Line {
+impl UsageRow {
     pub(crate) async fn open(to: SocketAddr) -> Self {
         let stream = TcpStream::connect(to).await.expect("somebody listens");
         stream.set_nodelay(true).expect(WORKS);
@@ -66,7 +66,7 @@ pub(crate) async fn crowd(
 ) -> Duration {
     let mut lines = Vec::new();
     for _ in 0..connections {
-        lines.push(Line::open(to).await);
+        lines.push(UsageRow::open(to).await);
     }
     // Each connection is known and warm before the watch starts.
     for line in &mut lines {

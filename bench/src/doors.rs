@@ -2,8 +2,8 @@
 //! hyper alone with the same bytes. Same client, same number of connections, in turn.
 
 use crate::accepts::fraction;
-use crate::client::{Line, crowd};
-use crate::provider::{Free, Manner};
+use crate::client::{UsageRow, crowd};
+use crate::provider::{Free, ResponseFormat};
 use crate::scene::{self, KIND, WORKS};
 use crate::server::{self, KEY, OwnThread, Ready};
 use crate::table::{Aim, Row, Unit};
@@ -26,7 +26,7 @@ const HOT: u64 = 1000;
 /// One sort of request, and what every answer to it begins with.
 struct Case {
     what: &'static str,
-    manner: Manner,
+    response_format: ResponseFormat,
     write: fn(u64, &str) -> Vec<u8>,
     starts: &'static str,
     /// What the body begins with; checked once.
@@ -36,25 +36,55 @@ struct Case {
 pub(crate) const OK: &str = "HTTP/1.1 200 OK";
 
 const CASES: &[Case] = &[
-    Case { what: "in.php, joined", manner: Manner::NeverEnding, write: submit, starts: OK, body: "OK|" },
+    Case {
+        what: "in.php, joined",
+        response_format: ResponseFormat::NeverEnding,
+        write: submit,
+        starts: OK,
+        body: "OK|",
+    },
     Case {
         what: "res.php, pending",
-        manner: Manner::NeverEnding,
+        response_format: ResponseFormat::NeverEnding,
         write: poll,
         starts: OK,
         body: "CAPCHA_NOT_READY",
     },
-    Case { what: "in.php, cached", manner: Manner::AtOnce, write: submit, starts: OK, body: "OK|" },
-    Case { what: "res.php, solved", manner: Manner::AtOnce, write: poll, starts: OK, body: "OK|ttt" },
+    Case {
+        what: "in.php, cached",
+        response_format: ResponseFormat::AtOnce,
+        write: submit,
+        starts: OK,
+        body: "OK|",
+    },
+    Case {
+        what: "res.php, solved",
+        response_format: ResponseFormat::AtOnce,
+        write: poll,
+        starts: OK,
+        body: "OK|ttt",
+    },
     Case {
         what: "POST /v1/orders, joined",
-        manner: Manner::NeverEnding,
+        response_format: ResponseFormat::NeverEnding,
         write: place,
         starts: "HTTP/1.1 202 Accepted",
         body: "{",
     },
-    Case { what: "POST /v1/orders, cached", manner: Manner::AtOnce, write: place, starts: OK, body: "{" },
-    Case { what: "GET /v1/orders/ID, solved", manner: Manner::AtOnce, write: read, starts: OK, body: "{" },
+    Case {
+        what: "POST /v1/orders, cached",
+        response_format: ResponseFormat::AtOnce,
+        write: place,
+        starts: OK,
+        body: "{",
+    },
+    Case {
+        what: "GET /v1/orders/ID, solved",
+        response_format: ResponseFormat::AtOnce,
+        write: read,
+        starts: OK,
+        body: "{",
+    },
 ];
 
 /// As most clients send it: a form in the body. Equal orders are one job, because joins are what is measured.
@@ -106,16 +136,16 @@ pub(crate) fn post(path: &str, head: &str, body: &str) -> Vec<u8> {
 
 /// A gateway with its worker on a thread of its own, and the ids of the orders that it knows.
 struct Stage {
-    manner: Manner,
+    response_format: ResponseFormat,
     address: SocketAddr,
     thread: OwnThread,
     ids: Vec<String>,
 }
 
-fn stage(runtime: &Runtime, store: Arc<dyn Store>, manner: Manner) -> Stage {
+fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: ResponseFormat) -> Stage {
     let (thread, address) = OwnThread::start("gateway", move || async move {
         let hub = Hub::new([]);
-        let provider: Arc<dyn Provider> = Arc::new(Free(manner));
+        let provider: Arc<dyn Provider> = Arc::new(Free(response_format));
         let engine: Arc<Engine> = scene::engine_with(store, Arc::clone(&provider), |settings| {
             // Nobody asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
@@ -129,20 +159,20 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, manner: Manner) -> Stage {
         tokio::spawn(server::gateway(engine, provider, hub).serve(listener, None));
         address
     });
-    let ids = runtime.block_on(settle(address, manner));
-    Stage { manner, address, thread, ids }
+    let ids = runtime.block_on(settle(address, response_format));
+    Stage { response_format, address, thread, ids }
 }
 
 /// Places the orders, and waits until they are where they stay.
-pub(crate) async fn settle(address: SocketAddr, manner: Manner) -> Vec<String> {
-    let mut line = Line::open(address).await;
+pub(crate) async fn settle(address: SocketAddr, response_format: ResponseFormat) -> Vec<String> {
+    let mut line = UsageRow::open(address).await;
     let mut ids = Vec::new();
     for n in 0..HOT {
         let answer = String::from_utf8_lossy(line.ask(&submit(n, "")).await).into_owned();
         let (_, id) = answer.rsplit_once("OK|").unwrap_or_else(|| panic!("no id: {answer}"));
         ids.push(id.to_owned());
     }
-    if manner == Manner::AtOnce {
+    if response_format == ResponseFormat::AtOnce {
         for id in &ids {
             while !line.ask(&poll(0, id)).await.ends_with(b"ttt") {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -189,16 +219,19 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in ["embedded", "memory"] {
         say(&format!("gateway: {name} store, {HOT} orders in flight and {HOT} solved"));
-        let stages = [Manner::NeverEnding, Manner::AtOnce].map(|manner| {
+        let stages = [ResponseFormat::NeverEnding, ResponseFormat::AtOnce].map(|response_format| {
             let store: Arc<dyn Store> = if name == "embedded" {
-                Arc::new(EmbeddedStore::open(&dir.path().join(format!("{manner:?}"))).expect(WORKS))
+                Arc::new(EmbeddedStore::open(&dir.path().join(format!("{response_format:?}"))).expect(WORKS))
             } else {
                 Arc::new(MemoryStore::default())
             };
-            stage(&runtime, store, manner)
+            stage(&runtime, store, response_format)
         });
         for case in CASES {
-            let stage = stages.iter().find(|stage| stage.manner == case.manner).expect("one of each");
+            let stage = stages
+                .iter()
+                .find(|stage| stage.response_format == case.response_format)
+                .expect("one of each");
             rows.extend(measure(&runtime, scale, case, stage, name));
         }
     }
@@ -209,7 +242,8 @@ fn measure(runtime: &Runtime, scale: &Scale, case: &Case, stage: &Stage, store: 
     say(&format!("gateway: {}", case.what));
     let write = |(n, id): (u64, &String)| (case.write)(n, id);
     let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&stage.ids).map(write).collect());
-    let answer = runtime.block_on(async { Line::open(stage.address).await.ask(&requests[0]).await.to_vec() });
+    let answer =
+        runtime.block_on(async { UsageRow::open(stage.address).await.ask(&requests[0]).await.to_vec() });
     let said = String::from_utf8_lossy(&answer).into_owned();
     let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     assert!(said.starts_with(case.starts) && body.starts_with(case.body), "not expected: {said}");

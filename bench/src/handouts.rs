@@ -58,7 +58,7 @@ fn on_every_store(dir: &Path, handouts: u64) -> Vec<Row> {
 }
 
 fn stage(runtime: &Runtime, handouts: u64, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<Row> {
-    let plan = Drill { seed: 1, handouts, shelves: 8, crowd: 256 };
+    let plan = Drill { seed: 1, handouts, stocks: 8, crowd: 256 };
     say(&format!("{handouts} hand-outs on {name}"));
     let start = now();
     let mut told = 0;
@@ -83,7 +83,7 @@ fn stage(runtime: &Runtime, handouts: u64, name: &'static str, stores: Vec<Arc<d
         ),
         row("hand-outs, none twice and none stale", handed_out),
         row("least life left at a hand-out, ms", least_left),
-        row("found the shelf empty", found_none),
+        row("found the stock empty", found_none),
         row("hung up in the middle", gone),
         row("asked again, at any node, and given the same", asked_again),
         row("restarts", restarts),

@@ -1,20 +1,24 @@
 //! A provider that costs nothing, so that what is measured is ours.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, SubmitOutcome};
-use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
+use quittance_lifecycle::{Money, Payload, PollOutcome, ProviderAnswer, SubmitOutcome};
+use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use std::time::Duration;
 
 /// A token of the usual size.
 const ANSWER_BYTES: usize = 500;
 
-pub(crate) fn delivery() -> Delivery {
-    Delivery { goods: Goods::text("t".repeat(ANSWER_BYTES)), solved_at: None, cost: Some(Money(2990)) }
+pub(crate) fn delivery() -> ProviderAnswer {
+    ProviderAnswer {
+        payload: Payload::text("t".repeat(ANSWER_BYTES)),
+        solved_at: None,
+        cost: Some(Money(2990)),
+    }
 }
 
 /// What it does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ResponseFormat {
     /// Takes it, and never comes to an end.
     NeverEnding,
     /// Answers in the same breath.
@@ -24,12 +28,12 @@ pub(crate) enum Manner {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Free(pub(crate) Manner);
+pub(crate) struct Free(pub(crate) ResponseFormat);
 
 #[async_trait]
 impl Provider for Free {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::Taken
+        quittance_lifecycle::ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -38,8 +42,8 @@ impl Provider for Free {
 
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         match self.0 {
-            Manner::AtOnce => SubmitOutcome::Answered(delivery()),
-            Manner::NeverEnding | Manner::WhenAsked => {
+            ResponseFormat::AtOnce => SubmitOutcome::Answered(delivery()),
+            ResponseFormat::NeverEnding | ResponseFormat::WhenAsked => {
                 SubmitOutcome::Accepted { task: submission.key.short() }
             }
         }
@@ -51,8 +55,8 @@ impl Provider for Free {
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
         let outcome = || match self.0 {
-            Manner::NeverEnding => PollOutcome::Pending,
-            Manner::AtOnce | Manner::WhenAsked => PollOutcome::Answered(delivery()),
+            ResponseFormat::NeverEnding => PollOutcome::Pending,
+            ResponseFormat::AtOnce | ResponseFormat::WhenAsked => PollOutcome::Answered(delivery()),
         };
         tasks.iter().map(|task| (task.clone(), outcome())).collect()
     }
@@ -69,7 +73,7 @@ impl Provider for Free {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         None
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::accepts::{accept, crowded, fraction};
 use crate::child::{IN_FLIGHT, fill_and_kill};
-use crate::provider::Manner;
+use crate::provider::ResponseFormat;
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::{Best, time};
 use crate::table::{Aim, Row, Unit, thousands};
@@ -85,7 +85,7 @@ struct Seat {
 impl Seat {
     fn open(dir: &Path, orders: u64, filled_at: Timestamp) -> Self {
         let store = EmbeddedStore::open(&dir.join("store")).expect(WORKS);
-        let engine = scene::engine(Arc::new(store.clone()), Manner::NeverEnding);
+        let engine = scene::engine(Arc::new(store.clone()), ResponseFormat::NeverEnding);
         Self { store, engine, orders, filled_at, loaded: 0, accepted: 0, hours: 1, best: Best::NONE }
     }
 

@@ -1,6 +1,6 @@
 //! What everything is measured with: one usual order, the kind that it is of, and an engine on a store.
 
-use crate::provider::{Free, Manner, delivery};
+use crate::provider::{Free, ResponseFormat, delivery};
 use futures_util::future::join_all;
 use quittance::SystemClock;
 use quittance_engine::{Engine, Settings, World};
@@ -21,11 +21,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The catalog's own, but for what would expire while it is measured, and with nobody to be waited for.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     let pace = Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO };
-    quittance_catalog::kind(name).map(|kind| Kind { life: Some(DAY), pace, ..kind })
+    quittance_protocol::kinds::kind(name).map(|kind| Kind { life: Some(DAY), pace, ..kind })
 }
 
 pub(crate) fn policy() -> Policy {
-    Policy { share_window: Some(DAY), patience: DAY, ..Policy::DEFAULT }
+    Policy { share_window: Some(DAY), timeout: DAY, ..Policy::DEFAULT }
 }
 
 /// The `n`th of many orders that differ. Equal ones are one job: joins and repeats are measured, too.
@@ -67,11 +67,11 @@ pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
 }
 
 /// An engine whose worker nobody runs, unless somebody does.
-pub(crate) fn engine(store: Arc<dyn Store>, manner: Manner) -> Arc<Engine> {
-    engine_with(store, Arc::new(Free(manner)), |_| {})
+pub(crate) fn engine(store: Arc<dyn Store>, response_format: ResponseFormat) -> Arc<Engine> {
+    engine_with(store, Arc::new(Free(response_format)), |_| {})
 }
 
-/// The same with another provider, and with settings of its own.
+/// An engine with a provider and settings of the caller's choice.
 pub(crate) fn engine_with(
     store: Arc<dyn Store>,
     provider: Arc<dyn Provider>,
@@ -86,8 +86,8 @@ pub(crate) fn engine_with(
         provider,
         clock: Arc::new(SystemClock),
         spill: Arc::new(MemorySpill::default()),
-        courier: Arc::new(quittance_ports::MemoryCourier::default()),
-        roster: Arc::new(quittance_ports::MemoryRoster::default()),
+        webhook_sender: Arc::new(quittance_ports::MemoryWebhooks::default()),
+        membership: Arc::new(quittance_ports::MemoryMembership::default()),
     };
     Arc::new(Engine::new(world, settings))
 }
@@ -97,8 +97,8 @@ pub(crate) async fn write(store: &dyn Store, orders: impl Iterator<Item = Arc<Or
     let mut orders = orders.peekable();
     while orders.peek().is_some() {
         let some: Vec<_> = orders.by_ref().take(2048).collect();
-        let tally = quittance_lifecycle::Tally::default();
-        let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.placed));
+        let counters = quittance_lifecycle::Counters::default();
+        let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &counters, order.placed));
         for commit in join_all(commits).await {
             assert!(matches!(commit.expect(WORKS), Commit::Done(_)), "nobody else writes here");
         }

@@ -14,7 +14,8 @@ use hyper_util::rt::TokioIo;
 use quittance::SystemClock;
 use quittance_engine::Engine;
 use quittance_gateway::{
-    Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
+    Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
+    Webhooks,
 };
 use quittance_ports::{Clock, Provider, Store};
 use std::convert::Infallible;
@@ -33,25 +34,25 @@ pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
 /// A gateway in front of an engine, with one tenant.
 pub(crate) fn gateway(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Gateway {
-    Gateway::new(desk(engine, provider, hub), GatewaySettings::default())
+    Gateway::new(orders(engine, provider, hub), GatewaySettings::default())
 }
 
-fn desk(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Desk {
+fn orders(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> OrderService {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenants =
         Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
-    let outbound = Outbound::new(OutboundSettings::default(), Arc::clone(&clock));
-    Desk::new(engine, provider, clock, tenants, hub, outbound)
+    let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock));
+    OrderService::new(engine, provider, clock, tenants, hub, webhooks)
 }
 
-/// The same with its books, for whoever watches it.
-pub(crate) fn gateway_with_books(
+/// A gateway that also answers questions about usage.
+pub(crate) fn gateway_with_usage(
     engine: Arc<Engine>,
     provider: Arc<dyn Provider>,
     hub: Hub,
     store: Arc<dyn Store>,
 ) -> Gateway {
-    Gateway::new(desk(engine, provider, hub).with_books(store), GatewaySettings::default())
+    Gateway::new(orders(engine, provider, hub).with_usage(store), GatewaySettings::default())
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

@@ -3,13 +3,13 @@
 //! soon a waiter at one node hears what another has written.
 
 use crate::accepts::{accept, crowded, fraction};
-use crate::provider::Manner;
+use crate::provider::ResponseFormat;
 use crate::scene::{self, WORKS};
 use crate::stopwatch::now;
 use crate::table::{Aim, Row, Unit};
 use crate::{Scale, say};
 use futures_util::future::BoxFuture;
-use quittance_lifecycle::Tally;
+use quittance_lifecycle::Counters;
 use quittance_ports::{Commit, Store, Version};
 use quittance_record::{encode_order, encode_terms};
 use quittance_servers::{Postgres, Redis};
@@ -66,7 +66,7 @@ pub(crate) fn redis(scale: &Scale) -> Vec<Row> {
     side.rows(&runtime, scale)
 }
 
-/// Compare and set: nothing else, and no index, no books, no notice.
+/// Compare and set: nothing else, and no index, no usage, no notice.
 async fn bare_redis(url: &str) -> Bare {
     const SCRIPT: &str = "local is = redis.call('HGET', KEYS[1], 'v')
         if (is or '0') ~= ARGV[1] then return { is, redis.call('HGET', KEYS[1], 'r') } end
@@ -144,7 +144,7 @@ impl Side {
 
     /// Rounds in turn with the bare thing; the one whose ratio is the middle one speaks.
     fn crowd(&self, runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, next: &mut u64) -> Vec<Row> {
-        let engine = scene::engine(Arc::clone(&self.here), Manner::NeverEnding);
+        let engine = scene::engine(Arc::clone(&self.here), ResponseFormat::NeverEnding);
         let sample = scene::in_flight(1_000_000, scene::now());
         let record = vec![b'r'; encode_order(&sample).len() + encode_terms(&sample.terms).len()];
         let who = if callers == 1 { "1 caller".to_owned() } else { format!("{callers} callers") };
@@ -208,7 +208,8 @@ impl Side {
                 });
                 tokio::task::yield_now().await;
                 let begun = now();
-                let done = self.here.commit(Version::ABSENT, &order, &Tally::default(), scene::now()).await;
+                let done =
+                    self.here.commit(Version::ABSENT, &order, &Counters::default(), scene::now()).await;
                 assert!(matches!(done.expect(WORKS), Commit::Done(_)));
                 spans.push(waiter.await.expect(WORKS).saturating_duration_since(begun));
             }

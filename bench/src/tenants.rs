@@ -32,7 +32,8 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     let mut rows: Vec<Row> =
         alone.into_iter().zip(beside).flat_map(|(alone, beside)| compare(&alone, &beside)).collect();
     let count = |what: &str, amount: u64| Row::new(SECTION, what, amount as f64, Unit::Count);
-    let codes = |totals: &quittance_simulator::Totals| totals.faults.get("code").copied().unwrap_or_default();
+    let codes =
+        |totals: &quittance_mock_provider::Totals| totals.faults.get("code").copied().unwrap_or_default();
     rows.extend([
         count("hostile: orders placed", after.1.placed),
         count("  webhook deliveries begun that never end, meanwhile", after.1.hung - before.1.hung),

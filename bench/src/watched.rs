@@ -1,9 +1,9 @@
 //! What it costs to be watched: joined orders over HTTP while three people have the live view open and a monitoring system reads the
 //! metrics each second, against the same gateway when nobody looks. In turn, so that the machine's moods hit both.
 
-use crate::client::Line;
+use crate::client::UsageRow;
 use crate::doors::{OK, Round, Side, get, round, settle, submit};
-use crate::provider::{Free, Manner};
+use crate::provider::{Free, ResponseFormat};
 use crate::scene::{self, WORKS};
 use crate::server::{self, ADMIN, OwnThread};
 use crate::table::{Aim, Row, Unit};
@@ -28,7 +28,7 @@ const AIM: f64 = 0.97;
 fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
     OwnThread::start("gateway", move || async move {
         let hub = Hub::new([]);
-        let provider: Arc<dyn Provider> = Arc::new(Free(Manner::NeverEnding));
+        let provider: Arc<dyn Provider> = Arc::new(Free(ResponseFormat::NeverEnding));
         let engine = scene::engine_with(Arc::clone(&store), Arc::clone(&provider), |settings| {
             // Nobody asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
@@ -39,8 +39,8 @@ fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
             async move { engine.work().await }
         });
         let (listener, address) = server::listen().await;
-        let gateway = server::gateway_with_books(engine, provider, hub, store);
-        tokio::spawn(gateway.lookout().clone().keep_watch());
+        let gateway = server::gateway_with_usage(engine, provider, hub, store);
+        tokio::spawn(gateway.monitor().clone().keep_watch());
         tokio::spawn(gateway.serve(listener, None));
         address
     })
@@ -59,7 +59,7 @@ async fn watch(to: SocketAddr) {
 }
 
 async fn scrape(to: SocketAddr) {
-    let mut line = Line::open(to).await;
+    let mut line = UsageRow::open(to).await;
     loop {
         line.ask(&operators("/metrics")).await;
         tokio::time::sleep(SCRAPE_SPAN).await;
@@ -82,7 +82,7 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
 fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) -> [Row; 2] {
     say(&format!("watched: {name} store"));
     let (thread, address) = start(store);
-    let ids = runtime.block_on(settle(address, Manner::NeverEnding));
+    let ids = runtime.block_on(settle(address, ResponseFormat::NeverEnding));
     let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&ids).map(|(n, id)| submit(n, id)).collect());
     // Some seconds for each round, or what is done once a second would be there or not by luck.
     let each = usize::try_from(scale.of(2000, 800)).expect("a small number");

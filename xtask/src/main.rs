@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo run -p xtask -- <tidy | no-std>
 
   tidy     hold the tree to the house rules (`cargo test -p xtask` does the same)
-  no-std   prove that quittance-lifecycle and quittance-catalog link without std";
+  no-std   prove that quittance-lifecycle links without std";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a command for people at a terminal")]
 fn main() -> ExitCode {

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const PACKAGES: &[&str] = &["quittance-lifecycle", "quittance-catalog"];
+const PACKAGES: &[&str] = &["quittance-lifecycle"];
 const HANDLER: &str = "#[panic_handler] fn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }";
 
 pub(crate) fn prove() -> Result<String, String> {

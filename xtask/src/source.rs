@@ -25,7 +25,7 @@ impl Source {
         }
     }
 
-    /// The same without the items under `#[cfg(test)]`.
+    /// The source without the items under `#[cfg(test)]`.
     pub(crate) fn without_tests(&self) -> Self {
         let tests = test_items(&self.code);
         Self {

@@ -11,6 +11,7 @@ mod machine;
 mod paths;
 mod shape;
 mod unsafe_code;
+mod words;
 
 use crate::tree::Tree;
 use std::fmt::Write;
@@ -69,7 +70,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "lifecycle knows no captcha",
         why: "a kind is opaque to decisions about money, or else every new kind would change them",
-        mend: "say it in quittance-catalog, and pass what the decision needs as terms",
+        mend: "say it in quittance-protocol, and pass what the decision needs as terms",
         check: lifecycle::knows_no_captcha,
     },
     Rule {
@@ -101,6 +102,18 @@ const RULES: &[Rule] = &[
         why: "a drawer without a name fills up, and a verb that fits everything tells nothing",
         mend: "use the nouns and verbs of CONTRIBUTING.md: place, submit, poll, settle, take, sweep, ...",
         check: shape::names_say_something,
+    },
+    Rule {
+        name: "names are in the glossary",
+        why: "a word of our own costs every reader a question; the glossary has one plain word for each thing",
+        mend: "use the word that the finding names; docs/glossary.md explains it",
+        check: words::names_are_in_the_glossary,
+    },
+    Rule {
+        name: "a doc comment stands alone",
+        why: "it is read on hover, where the item above it is not shown",
+        mend: "say what this item is, without the one before it",
+        check: words::doc_comments_stand_alone,
     },
     Rule {
         name: "nothing is left over",
@@ -184,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_what_where_why_and_how_to_mend() {
+    fn a_verdict_says_what_where_why_and_how_to_fix() {
         let long = format!("//! Long.\n{}", "\n".repeat(500));
         let tree = Tree::of(&[("crates/a/src/b.rs", "fn f() {}\n"), ("crates/a/src/c.rs", &long)]);
         let said = verdict(&tree).expect_err("it has no module doc");

@@ -3,9 +3,9 @@
 use crate::callbacks::number;
 use crate::stopwatch::moment;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch, Which,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,14 +43,14 @@ impl Store for Timed {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         if next.is_awaited() {
-            return self.inner.commit(expected, next, tally, at).await;
+            return self.inner.commit(expected, next, counters, at).await;
         }
         let start = moment();
-        let done = self.inner.commit(expected, next, tally, at).await;
+        let done = self.inner.commit(expected, next, counters, at).await;
         let end = moment();
         let n = number(next.terms.params.get("pageurl")) as u64;
         let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,13 +69,18 @@ impl Store for Timed {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.inner.take(target, good_until, by, at, tally).await
+        self.inner.take(target, good_until, by, at, counters).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.inner.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.inner.list_stock(target, now, limit).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -99,19 +104,19 @@ impl Store for Timed {
         self.inner.discard(key).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.inner.count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.inner.count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.inner.books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.inner.usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.inner.close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.inner.compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.inner.census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.inner.order_counts().await
     }
 }

@@ -2,7 +2,7 @@
 //! orders that it rejects with a code in no table.
 
 use super::node::{HOSTILE, Node, ODD};
-use crate::client::Line;
+use crate::client::UsageRow;
 use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::OwnThread;
@@ -43,7 +43,7 @@ pub(super) struct Counts {
 }
 
 #[derive(Default)]
-struct Tally {
+struct Counters {
     placed: AtomicU64,
     hung: AtomicU64,
     waiting: AtomicU64,
@@ -51,16 +51,16 @@ struct Tally {
 }
 
 pub(super) struct Hostile {
-    tally: Arc<Tally>,
+    counters: Arc<Counters>,
     _thread: OwnThread,
 }
 
 impl Hostile {
     pub(super) fn start(node: &Node) -> Self {
-        let (to, tally) = (node.address, Arc::<Tally>::default());
-        let shared = Arc::clone(&tally);
+        let (to, counters) = (node.address, Arc::<Counters>::default());
+        let shared = Arc::clone(&counters);
         let (thread, ()) = OwnThread::start("hostile", move || async move { begin(to, &shared).await });
-        Self { tally, _thread: thread }
+        Self { counters, _thread: thread }
     }
 
     /// Returns when all orders are placed, requests wait, and the first webhooks hang.
@@ -74,34 +74,34 @@ impl Hostile {
 
     pub(super) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Tally { placed, hung, waiting, streams } = &*self.tally;
+        let Counters { placed, hung, waiting, streams } = &*self.counters;
         Counts { placed: read(placed), hung: read(hung), waiting: read(waiting), streams: read(streams) }
     }
 }
 
-async fn begin(to: SocketAddr, tally: &Arc<Tally>) {
+async fn begin(to: SocketAddr, counters: &Arc<Counters>) {
     let mut hosts = Vec::new();
     for host in 0..HOSTS {
         let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 1, host + 1), 0)).await.expect(WORKS);
         hosts.push(listener.local_addr().expect(WORKS));
-        tokio::spawn(hang(listener, Arc::clone(tally)));
+        tokio::spawn(hang(listener, Arc::clone(counters)));
     }
     let forms: Arc<Vec<String>> = Arc::new(forms(&hosts));
     for first in 0..PLACERS {
-        tokio::spawn(place_all(to, Arc::clone(&forms), first, Arc::clone(tally)));
+        tokio::spawn(place_all(to, Arc::clone(&forms), first, Arc::clone(counters)));
     }
     for n in 0..WAITS {
-        tokio::spawn(wait(to, n, Arc::clone(tally)));
+        tokio::spawn(wait(to, n, Arc::clone(counters)));
     }
     for n in 0..STREAMS {
-        tokio::spawn(hold_streams(to, n, Arc::clone(tally)));
+        tokio::spawn(hold_streams(to, n, Arc::clone(counters)));
     }
 }
 
 /// Accepts, and never answers.
-async fn hang(listener: TcpListener, tally: Arc<Tally>) {
+async fn hang(listener: TcpListener, counters: Arc<Counters>) {
     while let Ok((stream, _)) = listener.accept().await {
-        tally.hung.fetch_add(1, Ordering::Relaxed);
+        counters.hung.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             // Until the other side gives up.
             let mut read = [0; 1024];
@@ -142,26 +142,26 @@ fn forms(hosts: &[SocketAddr]) -> Vec<String> {
 
 async fn ask(to: SocketAddr, request: &[u8]) -> Option<String> {
     let asking = async {
-        let mut line = Line::open(to).await;
+        let mut line = UsageRow::open(to).await;
         String::from_utf8_lossy(line.ask(request).await).into_owned()
     };
     timeout(ASK_WAIT, asking).await.ok()
 }
 
-async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, tally: Arc<Tally>) {
+async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, counters: Arc<Counters>) {
     let step = usize::try_from(PLACERS).expect("a small number");
     for form in forms.iter().skip(usize::try_from(first).expect("a small number")).step_by(step) {
         let request = post("/in.php", "Content-Type: application/x-www-form-urlencoded\r\n", form);
         while !ask(to, &request).await.is_some_and(|answer| answer.contains("OK|")) {
             sleep(REFUSED_PAUSE).await;
         }
-        tally.placed.fetch_add(1, Ordering::Relaxed);
+        counters.placed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Waits for an order that stands at the end of the queue, again and again.
-async fn wait(to: SocketAddr, n: u64, tally: Arc<Tally>) {
-    while tally.placed.load(Ordering::Relaxed) < ORDERS {
+async fn wait(to: SocketAddr, n: u64, counters: Arc<Counters>) {
+    while counters.placed.load(Ordering::Relaxed) < ORDERS {
         sleep(REFUSED_PAUSE).await;
     }
     let head = format!(
@@ -173,13 +173,13 @@ async fn wait(to: SocketAddr, n: u64, tally: Arc<Tally>) {
     let mut request = post("/v1/orders", &head, &order);
     loop {
         let waiting = async {
-            let mut line = Line::open(to).await;
+            let mut line = UsageRow::open(to).await;
             line.send(&request).await;
-            tally.waiting.fetch_add(1, Ordering::Relaxed);
+            counters.waiting.fetch_add(1, Ordering::Relaxed);
             String::from_utf8_lossy(line.receive().await).into_owned()
         };
         let answer = waiting.await;
-        tally.waiting.fetch_sub(1, Ordering::Relaxed);
+        counters.waiting.fetch_sub(1, Ordering::Relaxed);
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         let told: Value = serde_json::from_str(body).unwrap_or_default();
         if let Some(id) = told["id"].as_str() {
@@ -190,7 +190,7 @@ async fn wait(to: SocketAddr, n: u64, tally: Arc<Tally>) {
 }
 
 /// Opens a live stream with a small buffer, reads nothing, and opens the next one after a while.
-async fn hold_streams(to: SocketAddr, n: u64, tally: Arc<Tally>) {
+async fn hold_streams(to: SocketAddr, n: u64, counters: Arc<Counters>) {
     let request = get("/v1/events", &format!("Authorization: Bearer {HOSTILE}\r\n"));
     sleep(
         STREAM_SPAN * u32::try_from(n).expect("a small number")
@@ -203,9 +203,9 @@ async fn hold_streams(to: SocketAddr, n: u64, tally: Arc<Tally>) {
         if let Ok(mut stream) = socket.connect(to).await
             && stream.write_all(&request).await.is_ok()
         {
-            tally.streams.fetch_add(1, Ordering::Relaxed);
+            counters.streams.fetch_add(1, Ordering::Relaxed);
             sleep(STREAM_SPAN).await;
-            tally.streams.fetch_sub(1, Ordering::Relaxed);
+            counters.streams.fetch_sub(1, Ordering::Relaxed);
         } else {
             sleep(REFUSED_PAUSE).await;
         }

@@ -3,11 +3,11 @@
 use crate::Scale;
 use crate::scene::WORKS;
 use crate::server::{self, ADMIN, OwnThread};
-use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, OutboundSettings, Rate, TenantSettings};
+use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, Rate, TenantSettings, WebhookSettings};
 use quittance::{
     ApiKey, Callbacks, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Profile, Quittance,
 };
-use quittance_simulator::{Account, DEMO_KEY, Key, Pace, Rule, Settings, Simulator, Span};
+use quittance_mock_provider::{Account, DEMO_KEY, Key, MockProvider, Pace, Rule, Settings, Span};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) const ODD: &str = "odd";
 
 pub(super) struct Node {
     pub(super) address: SocketAddr,
-    pub(super) provider: Simulator,
+    pub(super) provider: MockProvider,
     _provider_thread: OwnThread,
     _node: Quittance,
     _runtime: Runtime,
@@ -41,7 +41,7 @@ fn tenant(name: &str, key: &str) -> TenantSettings {
     settings
 }
 
-fn mock_provider() -> (OwnThread, Simulator) {
+fn mock_provider() -> (OwnThread, MockProvider) {
     let odd = |parameter: &str| -> Rule {
         let rule = json!({ "on": "in.php", "match": { parameter: format!("{ODD}*") }, "do": { "code": "ERROR_WHAT_IS_THIS" } });
         serde_json::from_value(rule).expect("the mock provider understands it")
@@ -60,7 +60,7 @@ fn mock_provider() -> (OwnThread, Simulator) {
         script: vec![odd("sitekey"), odd("googlekey")],
         ..Settings::default()
     };
-    OwnThread::start("provider", move || async move { Simulator::start(settings).await.expect(WORKS) })
+    OwnThread::start("provider", move || async move { MockProvider::start(settings).await.expect(WORKS) })
 }
 
 impl Node {
@@ -73,7 +73,7 @@ impl Node {
             let (listener, address) = server::listen().await;
             let node = start(&dir, &provider.url(), address).await;
             let gateway = node.gateway().expect("it was given one").clone();
-            tokio::spawn(gateway.lookout().clone().keep_watch());
+            tokio::spawn(gateway.monitor().clone().keep_watch());
             tokio::spawn(gateway.serve(listener, None));
             (address, node)
         });
@@ -91,9 +91,9 @@ impl Node {
 async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance {
     let mut classic = ClassicSettings::new("mock", Profile::TwoCaptcha, provider, ApiKey::new(DEMO_KEY));
     classic.pace.submit_interval = Some(SUBMIT_INTERVAL);
-    let outbound = OutboundSettings {
+    let webhooks = WebhookSettings {
         allow: vec![Allowed::parse("127.0.0.0/8").expect("a network")],
-        ..OutboundSettings::default()
+        ..WebhookSettings::default()
     };
     let limits = Limits { requests_max: REQUESTS_MAX, connections_max: 4000, ..Limits::default() };
     let setup = GatewaySetup {
@@ -106,7 +106,7 @@ async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance 
         .embedded(dir.path().join("store"))
         .provider(ClassicProvider::new(classic).expect(WORKS))
         .callbacks(Callbacks::through_gateway(format!("http://{address}")))
-        .outbound(outbound)
+        .webhooks(webhooks)
         .gateway(setup)
         .allow("*.example.com")
         .settings(|settings| settings.is_shared = true);

@@ -1,7 +1,7 @@
 //! The quiet tenant: an order now and then in each of the ways that callers have, one after the other, each with a stopwatch.
 
 use super::node::{Node, QUIET};
-use crate::client::Line;
+use crate::client::UsageRow;
 use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::listen;
@@ -88,7 +88,7 @@ async fn never(what: &str, answer: &str) {
 }
 
 async fn classic(to: SocketAddr, n: usize) {
-    let mut line = Line::open(to).await;
+    let mut line = UsageRow::open(to).await;
     let form = format!(
         "key={QUIET}&method=turnstile&sitekey=quiet-{n}&pageurl=https%3A%2F%2Fshop.example.com%2Fclassic"
     );
@@ -119,7 +119,7 @@ fn place(body: &str, prefer: &str) -> Vec<u8> {
 }
 
 async fn native(to: SocketAddr, n: usize) {
-    let mut line = Line::open(to).await;
+    let mut line = UsageRow::open(to).await;
     let answer = text(line.ask(&place(&order(n, "native", ""), "Prefer: wait=60\r\n")).await);
     let told: Value = serde_json::from_str(body(&answer)).unwrap_or_default();
     if told["status"] != "solved" {
@@ -128,7 +128,7 @@ async fn native(to: SocketAddr, n: usize) {
 }
 
 async fn hooked(to: SocketAddr, n: usize, hooks: &Hooks, hook_address: SocketAddr) {
-    let mut line = Line::open(to).await;
+    let mut line = UsageRow::open(to).await;
     let number = hooks.next();
     let hook = format!(r#","callback_url":"http://{hook_address}/{number}""#);
     let answer = text(line.ask(&place(&order(n, "hooked", &hook), "")).await);
@@ -154,7 +154,7 @@ async fn stream(to: SocketAddr) {
 }
 
 async fn health(to: SocketAddr) {
-    let answer = text(Line::open(to).await.ask(&get("/healthz", "")).await);
+    let answer = text(UsageRow::open(to).await.ask(&get("/healthz", "")).await);
     if !answer.starts_with("HTTP/1.1 200") {
         never("GET /healthz", &answer).await;
     }

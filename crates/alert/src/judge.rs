@@ -29,15 +29,15 @@ pub(crate) enum Level {
 
 /// What a rule says about one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RuleReading {
     pub(crate) subject: String,
     pub(crate) level: Level,
     pub(crate) words: String,
 }
 
 /// Of a rule that has one subject.
-fn one(subject: &str, level: Level, words: String) -> Option<Vec<Seen>> {
-    Some(vec![Seen { subject: subject.into(), level, words }])
+fn one(subject: &str, level: Level, words: String) -> Option<Vec<RuleReading>> {
+    Some(vec![RuleReading { subject: subject.into(), level, words }])
 }
 
 const fn level(is_high: bool, is_low: bool) -> Level {
@@ -80,7 +80,7 @@ pub(crate) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Every subject that the rule knows of; nothing, if it could not look.
-    pub(crate) fn says(&self, rule: Rule) -> Option<Vec<Seen>> {
+    pub(crate) fn says(&self, rule: Rule) -> Option<Vec<RuleReading>> {
         match rule {
             Rule::DeadLettersGrow => self.dead_letters_grow(),
             Rule::DeadLettersOld => self.dead_letters_old(),
@@ -107,7 +107,7 @@ impl Judge<'_> {
         Some((count, level(count > most, lately.is_whole && count <= most / 2)))
     }
 
-    fn dead_letters_grow(&self) -> Option<Vec<Seen>> {
+    fn dead_letters_grow(&self) -> Option<Vec<RuleReading>> {
         let (count, level) = self.in_an_hour(self.bars.dead_new, |lately| lately.counts.dead)?;
         let words = format!(
             "{count} orders became dead letters within an hour: look at `quittance dead list` for what they have in common, mend \
@@ -116,7 +116,7 @@ impl Judge<'_> {
         one("", level, words)
     }
 
-    fn dead_letters_old(&self) -> Option<Vec<Seen>> {
+    fn dead_letters_old(&self) -> Option<Vec<RuleReading>> {
         let dead = self.readings.dead?;
         let age = dead.oldest.map(|oldest| self.readings.at.since(oldest)).unwrap_or_default();
         let words = format!(
@@ -127,7 +127,7 @@ impl Judge<'_> {
         one("", level(age >= self.bars.dead_age, true), words)
     }
 
-    fn provider(&self, rule: Rule) -> Option<Vec<Seen>> {
+    fn provider(&self, rule: Rule) -> Option<Vec<RuleReading>> {
         let (name, health) = self.readings.provider.as_ref()?;
         match (rule, health) {
             (Rule::ProviderPaused, Health::Paused { code }) => {
@@ -152,7 +152,7 @@ impl Judge<'_> {
         }
     }
 
-    fn balance_low(&self) -> Option<Vec<Seen>> {
+    fn balance_low(&self) -> Option<Vec<RuleReading>> {
         let (balance, bar) = (self.readings.balance?, self.bars.balance_low);
         let currency = &self.readings.currency;
         let words = format!(
@@ -162,7 +162,7 @@ impl Judge<'_> {
         one("", level(balance < bar, balance.0 >= bar.0.saturating_add(bar.0 / 10)), words)
     }
 
-    fn balance_ends(&self) -> Option<Vec<Seen>> {
+    fn balance_ends(&self) -> Option<Vec<RuleReading>> {
         let balance = self.readings.balance?;
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
@@ -180,7 +180,7 @@ impl Judge<'_> {
         let at_most = if unpriced > 0 { "at most " } else { "" };
         let words = format!(
             "at the pace of the last hour the balance of {balance} {} is spent in {at_most}{}: top up the account, or see who spends \
-             (`quittance report --by tenant,site`)",
+             (`quittance usage --by tenant,site`)",
             self.readings.currency,
             span(Duration::from_secs(u64::try_from(lasts_s).unwrap_or(u64::MAX)))
         );
@@ -188,7 +188,7 @@ impl Judge<'_> {
         one("", level(lasts_s < bar_s, unpriced == 0 && lasts_s >= bar_s + bar_s / 10), words)
     }
 
-    fn budgets_end(&self) -> Option<Vec<Seen>> {
+    fn budgets_end(&self) -> Option<Vec<RuleReading>> {
         let pools = self.readings.pools.as_ref()?.iter();
         let seen = pools.filter_map(|pool| {
             let budget = pool.budget.filter(|_| pool.is_on)?;
@@ -199,7 +199,7 @@ impl Judge<'_> {
                      Set the price of its kind in the configuration ([prices]), or take its budget away",
                     pool.name
                 );
-                return Some(Seen { subject: pool.name.clone(), level: Level::High, words });
+                return Some(RuleReading { subject: pool.name.clone(), level: Level::High, words });
             }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             // A refill whose price was not known counts as the next one does.
@@ -218,7 +218,7 @@ impl Judge<'_> {
             );
             let is_low = price.is_none() && spent < part(bar.saturating_sub(100));
             let level = level(price.is_some() || spent >= part(bar), is_low);
-            Some(Seen { subject: pool.name.clone(), level, words })
+            Some(RuleReading { subject: pool.name.clone(), level, words })
         });
         Some(seen.collect())
     }
@@ -239,7 +239,7 @@ impl Judge<'_> {
         Some((part, whole, level(whole >= least && permille > bar, is_low)))
     }
 
-    fn doubt_rate(&self) -> Option<Vec<Seen>> {
+    fn doubt_rate(&self) -> Option<Vec<RuleReading>> {
         let bars = self.bars;
         let (doubts, attempts, level) = self.rate(bars.doubt_permille, bars.doubt_attempts, |lately| {
             (lately.counts.doubts, lately.counts.attempts)
@@ -251,8 +251,9 @@ impl Judge<'_> {
         one("", level, words)
     }
 
-    fn callers_not_reached(&self) -> Option<Vec<Seen>> {
-        let (count, level) = self.in_an_hour(self.bars.untold, |lately| lately.counts.untold)?;
+    fn callers_not_reached(&self) -> Option<Vec<RuleReading>> {
+        let (count, level) =
+            self.in_an_hour(self.bars.webhooks_failed, |lately| lately.counts.webhooks_failed)?;
         let words = format!(
             "{count} calls to callers were not taken within an hour: see what those say in the log or under `quittance dead list \
              --cause delivery`, and tell whoever runs them"
@@ -260,7 +261,7 @@ impl Judge<'_> {
         one("", level, words)
     }
 
-    fn callbacks_missing(&self) -> Option<Vec<Seen>> {
+    fn callbacks_missing(&self) -> Option<Vec<RuleReading>> {
         let bars = self.bars;
         let (polled, solved, level) = self.rate(bars.polled_permille, bars.polled_answers, |lately| {
             (lately.counts.recovered_by_poll, lately.counts.solved)
@@ -272,7 +273,7 @@ impl Judge<'_> {
         one("", level, words)
     }
 
-    fn pools_starve(&self) -> Option<Vec<Seen>> {
+    fn pools_starve(&self) -> Option<Vec<RuleReading>> {
         let pools = self.readings.pools.as_ref()?.iter();
         let seen = pools.map(|pool| {
             let is_empty = pool.is_on && pool.level > 0 && pool.fresh == 0;
@@ -282,12 +283,12 @@ impl Judge<'_> {
                  pool show {}`",
                 pool.name, pool.level, pool.name
             );
-            Seen { subject: pool.name.clone(), level: level(is_empty && is_asked, !is_empty), words }
+            RuleReading { subject: pool.name.clone(), level: level(is_empty && is_asked, !is_empty), words }
         });
         Some(seen.collect())
     }
 
-    fn store_away(&self) -> Option<Vec<Seen>> {
+    fn store_away(&self) -> Option<Vec<RuleReading>> {
         let here = &self.readings.here;
         let words = format!(
             "the store does not answer {here}: callers are told to come again, and what the provider says is kept in the spill; \
@@ -297,29 +298,29 @@ impl Judge<'_> {
     }
 
     /// Until a person has seen it.
-    fn store_forgot(&self) -> Option<Vec<Seen>> {
+    fn store_forgot(&self) -> Option<Vec<RuleReading>> {
         let what = self.readings.forgot.as_ref();
         one(&self.readings.here, level(what.is_some(), true), what.cloned().unwrap_or_default())
     }
 
-    fn spills(&self) -> Option<Vec<Seen>> {
+    fn spills(&self) -> Option<Vec<RuleReading>> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
                 "what came in for {name} while the store was away waits in its spill: if the store is back, look for a record that \
                  cannot be read (`quittance dead list --cause unreadable`)"
             );
-            Seen { subject: name.into(), level: level(node.has_spilled, true), words }
+            RuleReading { subject: name.into(), level: level(node.has_spilled, true), words }
         });
         Some(seen.collect())
     }
 
-    fn silent_nodes(&self) -> Option<Vec<Seen>> {
+    fn silent_nodes(&self) -> Option<Vec<RuleReading>> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
                 "{name} has not signed in for a while: it is gone, frozen, or cut off; others carry its orders on, but what lies \
                  in its spill waits until it is started again"
             );
-            Seen { subject: name.into(), level: level(node.is_silent, true), words }
+            RuleReading { subject: name.into(), level: level(node.is_silent, true), words }
         });
         Some(seen.collect())
     }

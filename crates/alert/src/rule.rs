@@ -77,7 +77,7 @@ pub struct Thresholds {
     pub doubt_permille: u32,
     pub doubt_attempts: u64,
     /// Calls to callers that were not taken, in an hour.
-    pub untold: u64,
+    pub webhooks_failed: u64,
     /// How many of the answers of ten minutes may have to be fetched although a callback was due, in thousandths, if there are so
     /// many at least.
     pub polled_permille: u32,
@@ -102,7 +102,7 @@ impl Default for Thresholds {
             budget_used_permille: 900,
             doubt_permille: 50,
             doubt_attempts: 20,
-            untold: 10,
+            webhooks_failed: 10,
             polled_permille: 500,
             polled_answers: 20,
             pool_starves_for: Duration::from_secs(60),
@@ -160,7 +160,7 @@ impl Thresholds {
             Rule::BalanceEnds => !self.balance_lasts.is_zero(),
             Rule::BudgetEnds => self.budget_used_permille > 0,
             Rule::DoubtRate => self.doubt_permille > 0,
-            Rule::CallersNotReached => self.untold > 0,
+            Rule::CallersNotReached => self.webhooks_failed > 0,
             Rule::CallbacksMissing => self.polled_permille > 0,
             Rule::PoolStarves => !self.pool_starves_for.is_zero(),
             Rule::StoreAway => !self.store_away_for.is_zero(),

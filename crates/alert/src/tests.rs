@@ -11,21 +11,21 @@ const fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis((START + seconds) * 1000)
 }
 
-/// A watchman, and the sheet on which he writes.
+/// A watchman, and the document on which he writes.
 struct Post {
-    watchman: Watchman,
+    alert_engine: AlertEngine,
     standing: BTreeSet<Named>,
     words: BTreeMap<Named, String>,
 }
 
 impl Post {
     fn new(bars: Thresholds) -> Self {
-        let watchman = Watchman::new(bars, Rule::ALL.iter().copied());
-        Self { watchman, standing: BTreeSet::new(), words: BTreeMap::new() }
+        let alert_engine = AlertEngine::new(bars, Rule::ALL.iter().copied());
+        Self { alert_engine, standing: BTreeSet::new(), words: BTreeMap::new() }
     }
 
     fn hear(&mut self, readings: &Readings) -> Vec<Change> {
-        let changes = self.watchman.hear(&self.standing, readings);
+        let changes = self.alert_engine.hear(&self.standing, readings);
         for change in &changes {
             match change {
                 Change::Raised { rule, subject, words } => {
@@ -109,7 +109,7 @@ fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
     let mut post = Post::new(Thresholds::default());
     let dead = |count: u64| Counts { dead: count, ..Counts::default() };
     // 100 of yesterday, nine of the last hour; and what stood there long ago is no part of that.
-    post.watchman.recall(at(7000), [(at(0), dead(0)), (at(4000), dead(100)), (at(6000), dead(109))]);
+    post.alert_engine.recall(at(7000), [(at(0), dead(0)), (at(4000), dead(100)), (at(6000), dead(109))]);
     let now = |count: u64| move |_| Readings { counts: Some(dead(count)), ..well() };
     assert_eq!(post.watch(7000..7100, now(109)), [], "nine are not more than ten");
     assert_eq!(post.watch(7100..7200, now(118)), [(7110, true, Rule::DeadLettersGrow)]);
@@ -230,7 +230,7 @@ fn callers_who_are_not_reached_and_callbacks_that_do_not_come_are_told() {
     let mut post = Post::new(Thresholds::default());
     let counts = |second: u64| Readings {
         counts: Some(Counts {
-            untold: second / 20,
+            webhooks_failed: second / 20,
             solved: second / 10,
             recovered_by_poll: second / 12,
             ..Counts::default()
@@ -328,7 +328,7 @@ fn a_rule_that_is_switched_off_is_silent_and_takes_back_what_it_said() {
         balance_lasts: Duration::ZERO,
         budget_used_permille: 0,
         doubt_permille: 0,
-        untold: 0,
+        webhooks_failed: 0,
         polled_permille: 0,
         pool_starves_for: Duration::ZERO,
         store_away_for: Duration::ZERO,
@@ -356,9 +356,9 @@ fn every_rule_has_a_name_of_its_own() {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -372,48 +372,48 @@ impl Dice {
     }
 }
 
-fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
-    for count in [&mut counts.dead, &mut counts.untold, &mut counts.doubts, &mut counts.attempts] {
-        *count += dice.roll(3);
+fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counts) -> Readings {
+    for count in [&mut counts.dead, &mut counts.webhooks_failed, &mut counts.doubts, &mut counts.attempts] {
+        *count += rng.roll(3);
     }
-    counts.solved += dice.roll(4);
-    counts.recovered_by_poll += dice.roll(4);
-    counts.spent.0 += dice.roll(100_000);
-    let health = match dice.roll(3) {
+    counts.solved += rng.roll(4);
+    counts.recovered_by_poll += rng.roll(4);
+    counts.spent.0 += rng.roll(100_000);
+    let health = match rng.roll(3) {
         0 => Health::Well,
         1 => Health::Broken,
         _ => Health::Paused { code: "X".into() },
     };
-    let pools = (0..dice.roll(3)).map(|n| Pool {
+    let pools = (0..rng.roll(3)).map(|n| Pool {
         name: format!("pool{n}"),
-        is_on: dice.roll(4) > 0,
+        is_on: rng.roll(4) > 0,
         budget: Some(Money(1000)),
-        spent_this_hour: Money(dice.roll(1200)),
-        unpriced: dice.roll(3),
-        price: Some(Money(dice.roll(300))),
-        level: u32::try_from(dice.roll(3)).unwrap_or(0),
-        fresh: u32::try_from(dice.roll(2)).unwrap_or(0),
-        missed: dice.roll(1000),
+        spent_this_hour: Money(rng.roll(1200)),
+        unpriced: rng.roll(3),
+        price: Some(Money(rng.roll(300))),
+        level: u32::try_from(rng.roll(3)).unwrap_or(0),
+        fresh: u32::try_from(rng.roll(2)).unwrap_or(0),
+        missed: rng.roll(1000),
     });
     let pools: Vec<_> = pools.collect();
-    let nodes = (0..dice.roll(4)).map(|n| Node {
+    let nodes = (0..rng.roll(4)).map(|n| Node {
         name: format!("node{}", n % 2),
-        is_silent: dice.roll(2) > 0,
-        has_spilled: dice.roll(2) > 0,
+        is_silent: rng.roll(2) > 0,
+        has_spilled: rng.roll(2) > 0,
     });
     let nodes: Vec<_> = nodes.collect();
     Readings {
         at: now,
-        store_is_up: dice.roll(2) > 0,
+        store_is_up: rng.roll(2) > 0,
         forgot: Some("the store was flushed: look".into()),
         here: "here".into(),
-        dead: dice.maybe(DeadLetters { count: 1, oldest: None }),
-        counts: dice.maybe(*counts),
-        provider: dice.maybe(("main".into(), health)),
-        balance: Some(Money(dice.roll(3_000_000))),
+        dead: rng.maybe(DeadLetters { count: 1, oldest: None }),
+        counts: rng.maybe(*counts),
+        provider: rng.maybe(("main".into(), health)),
+        balance: Some(Money(rng.roll(3_000_000))),
         currency: "USD".into(),
-        pools: dice.maybe(pools),
-        nodes: dice.maybe(nodes),
+        pools: rng.maybe(pools),
+        nodes: rng.maybe(nodes),
     }
 }
 
@@ -423,18 +423,18 @@ fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
 fn nothing_flaps_whatever_is_seen() {
     let mut changes = 0;
     for seed in 0..60 {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let bars =
-            Thresholds { clear_after: Duration::from_secs(20 + dice.roll(60)), ..Thresholds::default() };
+            Thresholds { clear_after: Duration::from_secs(20 + rng.roll(60)), ..Thresholds::default() };
         let mut post = Post::new(bars.clone());
         let (mut counts, mut second) = (Counts::default(), 0);
         let mut last: BTreeMap<Named, (bool, Timestamp)> = BTreeMap::new();
-        let mut held = anything(&mut dice, at(0), &mut counts);
+        let mut held = anything(&mut rng, at(0), &mut counts);
         for _ in 0..2000 {
-            second += 1 + dice.roll(9);
+            second += 1 + rng.roll(9);
             // Now and then the world holds still for a while, or nothing would ever be raised.
-            if dice.roll(12) == 0 {
-                held = anything(&mut dice, at(second), &mut counts);
+            if rng.roll(12) == 0 {
+                held = anything(&mut rng, at(second), &mut counts);
             }
             let readings = Readings { at: at(second), ..held.clone() };
             for change in post.hear(&readings) {

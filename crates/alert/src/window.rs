@@ -1,7 +1,7 @@
 //! How much was counted in the last while, from counts that only grow. It remembers an hour, in steps, and says whether it has
 //! looked for as long as it is asked about.
 
-use quittance_lifecycle::{Money, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Money, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Counts {
     pub dead: u64,
     pub attempts: u64,
     pub doubts: u64,
-    pub untold: u64,
+    pub webhooks_failed: u64,
     pub solved: u64,
     pub recovered_by_poll: u64,
     pub spent: Money,
@@ -27,17 +27,17 @@ pub struct Counts {
     pub unpriced: u64,
 }
 
-impl From<&Tally> for Counts {
-    fn from(tally: &Tally) -> Self {
+impl From<&Counters> for Counts {
+    fn from(counters: &Counters) -> Self {
         Self {
-            dead: tally.dead,
-            attempts: tally.attempts,
-            doubts: tally.doubts,
-            untold: tally.untold,
-            solved: tally.solved,
-            recovered_by_poll: tally.recovered_by_poll,
-            spent: Money(tally.cost_micros),
-            unpriced: tally.spent().unpriced,
+            dead: counters.dead,
+            attempts: counters.attempts,
+            doubts: counters.doubts,
+            webhooks_failed: counters.webhooks_failed,
+            solved: counters.solved,
+            recovered_by_poll: counters.recovered_by_poll,
+            spent: Money(counters.cost_micros),
+            unpriced: counters.spent().unpriced,
         }
     }
 }
@@ -48,7 +48,7 @@ impl Counts {
             dead: self.dead.saturating_sub(before.dead),
             attempts: self.attempts.saturating_sub(before.attempts),
             doubts: self.doubts.saturating_sub(before.doubts),
-            untold: self.untold.saturating_sub(before.untold),
+            webhooks_failed: self.webhooks_failed.saturating_sub(before.webhooks_failed),
             solved: self.solved.saturating_sub(before.solved),
             recovered_by_poll: self.recovered_by_poll.saturating_sub(before.recovered_by_poll),
             spent: Money(self.spent.0.saturating_sub(before.spent.0)),

@@ -3,7 +3,7 @@
 use crate::Cli;
 use crate::config::settings;
 use clap::Parser;
-use quittance_alert::{Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds, Watchman};
+use quittance_alert::{AlertEngine, Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds};
 use quittance_lifecycle::{Money, Timestamp};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         dead: second,
         attempts: second,
         doubts: second,
-        untold: second,
+        webhooks_failed: second,
         solved: second,
         recovered_by_poll: second,
         spent: Money(second * 1000),
@@ -49,11 +49,11 @@ fn all_wrong(second: u64, health: Health) -> Readings {
 fn words() -> BTreeMap<&'static str, String> {
     let mut words = BTreeMap::new();
     for health in [Health::Broken, Health::Paused { code: "ERROR_ZERO_BALANCE".into() }] {
-        let mut watchman = Watchman::new(Thresholds::default(), Rule::ALL.iter().copied());
+        let mut alert_engine = AlertEngine::new(Thresholds::default(), Rule::ALL.iter().copied());
         for second in (0..=1200).step_by(30) {
-            watchman.hear(&Default::default(), &all_wrong(second, health.clone()));
+            alert_engine.hear(&Default::default(), &all_wrong(second, health.clone()));
         }
-        let said = watchman.words(&all_wrong(1200, health)).into_iter();
+        let said = alert_engine.words(&all_wrong(1200, health)).into_iter();
         words.extend(said.map(|((rule, _), words)| (rule.name(), words)));
     }
     assert_eq!(words.len(), Rule::ALL.len(), "each rule is to say something: {words:?}");

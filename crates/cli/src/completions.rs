@@ -13,11 +13,12 @@ pub(crate) struct CompletionsArgs {
 
 const AFTER: &str = "\
 Examples:
-  quittance completions bash > ~/.local/share/bash-completion/completions/quittance
+  quittance completions bash > \\
+      ~/.local/share/bash-completion/completions/quittance
   quittance completions zsh > ~/.zfunc/_quittance
   quittance completions fish > ~/.config/fish/completions/quittance.fish
 
-Exit codes: 0 printed, 2 there is no such shell, 3 not written.";
+Exit codes: 0 printed, 2 unknown shell, 3 not written.";
 
 /// `command` is the whole command line, with all its subcommands.
 pub(crate) fn run(args: &CompletionsArgs, mut command: Command) -> String {

@@ -55,9 +55,9 @@ use effective::Effective;
 use error::Wrong;
 use quittance::{LifeRule, PoolSpec};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{Settings, Sparing, Targets};
+use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::Limits;
-use quittance_lifecycle::{KeySettings, Kind, Money, Policy, WithoutWord};
+use quittance_lifecycle::{KeySettings, Kind, Money, Policy, UnsettledDoubt};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -68,10 +68,10 @@ use types::EngineLimits;
 pub(crate) struct ConfigArgs {
     /// The config file
     ///
-    /// Without it, the file that QUITTANCE_CONFIG names; without that, ./quittance.toml if there is one.
+    /// Default: the file that QUITTANCE_CONFIG names, else ./quittance.toml if it exists.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Overrule one setting, such as timing.deadline=120s; may be repeated
+    /// Override one setting, such as timing.deadline=120s; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", global = true)]
     pub(crate) overrides: Vec<String>,
 }
@@ -104,15 +104,15 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) engine: EngineLimits,
     /// The rules for every provider; each has its own copy with its own corrections.
-    pub(crate) sparing: Sparing,
+    pub(crate) throttle: Throttle,
     pub(crate) reuse: ReuseRules,
     pub(crate) kinds: KindTable,
     /// How long answers live where that is not what their kind says.
     pub(crate) lifetimes: Vec<LifeRule>,
     /// What an answer of a kind costs, where the provider does not tell.
     pub(crate) prices: BTreeMap<String, Money>,
-    /// How many days the books are kept in detail, and how many at all.
-    pub(crate) books_days: u64,
+    /// How many days the usage is kept in detail, and how many at all.
+    pub(crate) usage_days: u64,
     pub(crate) sums_days: u64,
     /// To be there from the start.
     pub(crate) pools: Vec<PoolSpec>,
@@ -164,14 +164,14 @@ impl Config {
     /// What it means that no callback address is set, if none is: the setting, `doctor`, `config check` and the start of `serve`
     /// say it alike.
     pub(crate) fn lost_reply_risk(&self) -> Option<&'static str> {
-        match (&self.public_url, self.policy.without_word) {
+        match (&self.public_url, self.policy.unsettled_doubt) {
             (Some(_), _) => None,
-            (None, WithoutWord::Resubmit) => Some(
+            (None, UnsettledDoubt::Resubmit) => Some(
                 "public_url is not set: when the reply to a submit is lost, the order is submitted again and may be paid \
                  twice. Set public_url to an address where the provider can call this node, or set \
-                 retry.without_word = \"bury\" to make such an order a dead letter",
+                 retry.unsettled_doubt = \"dead_letter\" to make such an order a dead letter",
             ),
-            (None, WithoutWord::Bury) => Some(
+            (None, UnsettledDoubt::DeadLetter) => Some(
                 "public_url is not set: when the reply to a submit is lost, the order becomes a dead letter. Set public_url to \
                  an address where the provider can call this node, and its callback settles the doubt",
             ),
@@ -196,17 +196,18 @@ impl Config {
         settings.keys = self.keys;
         settings.targets = self.targets.clone();
         settings.is_shared = self.tenants.len() > 1;
-        settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
+        settings.throttle = self.providers.first().map_or(self.throttle, |provider| provider.throttle);
         settings.lifetimes.clone_from(&self.lifetimes);
         settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
         settings.prices = self.price_table();
         self.currency().clone_into(&mut settings.currency);
-        settings.books_days = self.books_days;
+        settings.usage_days = self.usage_days;
         settings.sums_days = self.sums_days;
         // `targets.undescribed` decides about kinds without a description: clients know new ones before we do.
         let known = self.kinds();
-        settings.kinds =
-            std::sync::Arc::new(move |name| known(name).or_else(|| Some(quittance_catalog::open_kind(name))));
+        settings.kinds = std::sync::Arc::new(move |name| {
+            known(name).or_else(|| Some(quittance_protocol::kinds::open_kind(name)))
+        });
         self.engine.apply(settings);
     }
 

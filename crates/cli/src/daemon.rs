@@ -4,7 +4,7 @@
 mod note;
 
 use crate::config::{ADMIN_KEY, Config, Environment};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -24,7 +24,7 @@ pub(crate) use note::Note;
 
 /// For one question and all of its answer. The daemon itself gives up on its store before that.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
-/// More than all pools and a thousand lines of the books.
+/// More than all pools and a thousand lines of the usage.
 pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
@@ -56,12 +56,12 @@ pub(crate) struct Problem {
 pub(crate) enum NoAnswer {
     /// There is no such thing there.
     Nothing,
-    Trouble(Trouble),
+    CliError(CliError),
 }
 
-impl From<Trouble> for NoAnswer {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<CliError> for NoAnswer {
+    fn from(trouble: CliError) -> Self {
+        Self::CliError(trouble)
     }
 }
 
@@ -85,7 +85,7 @@ impl Daemon {
         error: &embedded::OpenError,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Option<Self>, Trouble> {
+    ) -> Result<Option<Self>, CliError> {
         let embedded::OpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
         Note::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
     }
@@ -95,25 +95,25 @@ impl Daemon {
         dir: &Path,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Option<Self>, Trouble> {
+    ) -> Result<Option<Self>, CliError> {
         Note::of(dir).read_if_held().map(|at| Self::at(at, config, environment)).transpose()
     }
 
-    fn at(at: SocketAddr, config: &Config, environment: &Environment) -> Result<Self, Trouble> {
+    fn at(at: SocketAddr, config: &Config, environment: &Environment) -> Result<Self, CliError> {
         let is_keyless = config.admin.is_none();
         Self { at: near(at), key: None, is_keyless }.with_key_in(ADMIN_KEY, environment)
     }
 
     /// Shows the key in this variable from now on, or none if it is empty.
-    pub(crate) fn with_key_in(self, variable: &str, environment: &Environment) -> Result<Self, Trouble> {
+    pub(crate) fn with_key_in(self, variable: &str, environment: &Environment) -> Result<Self, CliError> {
         let typed = environment.get(variable).map(str::trim).filter(|key| !key.is_empty());
         let key = typed.map(|key| {
             let mut shown = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
                 let what = format!("{variable} has a character that no key has");
-                Trouble::new(Exit::Config, what)
+                CliError::new(Exit::Config, what)
             })?;
             shown.set_sensitive(true);
-            Ok::<_, Trouble>(shown)
+            Ok::<_, CliError>(shown)
         });
         Ok(Self { key: key.transpose()?, ..self })
     }
@@ -123,11 +123,11 @@ impl Daemon {
         format!("the daemon at http://{}", self.at)
     }
 
-    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
         match self.ask(Method::GET, path, None).await {
             Ok(body) => serde_json::from_slice(&body).map_err(|error| self.strange(&error.to_string())),
             Err(NoAnswer::Nothing) => Err(self.strange("it knows nothing of it")),
-            Err(NoAnswer::Trouble(trouble)) => Err(trouble),
+            Err(NoAnswer::CliError(trouble)) => Err(trouble),
         }
     }
 
@@ -183,28 +183,28 @@ impl Daemon {
         sender.send_request(request.map(Full::new)).await.map_err(|error| error.to_string())
     }
 
-    pub(crate) fn silent(&self, why: &str) -> Trouble {
+    pub(crate) fn silent(&self, why: &str) -> CliError {
         let what = format!(
             "a daemon has the store to itself, and does not answer at http://{} ({why}): ask again, or look at its log",
             self.at
         );
-        Trouble::new(Exit::Store, what)
+        CliError::new(Exit::Store, what)
     }
 
-    pub(crate) fn strange(&self, why: &str) -> Trouble {
+    pub(crate) fn strange(&self, why: &str) -> CliError {
         let what = format!(
             "what answers at http://{} cannot be understood ({why}): is it another version of this command?",
             self.at
         );
-        Trouble::new(Exit::Store, what)
+        CliError::new(Exit::Store, what)
     }
 
-    fn refused(&self, status: StatusCode, Problem { code, detail }: &Problem) -> Trouble {
+    fn refused(&self, status: StatusCode, Problem { code, detail }: &Problem) -> CliError {
         match code.as_str() {
-            "unauthorized" | "forbidden" => Trouble::new(Exit::Config, self.locked_out()),
-            "pool_busy" | "same_target" | "too_many_pools" => Trouble::new(Exit::Bad, detail),
-            _ if matches!(status.as_u16(), 400 | 403 | 413 | 415 | 422) => Trouble::new(Exit::Usage, detail),
-            _ => Trouble::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at)),
+            "unauthorized" | "forbidden" => CliError::new(Exit::Config, self.locked_out()),
+            "pool_busy" | "same_target" | "too_many_pools" => CliError::new(Exit::Bad, detail),
+            _ if matches!(status.as_u16(), 400 | 403 | 413 | 415 | 422) => CliError::new(Exit::Usage, detail),
+            _ => CliError::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at)),
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_for_everybody_is_reached_on_this_machine() {
+    fn a_webhook_for_everybody_is_reached_on_this_machine() {
         for (listen, expected) in [
             ("0.0.0.0:8780", "127.0.0.1:8780"),
             ("[::]:8780", "[::1]:8780"),

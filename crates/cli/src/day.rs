@@ -1,4 +1,4 @@
-//! Days as people write them, `2026-11-16`, and as the books count them: in UTC, from 1970.
+//! Days as people write them, `2026-11-16`, and as the usage counts them: in UTC, from 1970.
 
 use quittance::Day;
 use quittance::lifecycle::Timestamp;

@@ -9,53 +9,58 @@ mod one;
 mod outcome;
 mod shown;
 
+use crate::client::ApiClient;
 use crate::config::{Config, Environment};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
-use crate::office::Office;
 use crate::output;
 use bulk::Many;
 use clap::{Args, Subcommand};
 use filter::FilterArgs;
-use quittance::sheet::Deed;
+use quittance::document::BulkAction;
 use std::path::PathBuf;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance dead list                what waits for a person
-  quittance dead list --cause doubt --older-than 2h
-  quittance dead show 3f9a2c         its whole story, and what a replay would do
+  quittance dead list                list the dead letters
+  quittance dead list --cause in_doubt --older-than 2h
+  quittance dead show 3f9a2c         its timeline, and what a replay would do
   quittance dead note 3f9a2c 'asked the provider, ticket 4711'
   quittance dead replay 3f9a2c       try again, and wait for the outcome
-  quittance dead drop 3f9a2c         give it up for good; of what cannot be read, the record is removed
-  quittance dead replay --all --dry-run               how many, and what it would cost
+  quittance dead drop 3f9a2c         give up; an unreadable record is removed
+  quittance dead replay --all --dry-run      how many, and what it would cost
   quittance dead replay --site shop.example.org --rate 20/s --yes
-  quittance dead replay --resume     go on with what was interrupted
-  quittance dead stop                end what is under way; what was done stays done
-  quittance dead export --out letters.jsonl && quittance dead import letters.jsonl
+  quittance dead replay --resume     resume after an interruption
+  quittance dead stop                stop bulk work; what is done stays done
+  quittance dead export --out dead.jsonl && quittance dead import dead.jsonl
   quittance dead list --json | jq -r '.[].order'
 
-A key may be shortened to its first 6 or more digits, as long as they name one dead letter only. The decimal id that
-a caller was given names its order, too.
-Dead letters are never removed by themselves. An export holds every parameter, secrets too: keep it as you keep the store.
+The first 6 or more digits of a key are enough, if they match only one dead
+letter. The decimal id that the caller got also names the order.
+Dead letters are never removed automatically. An export contains every
+parameter, secrets too: protect it like the store.
 
-With --all or a filter, what is to be done stands in the store: it survives a crash of this process and of
-the daemon, does each letter once, and leaves alone what dies again meanwhile. The same command again, --resume,
-or a daemon goes on with it. A replay waits until all that was replayed has come to something, here or in the daemon,
-and says how many were answered. Ctrl-C ends the wait only: a daemon goes on until `quittance dead stop`.
+With --all or a filter, the work is recorded in the store. It survives a crash
+of this process and of the daemon, handles each dead letter once, and skips
+orders that become dead letters again meanwhile. The same command, --resume or a
+daemon continues it. A replay waits until each replayed order has an outcome,
+and says how many were answered. Ctrl-C only ends the wait: a daemon continues
+until `quittance dead stop`.
 
-A daemon that has an embedded store to itself is asked over HTTP; if an operator's key is configured (`admin`),
-put it into QUITTANCE_ADMIN_KEY.
+If a daemon uses the embedded store, the command asks the daemon over HTTP. If
+an operator's key is configured (`admin`), set QUITTANCE_ADMIN_KEY to it.
 
 Exit codes:
   0  done (replay: all of them were answered)
-  1  there is no such dead letter, what was replayed failed or died again, or its record cannot be read
-  2  the command was not understood, the key names more than one, or a great many need --yes
+  1  no such dead letter, a replayed order failed or died again, or its record
+     cannot be read
+  2  the command was not understood, the key matches more than one dead letter,
+     or the bulk work is large and needs --yes
   3  the result could not be written
   4  the configuration is wrong
   5  the store cannot be opened or used
   6  the provider does not accept the account; the orders are kept
-  130,143  ended by a signal";
+  130,143  stopped by a signal";
 
 #[derive(Args, Debug)]
 pub(crate) struct DeadArgs {
@@ -69,90 +74,94 @@ enum DeadCommand {
     List {
         #[command(flatten)]
         filter: FilterArgs,
-        /// At most so many
+        /// List at most this many
         #[arg(long, value_name = "N", value_parser = filter::limit, default_value = "1000")]
         limit: usize,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Show one with its story, and what a replay would do
+    /// Show one dead letter, its timeline, and what a replay would do
     Show {
-        /// Its key, the first 6 or more digits of it, or the id that its caller was given
+        /// Key, its first 6 or more digits, or the id that the caller got
         #[arg(value_name = "ORDER")]
         key: String,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Send dead letters on their way again, and wait for the outcome
+    /// Replay dead letters, and wait for the outcome
     Replay(ManyArgs),
-    /// Give dead letters up for good
+    /// Drop dead letters for good
     Drop(ManyArgs),
-    /// End bulk work that is under way; what was done stays done
+    /// Stop bulk work; what is done stays done
     Stop {
-        /// Its number, as --json tells it; all that is under way, if not said
+        /// Number of the bulk work, from --json [default: all bulk work in progress]
         #[arg(value_name = "NUMBER")]
         number: Option<u64>,
-        /// Print a line of JSON for each
+        /// Print one JSON line for each
         #[arg(long)]
         json: bool,
     },
-    /// Write dead letters down, whole, one a line
+    /// Export complete dead letters as JSON lines
     Export {
         #[command(flatten)]
         filter: FilterArgs,
-        /// Into this file, which must not be there yet; to standard output, if not said
+        /// File to write, which must not exist [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Take in dead letters that were exported elsewhere; what is here already stays as it is
+    /// Import exported dead letters; existing ones stay unchanged
     Import {
-        /// The file; `-` is standard input
+        /// File to read; `-` is standard input
         file: PathBuf,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Leave a note about one, for others to read
+    /// Add a note to a dead letter
     Note {
-        /// Its key, the first 6 or more digits of it, or the id that its caller was given
+        /// Key, its first 6 or more digits, or the id that the caller got
         #[arg(value_name = "ORDER")]
         key: String,
-        /// What others are to know
+        /// Text of the note
         text: String,
     },
 }
 
 #[derive(Args, Debug)]
 struct ManyArgs {
-    /// The key of each, the first 6 or more digits of it, or the id that its caller was given
+    /// Keys, their first 6 or more digits, or the ids that callers got
     #[arg(value_name = "ORDER", required_unless_present_any = ["all", "resume", "cause", "kind", "site", "tenant", "older_than", "newer_than"])]
     keys: Vec<String>,
-    /// All of them
+    /// All dead letters
     #[arg(long, conflicts_with = "keys")]
     all: bool,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Only say how many there are, and what it would cost
+    /// Only show how many there are, and what it would cost
     #[arg(long, conflicts_with = "keys")]
     dry_run: bool,
-    /// At most so many a second
+    /// At most this many per second
     #[arg(long, value_name = "N/s", value_parser = bulk::rate, default_value = "50/s", conflicts_with = "keys")]
     rate: u32,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, conflicts_with = "keys")]
     yes: bool,
-    /// Go on with what was begun before and is not done
+    /// Resume bulk work that is not finished
     #[arg(long, conflicts_with_all = ["keys", "all", "dry_run"])]
     resume: bool,
-    /// Print a line of JSON for each that is named; of a great many, one that sums up
+    /// Print one JSON line for each named key; for bulk work, one summary line
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
-    let find = || Office::find(config, environment);
+pub(crate) async fn run(
+    args: DeadArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, CliError> {
+    let find = || ApiClient::find(config, environment);
     match args.command {
         DeadCommand::List { filter, limit, json } => {
             tell_slips(&filter, config);
@@ -164,21 +173,21 @@ pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environme
             carry::export(&find().await?, &filter.query()?, out).await
         }
         DeadCommand::Import { file, json } => {
-            carry::import(&Office::find_or_make(config, environment).await?, &file, json).await
+            carry::import(&ApiClient::find_or_make(config, environment).await?, &file, json).await
         }
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
         DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,
         DeadCommand::Replay(args) if !args.keys.is_empty() => {
-            let office = Office::at_work(config, environment).await?;
-            let replayed = one::replay(&office, &args.keys, args.json).await;
-            office.close().await;
+            let client = ApiClient::at_work(config, environment).await?;
+            let replayed = one::replay(&client, &args.keys, args.json).await;
+            client.close().await;
             replayed
         }
         DeadCommand::Drop(args) if !args.keys.is_empty() => {
-            one::drop_letters(&find().await?, &args.keys, args.json).await
+            one::drop_dead_letters(&find().await?, &args.keys, args.json).await
         }
-        DeadCommand::Replay(args) => many(Deed::Replay, args, config, environment).await,
-        DeadCommand::Drop(args) => many(Deed::Drop, args, config, environment).await,
+        DeadCommand::Replay(args) => many(BulkAction::Replay, args, config, environment).await,
+        DeadCommand::Drop(args) => many(BulkAction::Drop, args, config, environment).await,
     }
 }
 
@@ -187,31 +196,31 @@ fn tell_slips(filter: &FilterArgs, config: &Config) {
 }
 
 async fn many(
-    deed: Deed,
+    action: BulkAction,
     args: ManyArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     tell_slips(&args.filter, config);
-    let many = Many { deed, filter: args.filter.said()?, rate: args.rate, as_json: args.json };
+    let many = Many { action, filter: args.filter.said()?, rate: args.rate, as_json: args.json };
     if !args.resume {
-        let office = Office::find(config, environment).await?;
-        if !many.may_begin(&office, args.dry_run, args.yes).await? {
+        let client = ApiClient::find(config, environment).await?;
+        if !many.may_begin(&client, args.dry_run, args.yes).await? {
             return Ok(Exit::Done);
         }
     }
-    let office = Office::at_work(config, environment).await?;
-    let done = match office {
+    let client = ApiClient::at_work(config, environment).await?;
+    let done = match client {
         // A second Ctrl-C must end it, too: nobody listens for one where this process does the work.
-        Office::Here(_) => many.carry_out(&office, args.resume).await,
-        Office::There(_) => attended(many.carry_out(&office, args.resume)).await,
+        ApiClient::Here(_) => many.carry_out(&client, args.resume).await,
+        ApiClient::There(_) => attended(many.carry_out(&client, args.resume)).await,
     };
-    office.close().await;
+    client.close().await;
     done
 }
 
 /// Whoever leaves a daemon at work is told so.
-async fn attended(work: impl Future<Output = Result<Exit, Trouble>>) -> Result<Exit, Trouble> {
+async fn attended(work: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
     let interruption = Interruption::listen()?;
     tokio::select! {
         done = work => done,

@@ -1,6 +1,6 @@
-//! `quittance demo`: the whole system on this machine for a few seconds. A simulator plays the provider over real HTTP, an
+//! `quittance demo`: the whole system on this machine for a few seconds. A mock provider plays the provider over real HTTP, an
 //! engine runs as a process of its own on a real store, workers ask it for answers, and it is killed in the middle.
-//! Afterwards a judge holds the engine's books against the simulator's ledger.
+//! Afterwards a judge holds the engine's usage against the mock provider's ledger.
 
 mod captcha;
 mod engine;
@@ -8,7 +8,7 @@ mod judge;
 mod report;
 mod storm;
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
@@ -19,36 +19,38 @@ const SEED_DRAWN_MAX: u64 = 1_000_000;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance demo                          a storm that nobody has seen before
-  quittance demo --seed 7                 the same captchas, faults and kills each time
+  quittance demo                        a random storm
+  quittance demo --seed 7               the same captchas, faults and kills
   quittance demo --requests 200 --captchas 20
-  quittance demo --json | jq .books       for scripts
+  quittance demo --json | jq .usage     for scripts
 
 Exit codes:
-  0  every promise held, and the books equal the provider's ledger
-  1  a promise was broken: a bug, please report it with the seed
+  0  every promise held, and the usage equals the provider's ledger
+  1  a promise was broken: this is a bug, please report it with the seed
   2  the command was not understood
   3  the result could not be written
-  5  the store cannot be opened or used: no room for temporary files?
+  5  the store cannot be opened or used: no space for temporary files?
 
-The workers ask for the same captchas again and again, as after timeouts and restarts, and give no keys: the demo
-sets `reuse.default = \"shared\"`, so that equal orders are one job. By default single-use answers are not shared.
+The workers ask for the same captchas repeatedly, as clients do after timeouts
+and restarts, and send no keys. The demo sets `reuse.default = \"shared\"`, so
+that equal orders are one job. By default, single-use answers are not shared.
 
-Everything happens on this machine, on loopback ports and in a temporary folder that is removed afterwards.
-The result goes to standard output, progress to standard error. Colours are for terminals only.";
+The demo uses only this machine: loopback ports, and a temporary folder that it
+removes. The result goes to standard output, progress to standard error.
+Colours are used on terminals only.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// Which storm: without it a seed is drawn, and printed
+    /// Seed of the storm; by default a random one, which is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many requests the workers make
+    /// Number of requests that the workers make
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     requests: u32,
-    /// For how many distinct captchas
+    /// Number of distinct captchas
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     captchas: u32,
-    /// Print one JSON object, and nothing else, on standard output
+    /// Print only one JSON object on standard output
     #[arg(long)]
     json: bool,
 }
@@ -76,13 +78,13 @@ impl Plan {
     }
 }
 
-pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Trouble> {
+pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     let plan = Plan::of(&args);
     let interruption = Interruption::listen()?.came();
     // Whoever interrupts it finds nothing left behind: what is dropped ends its process and removes its folder.
     let evidence = tokio::select! {
         evidence = storm::run(plan) => evidence?,
-        _ = interruption => return Err(Trouble::new(Exit::Bad, "the demo was interrupted")),
+        _ = interruption => return Err(CliError::new(Exit::Bad, "the demo was interrupted")),
     };
     let report = judge::judge(plan, &evidence);
     let rendered = if args.json { report.json() } else { report.text() };

@@ -9,9 +9,9 @@ mod store;
 
 pub(crate) use reach::is_daemon_at;
 
+use crate::client::ApiClient;
 use crate::config::{Config, Environment, money};
-use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{node, output};
 use anstyle::{AnsiColor, Style};
@@ -24,22 +24,23 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance doctor
   quittance doctor --json | jq '.[] | select(.state != \"good\")'
-  quittance doctor --yes              also call public_url when it is not on this machine
+  quittance doctor --yes       also call a public_url on another machine
 
 Exit codes:
-  0  nothing is wrong
-  1  something is wrong; each finding says what to do
-  4  the configuration itself is wrong
+  0  no errors
+  1  errors found; each finding says what to do
+  4  the configuration is wrong
 
-It places no order and pays nothing. While `quittance serve` runs on an embedded store, only the
-daemon can look into it; a shared store is looked into beside its nodes.";
+The doctor places no order and pays nothing. While `quittance serve` runs on an
+embedded store, only the daemon can read the store. A shared store can be
+checked while its nodes run.";
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct DoctorArgs {
     /// Print a JSON array of findings
     #[arg(long)]
     json: bool,
-    /// Call public_url even if it leads to another machine
+    /// Call public_url even if it points to another machine
     #[arg(long)]
     yes: bool,
 }
@@ -71,7 +72,7 @@ pub(crate) async fn run(
     args: DoctorArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let mut findings = vec![Finding::new("config", State::Good, "it makes sense")];
     findings.extend(targets(config));
     findings.extend(store::store(config).await);
@@ -138,9 +139,9 @@ fn prices(config: &Config) -> Vec<Finding> {
 
 /// Pools that were set by hand and whose budget meets a price that is not known, if the store or the daemon that has it can be asked.
 async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
-    let Ok(office) = Office::find(config, environment).await else { return Vec::new() };
-    let told: Value = office.read("/v1/pools").await.unwrap_or_default();
-    office.close().await;
+    let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };
+    let told: Value = client.read("/v1/pools").await.unwrap_or_default();
+    client.close().await;
     let configured = |name: &str| config.pools.iter().any(|pool| pool.name == name);
     let stopped = |pool: &Value| {
         let (name, why) = (pool["name"].as_str()?, pool["stopped"].as_str()?);

@@ -8,9 +8,10 @@ use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance_classic::code::{PENDING, Place, is_pending};
+use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
 use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
+use quittance_protocol::classic::code::{PENDING, Place, is_pending};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use table::{Codes, Row, profiles};
@@ -21,10 +22,10 @@ const NOTE: Style = Style::new().dimmed();
 #[derive(Args, Clone, Debug)]
 #[command(after_help = AFTER)]
 pub(crate) struct ErrorsArgs {
-    /// One code: what it means, and what to do
+    /// Explain only this code, and what to do
     #[arg(value_name = "CODE")]
     code: Option<String>,
-    /// Whose codes; the configured provider's if not said
+    /// Show the codes of this profile [default: the configured provider's]
     #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(profiles()))]
     profile: Option<String>,
     /// Print one JSON object instead
@@ -34,14 +35,15 @@ pub(crate) struct ErrorsArgs {
 
 const AFTER: &str = "\
 Examples:
-  quittance errors                                  the whole table
-  quittance errors ERROR_ZERO_BALANCE               one code
+  quittance errors                         the whole table
+  quittance errors ERROR_ZERO_BALANCE      one code
   quittance errors --profile capsolver ERROR_INVALID_TASK_DATA
   quittance errors --json | jq '.codes[].code'
 
-A client can get a code from the gateway itself, for a reason of the gateway's own, or from the provider through
-the gateway. Both meanings are shown, the gateway's first. Limits come from [retry.limits]; the class of a code can
-be corrected in the config file under [provider.faults]. What is shown has both applied.
+A client can get a code from the gateway itself, or from the provider through
+the gateway. Both meanings are shown, the gateway's first. [retry.limits] sets
+the limits, and [provider.faults] corrects the class of a code. The table has
+both applied.
 
 Exit codes: 0 shown, 3 not written, 4 configuration.";
 
@@ -58,7 +60,12 @@ pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> String {
 
 /// A code as the tables spell it, whatever case it was typed in; as it was typed, if no table has it.
 fn spelling(typed: &str, codes: &Codes) -> String {
-    let is_known = |code: &str| codes.row(code).is_some() || own_code(code).is_some() || is_pending(code);
+    let is_known = |code: &str| {
+        codes.row(code).is_some()
+            || own_code(code).is_some()
+            || native_code(code).is_some()
+            || is_pending(code)
+    };
     let upper = typed.to_uppercase();
     if !is_known(typed) && is_known(&upper) { upper } else { typed.to_owned() }
 }
@@ -75,7 +82,7 @@ const fn remedy(rule: FaultRule) -> &'static str {
 /// What other orders of the provider feel of it. Of an unlisted code only when orders of different methods meet it.
 const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
     match rule.provider {
-        Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnknownCode)) => {
+        Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnlistedCode)) => {
             "nothing, until orders of other methods meet it: then every submit slows down"
         }
         Reaction::Nothing => "nothing",
@@ -95,10 +102,10 @@ const fn signal(signal: Signal) -> &'static str {
         FaultClass::Busy => "no room, or too many requests; HTTP 429",
         FaultClass::Unreachable => "nothing was sent: connection refused, no such host, no TLS",
         FaultClass::Unsolvable => "taken, tried and given up",
-        FaultClass::Broke => "no money, or the plan has ended",
-        FaultClass::Account => "the key or our address is not accepted",
+        FaultClass::NoFunds => "no money, or the plan has ended",
+        FaultClass::AccountBlocked => "the key or our address is not accepted",
         FaultClass::Caller => "the order makes no sense to the provider",
-        FaultClass::UnknownCode => "a code that nobody has seen; logged once with the raw answer",
+        FaultClass::UnlistedCode => "a code that is in no table; logged once with the raw answer",
     }
 }
 
@@ -160,6 +167,12 @@ fn found<'a>(code: &'a str, codes: &Codes) -> Found<'a> {
 
 fn page(code: &str, codes: &Codes, config: &Config) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", code.escape_debug());
+    if let Some((status, title, hint)) = native_code(code) {
+        _ = writeln!(text, "from Quittance itself, on /v1 with HTTP status {status}");
+        line(&mut text, "meaning", title);
+        line(&mut text, "advice", hint);
+        return text;
+    }
     if let Some(OwnCode { meaning, advice, .. }) = own_code(code) {
         text.push_str("from Quittance itself\n");
         line(&mut text, "meaning", meaning);
@@ -177,10 +190,10 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             Some(row.class)
         }
         Found::Unseen(_) => {
-            line(&mut text, "class", FaultClass::UnknownCode.name());
+            line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
             line(&mut text, "advice", "say what it means in the config file: [provider.faults]");
-            Some(FaultClass::UnknownCode)
+            Some(FaultClass::UnlistedCode)
         }
     };
     if let Some(class) = class {
@@ -240,18 +253,24 @@ fn class_object(class: Signal, config: &Config) -> Json {
 }
 
 fn own_object(code: &str) -> Json {
+    if let Some((status, title, hint)) = native_code(code) {
+        return json!({ "meaning": title, "advice": hint, "status": status });
+    }
     own_code(code).map_or(Json::Null, |own| json!({ "meaning": own.meaning, "advice": own.advice }))
 }
 
 fn code_object(found: &Found<'_>, config: &Config) -> Json {
     match found {
         Found::Pending(code) => json!({ "code": code, "class": "pending", "quittance": own_object(code) }),
+        Found::Unseen(code) if native_code(code).is_some() => {
+            json!({ "code": code, "class": null, "quittance": own_object(code) })
+        }
         Found::Unseen(code) => json!({
             "code": code,
-            "class": FaultClass::UnknownCode.name(),
+            "class": FaultClass::UnlistedCode.name(),
             "seen": false,
             "quittance": own_object(code),
-            "rule": class_object(FaultClass::UnknownCode.into(), config),
+            "rule": class_object(FaultClass::UnlistedCode.into(), config),
         }),
         Found::Row(row) => json!({
             "code": row.code,
@@ -330,7 +349,7 @@ mod tests {
     #[test]
     fn the_same_code_means_what_its_provider_means_by_it() {
         let at = |profile| ask(Some("ERROR_ZERO_BALANCE"), Some(profile), false, &[]);
-        assert!(at("2captcha").contains("broke") && at("captchaai").contains("busy"));
+        assert!(at("2captcha").contains("no_funds") && at("captchaai").contains("busy"));
         assert!(
             !at("2captcha").contains("at most"),
             "what is never retried has no number: {}",
@@ -353,12 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_code_of_the_native_api_is_ours_and_not_the_provider_s() {
+        let page = ask(Some("needs_a_person"), None, false, &[]);
+        assert!(page.contains("from Quittance itself") && page.contains("409"), "{page}");
+        assert!(!page.contains("provider.faults") && !page.contains("from the provider"), "{page}");
+        let object: Json = serde_json::from_str(&ask(Some("store_unavailable"), None, true, &[])).unwrap();
+        assert_eq!(
+            (&object["class"], &object["quittance"]["status"]),
+            (&Json::Null, &json!(503)),
+            "{object}"
+        );
+    }
+
+    #[test]
     fn a_pending_task_and_a_code_that_nobody_has_seen_are_explained_too() {
         assert!(ask(Some("CAPCHA_NOT_READY"), None, false, &[]).contains("polled again"));
         let unseen = ask(Some("ERROR_MOON_PHASE"), None, false, &[]);
-        assert!(unseen.contains("unknown code") && unseen.contains("[provider.faults]"), "{unseen}");
+        assert!(unseen.contains("unlisted_code") && unseen.contains("[provider.faults]"), "{unseen}");
         let object: Json = serde_json::from_str(&ask(Some("ERROR_MOON_PHASE"), None, true, &[])).unwrap();
-        assert_eq!((&object["class"], &object["seen"]), (&json!("unknown code"), &json!(false)));
+        assert_eq!((&object["class"], &object["seen"]), (&json!("unlisted_code"), &json!(false)));
     }
 
     #[test]

@@ -30,12 +30,12 @@ impl From<Exit> for ExitCode {
 
 /// Why a command could not do what it was asked to.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CliError {
     pub(crate) exit: Exit,
     pub(crate) what: String,
 }
 
-impl Trouble {
+impl CliError {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into() }
     }
@@ -66,7 +66,7 @@ pub(crate) fn reading_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }

@@ -5,7 +5,7 @@ mod questions;
 
 use crate::config::{Config, ConfigArgs, ConfigErrors, Environment, toml_text};
 use crate::doctor::{self, DoctorArgs};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output;
 use clap::{Args, ValueEnum};
 use questions::Questions;
@@ -19,20 +19,22 @@ const WITHOUT_PUBLIC_URL: &str = "Without `public_url`, an order whose submit go
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance init                                          asks, if this is a terminal
+  quittance init                                asks questions on a terminal
   quittance init --profile captchaai --allow '*.example.org'
-  quittance init --profile capsolver --key-env SOLVER_KEY --allow shop.example.org \\
-      --reuse shared --public-url https://quittance.example.org
+  quittance init --profile capsolver --key-env SOLVER_KEY \\
+      --allow shop.example.org --reuse shared \\
+      --public-url https://quittance.example.org
 
-It writes quittance.toml in this folder, or the file that --config names. What no flag says has its
-default; on a terminal it is asked for. Nothing is overwritten. Then `quittance doctor` runs on the
-new file: it pays nothing, and what it finds does not undo the file.
+Writes quittance.toml in this folder, or the file that --config names. Values
+without a flag get their default; on a terminal, the command asks for them. It
+overwrites nothing. Then it runs `quittance doctor` on the new file. The doctor
+pays nothing, and the file stays, whatever the doctor finds.
 
 Exit codes:
-  0  the file is written, and doctor found nothing wrong
-  1  the file is written, and something is left to do; each finding says what
-  2  something is missing, or makes no sense; nothing was written
-  3  the file is there already, or cannot be written";
+  0  the file is written, and doctor found no errors
+  1  the file is written, and doctor found errors; each says what to do
+  2  a value is missing or invalid; nothing was written
+  3  the file exists already, or cannot be written";
 
 /// Which service the provider is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,22 +92,22 @@ impl ReuseChoice {
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InitArgs {
-    /// The service that answers are bought from
+    /// Service to buy answers from
     #[arg(long, visible_alias = "provider", value_enum, value_name = "NAME")]
     profile: Option<Service>,
-    /// Its address; by default the service's own
+    /// Address of the service [default: its public address]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The environment variable that holds its key; the key itself is not written
+    /// Environment variable with the key; the key itself is not written
     #[arg(long, value_name = "VARIABLE")]
     key_env: Option<String>,
-    /// A page host that you may automate, such as shop.example.org or *.example.org; may be repeated
+    /// Page host that you may automate, such as shop.example.org or *.example.org; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
-    /// What equal orders without an idempotency key are: one job, or each a job of its own
+    /// How to treat equal orders without an idempotency key: as one job, or each as its own job
     #[arg(long, value_enum, value_name = "RULE")]
     reuse: Option<ReuseChoice>,
-    /// Where the provider can call this node
+    /// Address at which the provider can call this node
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 }
@@ -122,7 +124,7 @@ struct Answers {
 }
 
 /// Writes the file, and says what `doctor` finds. A failing check does not undo the file.
-pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Trouble> {
+pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, CliError> {
     let (path, answers) = write(args, config)?;
     output::print(&format!("wrote {}\n\n", output::harmless(&path.display().to_string())))?;
     let environment = Environment::of_process();
@@ -138,7 +140,7 @@ pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Tro
     Ok(exit)
 }
 
-fn write(args: InitArgs, config: &ConfigArgs) -> Result<(PathBuf, Answers), Trouble> {
+fn write(args: InitArgs, config: &ConfigArgs) -> Result<(PathBuf, Answers), CliError> {
     let path = config.config.clone().unwrap_or_else(|| PathBuf::from("quittance.toml"));
     // Before anything is asked: answers must not be given for nothing.
     if path.symlink_metadata().is_ok() {
@@ -153,19 +155,19 @@ fn write(args: InitArgs, config: &ConfigArgs) -> Result<(PathBuf, Answers), Trou
     Ok((path, answers))
 }
 
-fn already_there(path: &Path) -> Trouble {
+fn already_there(path: &Path) -> CliError {
     let what = format!(
         "{} is there already, and is not overwritten: move it away, or name another file with --config",
         path.display()
     );
-    Trouble::new(Exit::NotWritten, what)
+    CliError::new(Exit::NotWritten, what)
 }
 
-fn from_flags(args: InitArgs) -> Result<Answers, Trouble> {
+fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
     let Some(service) = args.profile else {
         let what = "--profile is missing, and this is no terminal to ask on: name the service, one of captchaai, 2captcha, \
                     anticaptcha, capsolver or capmonster";
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     };
     let facts = service.facts();
     Ok(Answers {
@@ -179,9 +181,9 @@ fn from_flags(args: InitArgs) -> Result<Answers, Trouble> {
 }
 
 /// Writes the file if it is one that every command can read, and if nothing is there.
-fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
+fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     let not_written = |error: &io::Error| {
-        Trouble::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
+        CliError::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -200,7 +202,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
 }
 
 /// Reads the new file as any command would, without the variables of this shell.
-fn check(written: &Path, path: &Path) -> Result<(), Trouble> {
+fn check(written: &Path, path: &Path) -> Result<(), CliError> {
     let args = ConfigArgs { config: Some(written.to_owned()), overrides: Vec::new() };
     let wrong = match Config::read(&args, &Environment::default(), Path::new("")) {
         Ok((_, wrong)) if wrong.is_empty() => return Ok(()),
@@ -208,7 +210,7 @@ fn check(written: &Path, path: &Path) -> Result<(), Trouble> {
         Err(error) => ConfigErrors(vec![error]),
     };
     let what = wrong.to_string().replace(&written.display().to_string(), &path.display().to_string());
-    Err(Trouble::new(Exit::Usage, format!("nothing was written: {what}")))
+    Err(CliError::new(Exit::Usage, format!("nothing was written: {what}")))
 }
 
 impl Answers {

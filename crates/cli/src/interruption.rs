@@ -1,6 +1,6 @@
 //! Somebody wants the process to end, by Ctrl-C or by a polite signal.
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 
 /// Whoever wants the process to end. Heard from the moment it is made, so it is made before anybody is told the address.
 #[cfg(unix)]
@@ -8,7 +8,7 @@ pub(crate) struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix:
 
 #[cfg(unix)]
 impl Interruption {
-    pub(crate) fn listen() -> Result<Self, Trouble> {
+    pub(crate) fn listen() -> Result<Self, CliError> {
         use tokio::signal::unix::{SignalKind, signal};
         let both =
             signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
@@ -29,7 +29,7 @@ pub(crate) struct Interruption;
 
 #[cfg(not(unix))]
 impl Interruption {
-    pub(crate) fn listen() -> Result<Self, Trouble> {
+    pub(crate) fn listen() -> Result<Self, CliError> {
         Ok(Self)
     }
 
@@ -42,6 +42,6 @@ impl Interruption {
 }
 
 #[cfg(unix)]
-fn unheard(error: &std::io::Error) -> Trouble {
-    Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}"))
+fn unheard(error: &std::io::Error) -> CliError {
+    CliError::new(Exit::Bad, format!("signals cannot be heard: {error}"))
 }

@@ -15,7 +15,7 @@ const NOTE: Style = Style::new().dimmed();
 #[derive(Args, Clone, Debug)]
 #[command(after_help = AFTER)]
 pub(crate) struct KindsArgs {
-    /// One kind, with its parameters
+    /// Show only this kind, with its parameters
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print JSON instead
@@ -25,16 +25,16 @@ pub(crate) struct KindsArgs {
 
 const AFTER: &str = "\
 Examples:
-  quittance kinds                        all of them, a line each
-  quittance kinds recaptcha_v2           its parameters, lifetime and pace
+  quittance kinds                        all kinds, one per line
+  quittance kinds recaptcha_v2           parameters, lifetime and solve times
   quittance kinds --json | jq '.[].name'
 
-A lifetime, a margin or a pace that is wrong can be corrected in the config
-file, under [kinds.NAME]; what is shown has that applied. A kind that is not
-listed is added there with `new = true`: it is passed on as it is, and every
-parameter of it tells two orders apart.
+[kinds.NAME] in the config file corrects a lifetime, a margin or solve times;
+the output has that applied. To add a kind that is not listed, set `new = true`
+there. Its parameters are passed on unchanged, and each of them distinguishes
+two orders.
 
-Exit codes: 0 shown, 2 there is no such kind, 3 not written, 4 configuration.";
+Exit codes: 0 shown, 2 unknown kind, 3 not written, 4 configuration.";
 
 #[derive(Debug, thiserror::Error)]
 #[error("there is no kind `{}`{}", name.escape_debug(), match meant {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_line_and_every_parameter_its_own() {
         let all = ask(None, false, &[]).unwrap();
-        for kind in quittance_catalog::kinds() {
+        for kind in quittance_protocol::kinds::kinds() {
             assert!(all.lines().any(|line| line.split(' ').next() == Some(&kind.name)), "{}", kind.name);
             let page = ask(Some(&kind.name), false, &[]).unwrap();
             for field in kind.fields {

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod alert_words;
 mod audit;
+mod client;
 mod completions;
 mod config;
 mod csv;
@@ -18,28 +19,27 @@ mod exit;
 mod init;
 mod interruption;
 mod kinds;
+mod mock;
 mod node;
 mod nodes;
-mod office;
 mod outcome;
 mod output;
 mod place;
 mod pool;
-mod report;
 mod serve;
-mod sim;
 mod solve;
 mod stock;
-mod stockroom;
+mod stock_client;
 mod store;
 mod table;
 mod tenant;
 mod terminal;
 mod top;
+mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, ConfigArgs, ConfigCommand, Environment};
-use exit::{Exit, Trouble};
+use exit::{CliError, Exit};
 use serve::{Inherited, Systemd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,9 +49,9 @@ use std::time::Duration;
 #[command(
     name = "quittance",
     version,
-    about = "Paid once, never lost: stands between you and an API that sells answers",
-    long_about = "Stands between you and an API that sells answers, and promises: paid once, never lost, never wasted, \
-                  never stale, in plain sight.",
+    about = "Buy answers from a captcha API: paid once, never lost",
+    long_about = "A gateway between your clients and an API that sells captcha answers. It promises: paid once, never lost, \
+                  never wasted, never stale, in plain sight.",
     after_help = AFTER_HELP,
     subcommand_required = true,
     arg_required_else_help = true,
@@ -64,74 +64,74 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Begin with:
-  quittance demo                 see it work, on this machine, for nothing
-  quittance init                 write a first config file
-  quittance config show          every setting, and where its value came from
-  quittance doctor               is everything as it should be?
-  quittance serve                the daemon, for clients in any language
+Start with:
+  quittance demo           see it work on this machine, free of charge
+  quittance init           write a first config file
+  quittance config show    every setting, and where its value came from
+  quittance doctor         check the store, the provider and the callbacks
+  quittance serve          run the daemon, for clients in any language
 
-Exit codes: 0 done, 1 the result is bad, 2 not understood, 3 could not be written,
-4 configuration, 5 store, 6 provider. Each command's help says more.";
+Exit codes: 0 done, 1 bad result, 2 command not understood, 3 cannot write
+output, 4 configuration, 5 store, 6 provider. Each command's help has details.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run a storm on this machine, and compare the books with the provider's ledger
+    /// Run a storm on this machine, and compare the usage with the ledger
     ///
-    /// A simulator plays the provider over real HTTP; the engine runs as a process of its own on a real store, and is
-    /// killed in the middle; 50 workers ask for answers. Then a judge holds the books against the ledger. It takes a few
-    /// seconds, and needs no network, no key and no money.
+    /// Starts a mock provider on real HTTP and the engine in its own process on a real store. 50 workers ask for answers,
+    /// and the engine is killed in the middle. Then the usage is compared with the provider's ledger. The demo takes a few
+    /// seconds and needs no network, no key and no money.
     #[command(after_help = demo::AFTER_HELP)]
     Demo(demo::DemoArgs),
-    /// Write a first config file: asks on a terminal, or takes flags
+    /// Write a first config file, from questions or from flags
     #[command(after_help = init::AFTER_HELP)]
     Init(init::InitArgs),
-    /// Run the daemon: existing clients change one address
+    /// Run the daemon; existing clients change one address
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
-    /// Make keys for those who may ask, and list them
+    /// Create tenant keys, and list them
     #[command(after_help = tenant::AFTER_HELP)]
     Tenant(tenant::TenantArgs),
     /// Solve one captcha, or many as lines of JSON
     #[command(after_help = solve::AFTER_HELP)]
     Solve(Box<solve::SolveArgs>),
-    /// Run the stand-in provider, to try clients against
-    #[command(after_help = sim::AFTER_HELP)]
-    Sim(sim::SimArgs),
-    /// Look at what needs a person, and mend it
+    /// Run the mock provider
+    #[command(after_help = mock::AFTER_HELP)]
+    Mock(mock::MockArgs),
+    /// List, inspect, replay or drop dead letters
     #[command(after_help = dead::AFTER_HELP)]
     Dead(Box<dead::DeadArgs>),
-    /// Look at a store, close it, or move its orders to another
+    /// Inspect a store, seal it, migrate it, or copy it to another
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
-    /// Keep a target warm: answers that are bought before they are asked for
+    /// Manage pools, which buy answers before they are needed
     #[command(after_help = pool::AFTER_HELP)]
     Pool(Box<pool::PoolArgs>),
-    /// What the shelf has served, wasted and saved, for each target, and how the pools stand
+    /// Show the stock: hits, waste and savings by target
     #[command(after_help = stock::AFTER_HELP)]
     Stock(stock::StockArgs),
-    /// The books: what was asked, paid and saved, by day, tenant, site, kind or provider
-    #[command(after_help = report::AFTER_HELP)]
-    Report(report::ReportArgs),
-    /// Every cent: each paid attempt, why it was made, and who got its answer
+    /// Show the usage: what was asked, paid and saved
+    #[command(after_help = usage::AFTER_HELP)]
+    Usage(usage::UsageArgs),
+    /// List each paid attempt: why it was made, and who got its answer
     #[command(after_help = audit::AFTER_HELP)]
     Audit(audit::AuditArgs),
-    /// Who works on a shared store, and how they are
+    /// List the nodes that share a store, and their state
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
-    /// Watch a node at work
+    /// Show a live view of a node
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
-    /// What each error of the provider means, and what happens then
+    /// Explain error codes, and what happens after each
     Errors(errors::ErrorsArgs),
-    /// The kinds of captcha, their parameters and lifetimes
+    /// List the kinds of captcha, their parameters and lifetimes
     Kinds(kinds::KindsArgs),
-    /// The settings in force
+    /// Show or check the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Check what the configuration cannot: store, provider, callbacks, certificate
+    /// Check the store, the provider, callbacks and the certificate
     #[command(after_help = doctor::AFTER_HELP)]
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -154,17 +154,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
-    let load = || -> Result<Config, Trouble> {
+fn run(command: Command, args: &ConfigArgs) -> Result<Exit, CliError> {
+    let load = || -> Result<Config, CliError> {
         let config = Config::load(args, &Environment::of_process(), Path::new(""))
-            .map_err(|error| Trouble::of(Exit::Config, &error))?;
+            .map_err(|error| CliError::of(Exit::Config, &error))?;
         let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
         output::tell(&lines.collect::<String>());
         Ok(config)
     };
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
-        Command::Sim(sim) => block_on(sim::run(sim)),
+        Command::Mock(args) => block_on(mock::run(args)),
         Command::Init(init) => block_on(init::run(init, args)),
         Command::Serve(args) => {
             let environment = Environment::of_process();
@@ -192,9 +192,9 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let environment = Environment::of_process();
             block_on(stock::run(stock, &load()?, &environment))
         }
-        Command::Report(report) => {
+        Command::Usage(args) => {
             let environment = Environment::of_process();
-            block_on(report::run(report, &load()?, &environment))
+            block_on(usage::run(args, &load()?, &environment))
         }
         Command::Audit(audit) => {
             let environment = Environment::of_process();
@@ -211,7 +211,7 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
         }
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
         Command::Kinds(kinds) => {
-            let rendered = kinds::run(&kinds, &load()?).map_err(|error| Trouble::of(Exit::Usage, &error))?;
+            let rendered = kinds::run(&kinds, &load()?).map_err(|error| CliError::of(Exit::Usage, &error))?;
             show(&rendered)
         }
         Command::Config { command: ConfigCommand::Check { json } } => {
@@ -227,15 +227,15 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
     }
 }
 
-fn show(rendered: &str) -> Result<Exit, Trouble> {
+fn show(rendered: &str) -> Result<Exit, CliError> {
     output::print(rendered).map(|()| Exit::Done)
 }
 
-fn block_on(command: impl Future<Output = Result<Exit, Trouble>>) -> Result<Exit, Trouble> {
+fn block_on(command: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("the runtime could not be started: {error}")))?;
+        .map_err(|error| CliError::new(Exit::Bad, format!("the runtime could not be started: {error}")))?;
     let ended = runtime.block_on(command);
     // Whatever still runs is dropped, and takes its processes with it; a thread that still reads standard input must not
     // keep ours.

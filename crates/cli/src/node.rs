@@ -3,7 +3,7 @@
 
 use crate::config::{self, Config, Dialect, ProviderConfig};
 use crate::doctor::is_daemon_at;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::{output, place};
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
@@ -11,7 +11,7 @@ use quittance::{
     embedded,
 };
 use quittance_ports::SpillError;
-use quittance_provider_json::JsonProvider;
+use quittance_provider::json::JsonProvider;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,12 +29,12 @@ const STOP_TOLD: Duration = Duration::from_secs(1);
 /// store can be shared; that another process has an embedded store to itself is no trouble yet.
 pub(crate) async fn start_unless_held(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
+) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
     begin(config, false).await
 }
 
-/// The same with a gateway for [`crate::office::Office`] to ask.
-pub(crate) async fn start_office(config: &Config) -> Result<Quittance, Trouble> {
+/// Starts a node with a gateway for [`crate::client::ApiClient`] to ask.
+pub(crate) async fn start_office(config: &Config) -> Result<Quittance, CliError> {
     let started = begin(config, true).await?;
     started.map_err(|held| place::trouble(&OpenError::Embedded(held)))
 }
@@ -42,7 +42,7 @@ pub(crate) async fn start_office(config: &Config) -> Result<Quittance, Trouble> 
 async fn begin(
     config: &Config,
     has_gateway: bool,
-) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
+) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -71,7 +71,7 @@ async fn begin(
         }
     }
     let what = format!("{HOMES_MAX} commands work on this store from here already: wait until one has ended");
-    Err(Trouble::new(Exit::Store, what))
+    Err(CliError::new(Exit::Store, what))
 }
 
 /// Folders that a command at the prompt may have to itself, those first in which one that died has left something.
@@ -83,8 +83,8 @@ fn homes(config: &Config) -> Vec<Option<PathBuf>> {
     homes.into_iter().map(Some).collect()
 }
 
-/// The same for callers over HTTP, whose gateway hears callbacks, too.
-pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, Trouble> {
+/// Starts a node that serves callers over HTTP and takes callbacks.
+pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, CliError> {
     let settings = config.clone();
     let builder = carrier(config)?.name(name).gateway(setup);
     let builder = config.pools.iter().cloned().fold(builder, Builder::pool);
@@ -100,23 +100,23 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
 }
 
 /// Whether there is a provider to buy from that can be called, and a key for it.
-pub(crate) fn check_provider(config: &Config) -> Result<(), Trouble> {
+pub(crate) fn check_provider(config: &Config) -> Result<(), CliError> {
     only_provider(config).and_then(provider).map(drop)
 }
 
-fn only_provider(config: &Config) -> Result<&ProviderConfig, Trouble> {
+fn only_provider(config: &Config) -> Result<&ProviderConfig, CliError> {
     config.providers.first().ok_or_else(|| {
         let what = "there is no provider: add a [[provider]] to quittance.toml (see docs/config.md), or try \
                     `quittance demo`, which needs none";
-        Trouble::new(Exit::Config, what)
+        CliError::new(Exit::Config, what)
     })
 }
 
 /// A node with a provider, which also delivers webhooks.
-fn carrier(config: &Config) -> Result<Builder, Trouble> {
-    let outbound = config.callbacks_out.settings(&config.tenants);
-    let outbound = outbound.map_err(|error| Trouble::of(Exit::Config, &error))?;
-    let builder = builder(config)?.outbound(outbound);
+fn carrier(config: &Config) -> Result<Builder, CliError> {
+    let webhooks = config.callbacks_out.settings(&config.tenants);
+    let webhooks = webhooks.map_err(|error| CliError::of(Exit::Config, &error))?;
+    let builder = builder(config)?.webhooks(webhooks);
     Ok(match provider(only_provider(config)?)? {
         Adapter::Classic(provider) => builder.provider(*provider),
         Adapter::Json(provider) => builder.provider(*provider),
@@ -127,9 +127,9 @@ fn with_callbacks(
     builder: Builder,
     config: &Config,
     callbacks: Option<Callbacks>,
-) -> Result<Builder, Trouble> {
+) -> Result<Builder, CliError> {
     let Some(mut callbacks) = callbacks else { return Ok(builder) };
-    callbacks.secret = config.callback_secret().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    callbacks.secret = config.callback_secret().map_err(|error| CliError::of(Exit::Config, &error))?;
     callbacks.limits = config.listener;
     Ok(builder.callbacks(callbacks))
 }
@@ -138,7 +138,7 @@ fn with_callbacks(
 /// embedded store to itself is no trouble yet.
 pub(crate) async fn open_unless_held(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
+) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
     let config = Config { store: config.store.as_it_is(), ..config.clone() };
     match builder(&config)?.open().await {
         Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
@@ -146,8 +146,8 @@ pub(crate) async fn open_unless_held(
     }
 }
 
-/// The same with a gateway for [`crate::office::Office`] to ask.
-pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
+/// Opens the store with a gateway for [`crate::client::ApiClient`] to ask.
+pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
     let config = Config { store: config.store.as_it_is(), ..config.clone() };
     match builder(&config)?.gateway(GatewaySetup::default()).open().await {
         Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
@@ -155,9 +155,9 @@ pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, emb
     }
 }
 
-fn builder(config: &Config) -> Result<Builder, Trouble> {
+fn builder(config: &Config) -> Result<Builder, CliError> {
     let settings = config.clone();
-    let place = config.store.place().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    let place = config.store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
     Ok(Quittance::builder()
         .place(place)
         .spill_bytes_max(config.spill_bytes_max)
@@ -189,34 +189,34 @@ enum Adapter {
     Json(Box<JsonProvider>),
 }
 
-fn provider(config: &ProviderConfig) -> Result<Adapter, Trouble> {
-    let wrong = |error| Trouble::of(Exit::Config, &error);
+fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
+    let wrong = |error| CliError::of(Exit::Config, &error);
     match config.dialect {
         Dialect::Classic(profile) => {
             let made = ClassicProvider::new(config.classic(profile).map_err(wrong)?);
             made.map(|made| Adapter::Classic(Box::new(made)))
-                .map_err(|error| Trouble::of(Exit::Config, &error))
+                .map_err(|error| CliError::of(Exit::Config, &error))
         }
         Dialect::Json(flavour) => {
             let made = JsonProvider::new(config.json(flavour).map_err(wrong)?);
-            made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| Trouble::of(Exit::Config, &error))
+            made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
     }
 }
 
 /// What the provider says of the account now.
-pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, Trouble> {
+pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, CliError> {
     match provider(config)? {
         Adapter::Classic(provider) => {
-            provider.look_at_account().await.map_err(|error| Trouble::of(Exit::Provider, &error))
+            provider.look_at_account().await.map_err(|error| CliError::of(Exit::Provider, &error))
         }
         Adapter::Json(provider) => {
-            provider.look_at_account().await.map_err(|error| Trouble::of(Exit::Provider, &error))
+            provider.look_at_account().await.map_err(|error| CliError::of(Exit::Provider, &error))
         }
     }
 }
 
-fn start_trouble(error: &StartError) -> Trouble {
+fn start_trouble(error: &StartError) -> CliError {
     let exit = match error {
         StartError::Open(error) => return place::trouble(error),
         StartError::Store(_)
@@ -233,7 +233,7 @@ fn start_trouble(error: &StartError) -> Trouble {
         | StartError::NoHome
         | StartError::Listen { .. } => Exit::Config,
     };
-    Trouble::of(exit, error)
+    CliError::of(exit, error)
 }
 
 /// Ends what is under way, within limits.

@@ -38,10 +38,10 @@ pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value>
     fields.insert("order".into(), json!(solved.order.to_string()));
     fields.insert("origin".into(), json!(solved.origin.name()));
     // A JSON answer is passed on as JSON; should it not parse after all, as the text that it is.
-    let document = answer.goods.is_json.then(|| serde_json::from_str(&answer.goods.text).ok()).flatten();
-    fields.insert("answer".into(), document.unwrap_or_else(|| json!(answer.goods.text)));
-    if !answer.goods.extras.is_empty() {
-        fields.insert("extras".into(), json!(answer.goods.extras));
+    let document = answer.payload.is_json.then(|| serde_json::from_str(&answer.payload.text).ok()).flatten();
+    fields.insert("answer".into(), document.unwrap_or_else(|| json!(answer.payload.text)));
+    if !answer.payload.extras.is_empty() {
+        fields.insert("extras".into(), json!(answer.payload.extras));
     }
     fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
     fields.insert("expires_in_ms".into(), json!(solved.remaining_life.map(millis)));

@@ -2,7 +2,7 @@
 //! person sees them, and a reader who closes the pipe is no error.
 
 use crate::config::LogConfig;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use quittance::gateway::{is_odd, plain_json};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Writes to standard output. A reader who has seen enough and closed the pipe is no error.
-pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
+pub(crate) fn print(rendered: &str) -> Result<(), CliError> {
     let mut out = anstream::AutoStream::auto(io::stdout()).lock();
     match out.write_all(rendered.as_bytes()).and_then(|()| out.flush()) {
         Err(error) => match error.kind() {
@@ -25,12 +25,12 @@ pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
 }
 
 /// Writes a JSON document as a line of its own.
-pub(crate) fn print_json(document: &serde_json::Value) -> Result<(), Trouble> {
+pub(crate) fn print_json(document: &serde_json::Value) -> Result<(), CliError> {
     print(&format!("{}\n", plain_json(&document.to_string())))
 }
 
 /// Writes an answer to standard output: as it is for a program, and harmless for a person.
-pub(crate) fn print_answer(answer: &str) -> Result<(), Trouble> {
+pub(crate) fn print_answer(answer: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() {
         return print(&format!("{}\n", harmless(answer)));
     }
@@ -59,8 +59,8 @@ pub(crate) const fn goes_to(_path: &Path) -> bool {
     false
 }
 
-pub(crate) fn not_written(error: &io::Error) -> Trouble {
-    Trouble::new(Exit::NotWritten, format!("the result could not be written: {error}"))
+pub(crate) fn not_written(error: &io::Error) -> CliError {
+    CliError::new(Exit::NotWritten, format!("the result could not be written: {error}"))
 }
 
 /// Says something on standard error. If nobody listens there, nothing depends on it.

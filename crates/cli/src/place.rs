@@ -1,27 +1,27 @@
 //! From the store that somebody named to one that is open, and what goes wrong on the way in words that say what to do.
 
 use crate::config::{StoreConfig, StoreUrl};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use quittance::{OpenError, Opened, SPILL_NAME, embedded, postgres};
 use std::path::{Path, PathBuf};
 
 /// Why a command that only looks finds nothing: a store that is not there. To open it would make an empty one, and the look
 /// would then say that all is well.
-pub(crate) fn missing(store: &StoreConfig) -> Option<Trouble> {
+pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
     let StoreUrl::Embedded(dir) = &store.url else { return None };
     if dir.join(embedded::DATABASE).exists() {
         return None;
     }
     let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
     if let Some(what) = lost(dir, &whole) {
-        return Some(Trouble::new(Exit::Store, what));
+        return Some(CliError::new(Exit::Store, what));
     }
     let what = format!(
         "there is no store in {}: go to the folder in which `quittance serve` was started, name its configuration with \
          --config, or name the store with --set store.url=embedded:FOLDER. Nothing was created.",
         whole.display()
     );
-    Some(Trouble::new(Exit::Store, what))
+    Some(CliError::new(Exit::Store, what))
 }
 
 /// What there is to do about a folder whose database is lost, if it is.
@@ -47,23 +47,23 @@ fn lost(dir: &Path, whole: &Path) -> Option<String> {
 
 /// Opens a store by itself, without a node, as it is: one that is not there is not made, and tables that are missing or old
 /// stay so.
-pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, Trouble> {
+pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
     if let Some(missing) = missing(store) {
         return Err(missing);
     }
     open_to_fill(&store.as_it_is()).await
 }
 
-/// The same for one that gets orders; its tables are made, unless the configuration leaves that to a person.
-pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, Trouble> {
-    let place = store.place().map_err(|error| Trouble::of(Exit::Config, &error))?;
+/// Opens a store that orders are copied to. Its tables are made, unless the configuration leaves that to a person.
+pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
+    let place = store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
     place.open().await.map_err(|error| trouble(&error))
 }
 
 /// Whoever finds no tables that he can use wants to know which command makes them.
-pub(crate) fn trouble(error: &OpenError) -> Trouble {
+pub(crate) fn trouble(error: &OpenError) -> CliError {
     let OpenError::Postgres(postgres::OpenError::Older { address, found, known }) = error else {
-        return Trouble::of(Exit::Store, error);
+        return CliError::of(Exit::Store, error);
     };
     let (what, does) = match found {
         0 => (format!("there are no tables of Quittance at {address}"), "makes them"),
@@ -75,7 +75,7 @@ pub(crate) fn trouble(error: &OpenError) -> Trouble {
     let what = format!(
         "{what}: `quittance store migrate` {does}, and so does a node that starts, unless `store.migrate` is false"
     );
-    Trouble::new(Exit::Store, what)
+    CliError::new(Exit::Store, what)
 }
 
 /// The spill of this folder, if something waits in it.

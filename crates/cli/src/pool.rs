@@ -7,8 +7,8 @@ pub(crate) mod told;
 
 use crate::config::nearest::nearest;
 use crate::config::{Config, Environment, money, span};
-use crate::exit::{Exit, Trouble};
-use crate::stockroom::Stockroom;
+use crate::exit::{CliError, Exit};
+use crate::stock_client::StockClient;
 use crate::{output, solve};
 use clap::{Args, Subcommand};
 use quittance::lifecycle::Money;
@@ -21,37 +21,40 @@ pub(crate) use shown::{as_json, as_table, percent, share};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance pool set login --kind turnstile -p sitekey=0x4A... -p pageurl=https://shop.example.org/login \\
+  quittance pool set login --kind turnstile -p sitekey=0x4A... \\
+      -p pageurl=https://shop.example.org/login \\
       --service-level 0.95 --budget-per-hour 2
-  quittance pool set login --hours 08:00-20:00         changes only that
-  quittance pool show login                            its level, and why it is that
+  quittance pool set login --hours 08:00-20:00    changes only the hours
+  quittance pool show login                       its level, and the reason
   quittance pool list --json | jq '.[] | select(.level.size == 0) | .level.why'
   quittance pool set login --off
   quittance pool remove login
 
-What it costs: an answer that is handed out from the shelf costs what it would have cost anyway; what
-spoils there is for nothing. A pool with a service level holds as few as serve that part of the orders, and
-never so many that more than about a twentieth of them spoils. --budget-per-hour stops its refills for the
-rest of the hour of the clock.
+Cost: an answer from the stock costs the same as one bought on demand. Answers
+that expire in the stock are wasted. A pool with a service level keeps as few
+answers as it needs for that level, and at most about one in 20 of its answers
+expires. --budget-per-hour stops refills for the rest of the clock hour.
 
-A target that is asked for less than about three times in an answer's usable life (its life less the
-margin: 80 s for most kinds) is not worth a pool: most of what it held would spoil. Such a pool
-says so and holds nothing, with --service-level; a fixed --size is held all the same, for as long as
-somebody asks at all (ten usable lives without an order, and it is given up until the next one).
+A pool is not worth it for fewer than about three orders per usable life of an
+answer (life - margin: 80 s for most kinds), because most answers would expire.
+With --service-level, such a pool says so and keeps nothing. With --size, it
+keeps its answers while there is demand: after ten usable lives without an order
+it stops, until the next order.
 
-Pools serve orders whose answers can be used once only. `[pools.NAME]` in the config file describes pools,
-too; `serve` sets those when it starts.
+Pools serve orders with single-use answers. [pools.NAME] in the config file
+also defines pools; `serve` sets them when it starts.
 
-A daemon that has an embedded store to itself is asked over HTTP; where it listens stands in the store's
-folder. If an operator's key is configured (`admin`), put it into QUITTANCE_ADMIN_KEY.
+If a daemon uses the embedded store, the command asks the daemon over HTTP, at
+the address in the store's folder. If an operator's key is configured (`admin`),
+set QUITTANCE_ADMIN_KEY to it.
 
 Exit codes:
   0  done
-  1  there is no such pool, no room for another, or one for the same target already
-  2  the command, or what it asks for, makes no sense; nothing was changed
+  1  no such pool, too many pools, or another pool for the same target
+  2  the command or a value is invalid; nothing was changed
   3  the result could not be written
-  4  the configuration is wrong, or the operator's key
-  5  the store cannot be opened or used, or the daemon that has it does not answer";
+  4  the configuration or the operator's key is wrong
+  5  the store cannot be opened or used, or its daemon does not answer";
 
 #[derive(Args, Debug)]
 pub(crate) struct PoolArgs {
@@ -61,25 +64,25 @@ pub(crate) struct PoolArgs {
 
 #[derive(Subcommand, Debug)]
 enum PoolCommand {
-    /// All pools, and how they stand
+    /// List all pools and their state
     List {
         /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// One pool: what it keeps, its level and why, what it has served and spent
+    /// Show one pool: target, level and its reason, orders served, spending
     Show {
         name: String,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Create a pool, or change what is said and leave the rest as it is
+    /// Create a pool, or change the given values of one
     ///
     /// A new pool needs --kind, its parameters, and either --service-level or --size.
     #[command(after_help = AFTER_HELP)]
     Set(Box<SetArgs>),
-    /// Take a pool away; what it has bought is handed out until it spoils
+    /// Remove a pool; its answers are handed out until they expire
     Remove {
         name: String,
         /// Print a JSON object
@@ -90,36 +93,36 @@ enum PoolCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetArgs {
-    /// What the pool is called
+    /// Name of the pool
     name: String,
-    /// What sort of captcha it keeps: see `quittance kinds`
+    /// Kind of captcha: see `quittance kinds`
     #[arg(long)]
     kind: Option<String>,
-    /// A parameter of what it keeps, such as sitekey=0x4A; `NAME=` takes one away
+    /// Parameter of its orders, such as sitekey=0x4A; `NAME=` removes one
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = solve::pair)]
     params: Vec<(String, String)>,
-    /// The part of orders that the shelf is to serve, such as 0.95; the pool sizes itself
+    /// Ratio of orders that the stock should serve, such as 0.95; the pool sizes itself
     #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "size")]
     service_level: Option<u32>,
-    /// So many answers, as long as somebody asks
+    /// Number of answers to keep, as long as there is demand
     #[arg(long, value_name = "N")]
     size: Option<u32>,
-    /// The most that it may spend in an hour of the clock, in the provider's currency; or none
+    /// Most that it may spend per clock hour, in the provider's currency; or none
     #[arg(long, value_name = "AMOUNT", value_parser = budget)]
     budget_per_hour: Option<OrNot<Money>>,
-    /// A part of the day in UTC, such as 08:00-20:00; may be repeated; or always
+    /// Time of day in UTC, such as 08:00-20:00; may be repeated; or always
     #[arg(long, value_name = "FROM-TO", value_parser = part_of_day)]
     hours: Vec<OrNot<Hours>>,
-    /// How much life its answers must have when they are handed out, such as 60s; or default
+    /// Life that an answer must have left when it is handed out, such as 60s; or default
     #[arg(long, value_name = "SPAN", value_parser = min_life)]
     min_life: Option<OrNot<Duration>>,
-    /// Whose orders it serves
+    /// Tenant whose orders it serves
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Switch it on again
+    /// Switch the pool on
     #[arg(long, conflicts_with = "off")]
     on: bool,
-    /// Remember it, and buy nothing
+    /// Keep the pool, but buy nothing
     #[arg(long)]
     off: bool,
     /// Print a JSON object
@@ -169,31 +172,35 @@ fn min_life(typed: &str) -> Result<OrNot<Duration>, String> {
     OrNot::read(typed, "default", || span::parse(typed).ok_or_else(wrong))
 }
 
-pub(crate) async fn run(args: PoolArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
-    let stockroom = match args.command {
-        PoolCommand::Set(_) => Stockroom::find_or_make(config, environment).await?,
-        _ => Stockroom::find(config, environment).await?,
+pub(crate) async fn run(
+    args: PoolArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, CliError> {
+    let stock_client = match args.command {
+        PoolCommand::Set(_) => StockClient::find_or_make(config, environment).await?,
+        _ => StockClient::find(config, environment).await?,
     };
     match args.command {
         PoolCommand::List { json } => {
-            let pools = stockroom.pools().await?;
+            let pools = stock_client.pools().await?;
             let objects = || pools.iter().map(as_json).collect::<Vec<_>>();
             output::print(&if json { format!("{:#}\n", Value::Array(objects())) } else { as_table(&pools) })?;
             Ok(Exit::Done)
         }
         PoolCommand::Show { name, json } => {
-            let found = find(&stockroom, &name).await?;
+            let found = find(&stock_client, &name).await?;
             let text = if json { format!("{:#}\n", as_json(&found)) } else { shown::as_text(&found) };
             output::print(&text)?;
             Ok(Exit::Done)
         }
-        PoolCommand::Set(args) => set::run(*args, &stockroom, config).await,
-        PoolCommand::Remove { name, json } => remove(&stockroom, config, &name, json).await,
+        PoolCommand::Set(args) => set::run(*args, &stock_client, config).await,
+        PoolCommand::Remove { name, json } => remove(&stock_client, config, &name, json).await,
     }
 }
 
-async fn find(stockroom: &Stockroom, name: &str) -> Result<Pool, Trouble> {
-    let mut pools = stockroom.pools().await?;
+async fn find(stock_client: &StockClient, name: &str) -> Result<Pool, CliError> {
+    let mut pools = stock_client.pools().await?;
     let names: Vec<String> = pools.iter().map(|pool| pool.spec.name.clone()).collect();
     match names.iter().position(|known| known == name) {
         Some(at) => Ok(pools.swap_remove(at)),
@@ -201,21 +208,26 @@ async fn find(stockroom: &Stockroom, name: &str) -> Result<Pool, Trouble> {
     }
 }
 
-fn no_such(name: &str, names: Vec<String>) -> Trouble {
+fn no_such(name: &str, names: Vec<String>) -> CliError {
     let hint = match nearest(name, names) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "`quittance pool list` shows those that there are".into(),
     };
-    Trouble::new(Exit::Bad, format!("there is no pool `{}`: {hint}", name.escape_debug()))
+    CliError::new(Exit::Bad, format!("there is no pool `{}`: {hint}", name.escape_debug()))
 }
 
-async fn remove(stockroom: &Stockroom, config: &Config, name: &str, as_json: bool) -> Result<Exit, Trouble> {
+async fn remove(
+    stock_client: &StockClient,
+    config: &Config,
+    name: &str,
+    as_json: bool,
+) -> Result<Exit, CliError> {
     // Whoever misspells it wants to hear which there are.
-    find(stockroom, name).await?;
-    let is_removed = stockroom.remove(name).await?;
+    find(stock_client, name).await?;
+    let is_removed = stock_client.remove(name).await?;
     output::print(&match as_json {
         true => format!("{}\n", json!({ "name": name, "removed": is_removed })),
-        false => format!("removed {name}; what it has bought is handed out until it spoils\n"),
+        false => format!("removed {name}; what it has bought is handed out until it expires\n"),
     })?;
     if config.pools.iter().any(|spec| spec.name == name) {
         output::tell(

@@ -19,7 +19,7 @@ pub(crate) use systemd::Systemd;
 
 use crate::config::{self, CallerKey, Config, ProviderConfig, StoreUrl};
 use crate::daemon::Note;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::{node, output};
 use certificate::Source;
 use clap::Args;
@@ -27,7 +27,7 @@ use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Profile, Quittance};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
 use signals::{Sign, Signals};
-use sockets::Wanted;
+use sockets::ListenRequest;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,44 +45,44 @@ const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance serve
-  quittance serve --listen 127.0.0.1:0                       any free port; it is printed
-  quittance serve --tls-self-signed ./tls                    https for development
+  quittance serve --listen 127.0.0.1:0           any free port; it is printed
+  quittance serve --tls-self-signed ./tls        https for development
   curl --cacert ./tls/ca.pem https://localhost:8743/healthz
 
-Standard output has one line `listening on ADDRESS` for each address, and then `ready`.
-Everything else is logged on standard error.
+Standard output has one line `listening on ADDRESS` for each address, and then
+`ready`. Logs go to standard error.
 
-Without any [[tenant]] nobody needs a key, so only this machine may ask: other addresses
-than loopback are not listened on. `quittance tenant new NAME` makes a key.
+Without any [[tenant]], callers need no key, so `serve` listens on loopback
+only. `quittance tenant new NAME` creates a key.
 
-Signals: TERM or INT answers whoever is inside and ends; a second one ends at once. HUP
-reads the certificate again, which also happens by itself when its files change.
+Signals: TERM or INT finishes the open requests and stops; a second one stops at
+once. HUP reloads the certificate, as does a change of its files.
 
 Exit codes:
-  0        ended by a signal
-  1        it could not go on
-  2        the command makes no sense
-  4        the configuration is wrong: an address in use, a certificate, a key
+  0        stopped by a signal
+  1        could not continue
+  2        the command is invalid
+  4        the configuration is wrong: address in use, certificate, key
   5        the store cannot be opened
-  130,143  ended at once by a second signal";
+  130,143  stopped at once by a second signal";
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Where to listen for http, instead of `listen`
+    /// Address to listen on for http; overrides `listen`
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Where to listen for https, instead of `tls.listen`
+    /// Address to listen on for https; overrides `tls.listen`
     #[arg(long, value_name = "ADDR")]
     tls_listen: Option<SocketAddr>,
-    /// For development: make a certificate for localhost, and keep its CA in this folder
+    /// For development: create a certificate for localhost, with its CA in DIR
     ///
-    /// Clients are pointed to DIR/ca.pem, which stays the same from start to start.
+    /// Clients must trust DIR/ca.pem, which stays the same when the daemon restarts.
     #[arg(long, value_name = "DIR")]
     tls_self_signed: Option<PathBuf>,
-    /// How much to log, instead of `log.level`
+    /// What to log; overrides `log.level`
     #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
     log_level: Option<String>,
-    /// How to log, instead of `log.format`
+    /// Format of the log; overrides `log.format`
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(["text", "json"]))]
     log_format: Option<String>,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn run(
     config: &Config,
     inherited: Inherited,
     systemd: Systemd,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let mut log = config.log;
     if let Some(level) = args.log_level.as_deref().and_then(|level| level.parse().ok()) {
         log.level = level;
@@ -100,10 +100,10 @@ pub(crate) async fn run(
     log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
     output::log_as(log);
     let mut signals = Signals::listen()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
+        .map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
     let daemon = tokio::select! {
         daemon = Daemon::start(&args, config, inherited) => daemon?,
-        // Nobody has been let in yet, and whatever is on record has an alarm.
+        // No request has been accepted yet, and every order on record has a timer.
         sign = signals.end() => {
             tracing::info!(signal = sign.name(), "ended before it was ready");
             return Ok(Exit::Done);
@@ -131,7 +131,7 @@ struct Https {
 }
 
 impl Daemon {
-    async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, Trouble> {
+    async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, CliError> {
         let mut config = config.clone();
         config.listener.connections_max = descriptors::raise(config.listener.connections_max);
         let config = &config;
@@ -144,7 +144,7 @@ impl Daemon {
             .as_ref()
             .map(Source::load)
             .transpose()
-            .map_err(|error| Trouble::of(Exit::Config, &error))?;
+            .map_err(|error| CliError::of(Exit::Config, &error))?;
         let wanted = wanted(config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
@@ -162,10 +162,10 @@ impl Daemon {
             }
             _ => None,
         };
-        gateway.desk().count_open().await.map_err(|error| Trouble::of(Exit::Store, &error))?;
+        gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
-        serving.spawn(alerts::run_program(gateway.lookout().announced(), config));
-        serving.spawn(gateway.lookout().clone().keep_watch());
+        serving.spawn(alerts::run_program(gateway.monitor().announced(), config));
+        serving.spawn(gateway.monitor().clone().keep_watch());
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let daemon = Self { node, note, gateway, serving, http: address, https };
@@ -204,7 +204,7 @@ impl Daemon {
         }
     }
 
-    fn tell_ready(&self) -> Result<(), Trouble> {
+    fn tell_ready(&self) -> Result<(), CliError> {
         let mut lines = format!("listening on http://{}\n", self.http);
         if let Some(https) = &self.https {
             lines += &format!("listening on https://{}\n", https.address);
@@ -215,7 +215,7 @@ impl Daemon {
         output::print(&(lines + "ready\n"))
     }
 
-    async fn run(mut self, mut signals: Signals, systemd: &Systemd) -> Result<Exit, Trouble> {
+    async fn run(mut self, mut signals: Signals, systemd: &Systemd) -> Result<Exit, CliError> {
         let mut look = tokio::time::interval(CERTIFICATE_LOOK);
         let mut files = self.https.as_ref().map(|https| https.source.watch());
         let mut watchdog = systemd.watchdog();
@@ -231,7 +231,7 @@ impl Daemon {
                     }
                 }
                 () = watchdog.due() => systemd.tell("WATCHDOG=1"),
-                _ = self.serving.join_next() => break Err(Trouble::new(Exit::Bad, "a listener has ended by itself: see the log")),
+                _ = self.serving.join_next() => break Err(CliError::new(Exit::Bad, "a listener has ended by itself: see the log")),
             }
         };
         systemd.tell("STOPPING=1");
@@ -263,7 +263,7 @@ impl Daemon {
                 tracing::info!("the certificate was read again {why}");
             }
             Err(error) => {
-                let what = Trouble::of(Exit::Config, &error).what;
+                let what = CliError::of(Exit::Config, &error).what;
                 tracing::warn!(
                     "the certificate was to be read again {why}, and the old one stays in use: {what}"
                 );
@@ -307,13 +307,18 @@ fn leads_outside(url: &str) -> bool {
     host != "localhost" && !number.is_ok_and(|number| number.is_loopback())
 }
 
-fn local(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
-    listener.local_addr().map_err(|error| Trouble::of(Exit::Bad, &error))
+fn local(listener: &TcpListener) -> Result<SocketAddr, CliError> {
+    listener.local_addr().map_err(|error| CliError::of(Exit::Bad, &error))
 }
 
 /// Where to listen: as the command line says, or else the configuration.
-fn wanted(config: &Config, http: Option<SocketAddr>, https: Option<SocketAddr>, has_https: bool) -> Wanted {
-    Wanted {
+fn wanted(
+    config: &Config,
+    http: Option<SocketAddr>,
+    https: Option<SocketAddr>,
+    has_https: bool,
+) -> ListenRequest {
+    ListenRequest {
         http: http.unwrap_or(config.listen),
         https: has_https.then(|| https.or(config.tls.listen).unwrap_or(HTTPS_DEFAULT)),
         is_open: config.tenants.is_empty(),
@@ -325,18 +330,18 @@ fn source(
     tls_self_signed: Option<&Path>,
     has_https: bool,
     config: &Config,
-) -> Result<Option<Source>, Trouble> {
+) -> Result<Option<Source>, CliError> {
     if let Some(dir) = tls_self_signed {
         return Ok(Some(Source::SelfSigned { dir: dir.to_owned() }));
     }
-    let files = config.tls.files().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    let files = config.tls.files().map_err(|error| CliError::of(Exit::Config, &error))?;
     if let Some((cert, key)) = files {
         return Ok(Some(Source::Files { cert: cert.to_owned(), key: key.to_owned() }));
     }
     if has_https || config.tls.listen.is_some() {
         let what = "there is an address for https and no certificate: set `tls.cert_file` and `tls.key_file`, or use \
                     `--tls-self-signed DIR` for development";
-        return Err(Trouble::new(Exit::Config, what));
+        return Err(CliError::new(Exit::Config, what));
     }
     Ok(None)
 }
@@ -349,12 +354,12 @@ fn flavour(config: &Config) -> Option<String> {
 }
 
 /// Where traces are sent: a collector takes them at a path of its own.
-fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, Trouble> {
+fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, CliError> {
     let Some(url) = &config.traces else { return Ok(None) };
     let url = url.trim_end_matches('/');
     let whole = if url.ends_with(TRACES_PATH) { url.to_owned() } else { format!("{url}{TRACES_PATH}") };
     let collector = whole.parse().map_err(|_| {
-        Trouble::new(
+        CliError::new(
             Exit::Config,
             format!("traces.url is no address that can be called: {}", output::harmless(url)),
         )
@@ -363,8 +368,8 @@ fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, Trouble>
 }
 
 /// Who may ask, and on which terms.
-fn setup(config: &Config, name: &str) -> Result<GatewaySetup, Trouble> {
-    let wrong = |error| Trouble::of(Exit::Config, &error);
+fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
+    let wrong = |error| CliError::of(Exit::Config, &error);
     let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets));
     let reuse = config.reuse.clone();
     Ok(GatewaySetup {

@@ -5,7 +5,7 @@ mod beside;
 pub(crate) mod lines;
 
 use crate::config::{Config, Environment};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::{node, outcome, output, place, tenant};
 use beside::{Answered, Beside, NoAnswer};
@@ -34,80 +34,86 @@ const CANCELLED: &str = "the order had no --idempotency-key, so the same command
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance solve recaptcha_v2 -p googlekey=6Le... -p pageurl=https://shop.example.org/login
+  quittance solve recaptcha_v2 -p googlekey=6Le... \\
+      -p pageurl=https://shop.example.org/login
   quittance solve image -f body=captcha.png
-  quittance solve turnstile -p sitekey=0x4A... -p pageurl=https://example.com/ --json
-  quittance solve turnstile -p sitekey=0x4A... -p pageurl=https://example.com/ --idempotency-key login-42
+  quittance solve turnstile -p sitekey=0x4A... -p pageurl=https://example.com/ \\
+      --idempotency-key login-42 --json
   quittance solve --lines < orders.jsonl > answers.jsonl
-  quittance solve --lines --settle < /dev/null      go on with whatever a crash left behind
+  quittance solve --lines --settle < /dev/null    resume orders after a crash
 
-One line of --lines is one order:
-  {\"id\": 1, \"kind\": \"recaptcha_v2\", \"params\": {\"googlekey\": \"...\", \"pageurl\": \"...\"}}
-and may have: files (name -> base64), idempotency_key, reuse (shared, exclusive), no_stock, min_life, deadline, tenant.
-Each is answered by a line with the same id and an event: accepted (it is durable now), and then answered,
-failed or refused. What is not an order is refused, and the rest goes on.
+With --lines, each input line is one order:
+  {\"id\": 1, \"kind\": \"turnstile\", \"params\": {\"sitekey\": \"...\", \"pageurl\": \"...\"}}
+Optional fields: files (name -> base64), idempotency_key, reuse
+(shared, exclusive), no_stock, min_life, deadline, tenant.
+Each output line has the same id and an event: accepted (the order is durable),
+then answered, failed or refused. A line that is not an order is refused, and
+the others continue.
 
 Exit codes:
   0  answered (with --lines: all of them)
-  1  no answer: refused by the provider, a dead letter, or time is up
-  2  the command or the order makes no sense; nothing was placed
+  1  no answer: rejected by the provider, a dead letter, or deadline passed
+  2  the command or the order is invalid; nothing was placed
   3  the result could not be written
   4  the configuration is wrong
   5  the store cannot be opened or used
   6  the provider does not accept the account; nothing was paid
-  130, 143  interrupted (Ctrl-C, SIGTERM). An order with a key, or a shared one, stays on record: run the same
-     command again (with the same --idempotency-key) to go on. One that no repeat could find is cancelled
+  130, 143  interrupted (Ctrl-C, SIGTERM). An order with a key, or a shared one,
+     stays on record: run the same command again (with the same
+     --idempotency-key) to resume it. Other orders are cancelled
 
-Where `quittance serve` runs on the same embedded store, it carries the order out and exit code 6 does not occur: the
-order waits like any other until the account is fixed. If it has tenants, put a tenant's key into QUITTANCE_TENANT_KEY.
-Where another command has the store, it is waited for (--store-wait).
+If `quittance serve` runs on the same embedded store, the daemon processes the
+order, and exit code 6 does not occur: the order waits until the account is
+fixed. If the daemon has tenants, set QUITTANCE_TENANT_KEY to a tenant's key. If
+another command uses the store, this one waits for it (--store-wait).
 
-The answer goes to standard output, everything else to standard error. The order is durable before anything
-is paid for. If this process dies, run the same command again: with the same --idempotency-key (or with --shared)
-it resumes the same order. Without, an order for a single-use token is a new job and is paid for again.";
+The answer goes to standard output, everything else to standard error. The order
+is durable before anything is paid. If this process dies, run the same command
+again: with the same --idempotency-key, or with --shared, it resumes the order.
+Otherwise an order for a single-use token is a new job and is paid again.";
 
 #[derive(Args, Debug)]
 pub(crate) struct SolveArgs {
-    /// What sort of captcha it is: see `quittance kinds`
+    /// Kind of captcha: see `quittance kinds`
     #[arg(required_unless_present = "lines")]
     kind: Option<String>,
-    /// A parameter of the order, such as sitekey=0x4A
+    /// Parameter of the order, such as sitekey=0x4A
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
-    /// A parameter that is a file, such as body=captcha.png
+    /// Parameter from a file, such as body=captcha.png
     #[arg(short, long = "file", value_name = "NAME=PATH", value_parser = pair)]
     files: Vec<(String, String)>,
-    /// The same key is the same order: a repeat gets the same answer and pays nothing
+    /// Key of the order: a repeat with the same key gets the same answer and pays nothing
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// This is a job of its own, and no other gets its answer: the default where a site takes an answer once
+    /// Make this order its own job, with its own answer: the default where a site accepts an answer only once
     #[arg(long)]
     exclusive: bool,
-    /// Equal orders are one job: join what is in flight, and take the same answer while it is good
+    /// Share the job with equal orders: join one in flight, or take its answer while it is good
     #[arg(long, conflicts_with = "exclusive")]
     shared: bool,
-    /// Get an answer that is bought for this order, and none from the shelf
+    /// Buy an answer for this order; take none from the stock
     #[arg(long)]
     no_stock: bool,
-    /// How much life the answer must have left, such as 60s
+    /// Life that the answer must have left, such as 60s
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     min_life: Option<Duration>,
     /// How long the order may take, such as 120s
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     deadline: Option<Duration>,
-    /// In whose name it is placed
+    /// Tenant that places the order
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// How long to wait for a store that another command has to itself, such as 10m [default: 5m]
+    /// How long to wait for a store that another command uses, such as 10m [default: 5m]
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     store_wait: Option<Duration>,
     /// Print the answer as a JSON object
     #[arg(long)]
     json: bool,
-    /// Read orders from standard input, one JSON object a line, and write answers likewise
+    /// Read orders from standard input and write answers, one JSON object per line
     #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "shared", "no_stock", "min_life", "deadline", "tenant"])]
     lines: bool,
-    /// With --lines: at the end, go on until no order in the store is open
+    /// With --lines: continue until no order in the store is open
     #[arg(long, requires = "lines")]
     settle: bool,
 }
@@ -127,7 +133,7 @@ enum Solver {
 
 impl Solver {
     /// One process has an embedded store to itself. A daemon is asked; any other is waited for.
-    async fn find(config: &Config, environment: &Environment, wait: Duration) -> Result<Self, Trouble> {
+    async fn find(config: &Config, environment: &Environment, wait: Duration) -> Result<Self, CliError> {
         let (began, mut is_told) = (Instant::now(), false);
         loop {
             if let Some(beside) = Beside::find(config, environment)? {
@@ -159,7 +165,7 @@ pub(crate) async fn run(
     mut args: SolveArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let wait = args.store_wait.take().unwrap_or(HELD_WAIT);
     if args.lines {
         let (solver, settle) = (Solver::find(config, environment, wait).await?, args.settle);
@@ -178,7 +184,7 @@ pub(crate) async fn run(
 }
 
 /// Carries the order out in this process.
-async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) -> Result<Exit, Trouble> {
+async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) -> Result<Exit, CliError> {
     let interrupted = Interruption::listen()?.came();
     let mut placed = None;
     let ended = tokio::select! {
@@ -193,7 +199,7 @@ async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) ->
         Ok(Ok(solved)) => show(solved.text(), outcome::solved_json(&solved, config.currency()), as_json),
         Ok(Err(error)) => {
             show_error(&outcome::error_json(&error), as_json)?;
-            Err(Trouble::of(outcome::code(&error).1, &error))
+            Err(CliError::of(outcome::code(&error).1, &error))
         }
         Err(trouble) => Err(trouble),
     };
@@ -202,7 +208,7 @@ async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) ->
 }
 
 /// Lets the daemon carry the order out.
-async fn there(beside: &Beside, order: &Order, as_json: bool) -> Result<Exit, Trouble> {
+async fn there(beside: &Beside, order: &Order, as_json: bool) -> Result<Exit, CliError> {
     let interrupted = Interruption::listen()?.came();
     let mut placed = None;
     let ended = tokio::select! {
@@ -232,7 +238,7 @@ async fn solve_beside(
     beside.follow(told, |phase| progress.show(phase)).await
 }
 
-fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, Trouble> {
+fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, CliError> {
     match as_json {
         true => output::print(&format!("{}\n", Value::Object(object)))?,
         false => output::print_answer(text)?,
@@ -240,7 +246,7 @@ fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, T
     Ok(Exit::Done)
 }
 
-fn show_error(error: &Value, as_json: bool) -> Result<(), Trouble> {
+fn show_error(error: &Value, as_json: bool) -> Result<(), CliError> {
     if as_json { output::print(&format!("{}\n", json!({ "error": error }))) } else { Ok(()) }
 }
 
@@ -253,7 +259,7 @@ async fn left(node: &Quittance, placed: Option<&Ticket>) -> &'static str {
     }
 }
 
-/// The same where a daemon goes on with it.
+/// What an interrupt leaves behind where a daemon goes on with the order.
 async fn left_to_daemon(beside: &Beside, order: &Order, placed: Option<&str>) -> &'static str {
     let Some(id) = placed else { return NOT_PLACED };
     // Whether an order without a key is shared is for the daemon's settings to say, so it is left as it is.
@@ -262,7 +268,7 @@ async fn left_to_daemon(beside: &Beside, order: &Order, placed: Option<&str>) ->
 }
 
 /// Ends what is under way, unless there is a second Ctrl-C.
-async fn stop_or_interrupt(node: &Quittance) -> Result<(), Trouble> {
+async fn stop_or_interrupt(node: &Quittance) -> Result<(), CliError> {
     let again = Interruption::listen()?.came();
     tokio::select! {
         () = node::stop(node) => {}
@@ -275,31 +281,32 @@ async fn stop_or_interrupt(node: &Quittance) -> Result<(), Trouble> {
 fn is_file(kind: &str, name: &str) -> bool {
     let is_it =
         |field: &quittance::lifecycle::Field| field.name == name && matches!(field.shape, Shape::File { .. });
-    quittance_catalog::kind(kind).is_some_and(|kind| kind.fields.iter().any(is_it))
+    quittance_protocol::kinds::kind(kind).is_some_and(|kind| kind.fields.iter().any(is_it))
 }
 
 /// What was typed, as an order.
-fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
+fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
     let kind = args.kind.unwrap_or_default();
     if let Some((name, _)) = args.params.iter().find(|(name, _)| is_file(&kind, name)) {
         let name = name.escape_debug();
         let what = format!("`{name}` must be the bytes of a file, not text: use -f {name}=FILE");
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     }
     let mut order = Order::of(kind);
     for (name, value) in &args.params {
         order = order.with(name, value.as_str());
     }
     for (name, path) in &args.files {
-        let bytes = std::fs::read(PathBuf::from(path))
-            .map_err(|error| Trouble::new(Exit::Usage, format!("the file {path} cannot be read: {error}")))?;
+        let bytes = std::fs::read(PathBuf::from(path)).map_err(|error| {
+            CliError::new(Exit::Usage, format!("the file {path} cannot be read: {error}"))
+        })?;
         order = order.with(name, bytes);
     }
     if let Some(key) = args.idempotency_key {
         order = order.idempotency_key(key);
     }
     if let Some(tenant) = args.tenant {
-        tenant::check_name(config, &tenant).map_err(|what| Trouble::new(Exit::Usage, what))?;
+        tenant::check_name(config, &tenant).map_err(|what| CliError::new(Exit::Usage, what))?;
         order = order.tenant(tenant);
     }
     order = match (args.exclusive, args.shared) {
@@ -314,7 +321,7 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
         order = order.min_life(span);
     }
     if let Some(span) = args.deadline {
-        order = order.patience(span);
+        order = order.timeout(span);
     }
     Ok(order)
 }
@@ -325,7 +332,7 @@ async fn solve(
     node: &Quittance,
     order: Order,
     placed: &mut Option<Ticket>,
-) -> Result<Result<Solved, SolveError>, Trouble> {
+) -> Result<Result<Solved, SolveError>, CliError> {
     let ticket = match node.place(order).await {
         Ok(ticket) => placed.insert(ticket),
         Err(error) => return Ok(Err(error.into())),
@@ -350,7 +357,10 @@ async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) -> bool {
     }
 }
 
-pub(crate) async fn follow(node: &Quittance, ticket: &Ticket) -> Result<Result<Solved, SolveError>, Trouble> {
+pub(crate) async fn follow(
+    node: &Quittance,
+    ticket: &Ticket,
+) -> Result<Result<Solved, SolveError>, CliError> {
     let mut progress = output::Progress::start(&format!("order {}", ticket.order()));
     let mut waiting = std::pin::pin!(ticket.wait());
     loop {
@@ -369,7 +379,7 @@ pub(crate) async fn follow(node: &Quittance, ticket: &Ticket) -> Result<Result<S
                          fix the account, then run the same command again",
                         fault.code.escape_debug()
                     );
-                    return Err(Trouble::new(Exit::Provider, what));
+                    return Err(CliError::new(Exit::Provider, what));
                 }
             }
         }

@@ -1,14 +1,14 @@
-//! `quittance stock`: what the shelf was worth. For each target how much of what was asked came from it, how old that was and
-//! how much sooner it came, and what was paid for and spoiled; and then how the pools stand.
+//! `quittance stock`: what the stock was worth. For each target how much of what was asked came from it, how old that was and
+//! how much sooner it came, and what was paid for and expired; and then how the pools stand.
 
 pub(crate) mod rows;
 
 use crate::config::{Config, Environment, span};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::pool::told::Pool;
 use crate::pool::{self, percent};
-use crate::stockroom::Stockroom;
+use crate::stock_client::StockClient;
 use crate::table::{self, Cell, PLAIN};
 use crate::{day, output};
 use anstyle::{AnsiColor, Style};
@@ -20,38 +20,42 @@ use serde_json::{Value, json};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance stock                                   today, in UTC
+  quittance stock                                today, in UTC
   quittance stock --from 2026-11-01 --to 2026-11-15
   quittance stock --json | jq '.targets[] | select(.hit_rate < 0.9)'
 
-FROM SHELF are orders that were given an answer that stood there; HIT RATE is their part of all orders that
-wanted an answer of their own (those that joined another, or were given its answer, and those that were
-refused do not count). WASTED answers were paid for and nobody could use them any more, whoever they were
-bought for; COST is what they cost: at least that, if some prices
-are not known, and `not known`, if none is. AGE is how old answers from the shelf were
-when they were handed out, SOONER how much sooner they were there than if they had been bought, each on the average.
+Columns:
+  FROM STOCK  orders that got an answer from the stock
+  HIT RATE    from_stock / (asked - joined - cached - refused)
+  WASTED      answers that were paid for and can no longer be used
+  COST        cost of the wasted answers: a lower bound if some prices are not
+              known, `not known` if none is
+  AGE         mean age of answers from the stock when they were handed out
+  SOONER      mean time saved, compared with buying the answer
+  LIFE        how long answers of that target are trusted
 
-LIFE is how long answers of that target are trusted. Callers who report that the site refused an answer
-(`reportbad`) lower it, when three or more refusals of the last day came late in life: then it says what it
-would be otherwise, and how many refusals there were. It is never less than half
-of the usable life, and the margin.
+Reports of bad answers (`reportbad`) lower LIFE, if three or more answers of the
+last day were refused by the site late in their life. LIFE then also shows its
+normal value and the number of refusals. It is never less than half of the
+usable life, plus the margin.
 
-A daemon that has an embedded store to itself is asked over HTTP, for 92 days at most. If an operator's key
-is configured (`admin`), put it into QUITTANCE_ADMIN_KEY.
+If a daemon uses the embedded store, the command asks the daemon over HTTP, for
+92 days at most. If an operator's key is configured (`admin`), set
+QUITTANCE_ADMIN_KEY to it.
 
 Exit codes:
   0  shown
   2  the command was not understood
   3  the result could not be written
-  4  the configuration is wrong, or the operator's key
-  5  the store cannot be opened or used, or the daemon that has it does not answer";
+  4  the configuration or the operator's key is wrong
+  5  the store cannot be opened or used, or its daemon does not answer";
 
 #[derive(Args, Debug)]
 pub(crate) struct StockArgs {
-    /// The first day, in UTC, such as 2026-11-16; today if not said
+    /// First day, in UTC, such as 2026-11-16 [default: today]
     #[arg(long, value_name = "DAY", value_parser = read_day)]
     from: Option<Day>,
-    /// The last day; the first one, or today if that is later, if not said
+    /// Last day [default: the later of the first day and today]
     #[arg(long, value_name = "DAY", value_parser = read_day)]
     to: Option<Day>,
     /// Print one JSON object
@@ -76,12 +80,12 @@ pub(crate) async fn run(
     args: StockArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let (from, to) = days(args.from, args.to, Day::of(SystemClock.now()))?;
-    let stockroom = Stockroom::find(config, environment).await?;
-    // Only the operator is told of pools: whoever is not is turned away before he takes a part of the books for all of them.
-    let pools = stockroom.pools().await?;
-    let (rows, currency) = (stockroom.stock(from, to, config).await?, config.currency().to_owned());
+    let stock_client = StockClient::find(config, environment).await?;
+    // Only the operator is told of pools: whoever is not is turned away before he takes a part of the usage for all of them.
+    let pools = stock_client.pools().await?;
+    let (rows, currency) = (stock_client.stock(from, to, config).await?, config.currency().to_owned());
     let report = Report { from, to, currency, rows, pools };
     output::print(&match args.json {
         true => format!("{:#}\n", report.json()),
@@ -90,12 +94,12 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
-fn days(from: Option<Day>, to: Option<Day>, today: Day) -> Result<(Day, Day), Trouble> {
+fn days(from: Option<Day>, to: Option<Day>, today: Day) -> Result<(Day, Day), CliError> {
     let from = from.unwrap_or_else(|| to.map_or(today, |to| to.min(today)));
     let to = to.unwrap_or(from.max(today));
     if from > to {
         let what = format!("{} is after {}: turn them around", day::render(from), day::render(to));
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     }
     Ok((from, to))
 }
@@ -110,7 +114,7 @@ const HEADINGS: [&str; 12] = [
     "KIND",
     "SITE",
     "ASKED",
-    "FROM SHELF",
+    "FROM STOCK",
     "HIT RATE",
     "STOCKED",
     "WASTED",
@@ -189,13 +193,13 @@ impl Report {
 mod tests {
     use super::*;
     use crate::config::tests::config_with;
-    use quittance::lifecycle::{Tally, Timestamp};
-    use quittance::{Line, TrustSheet};
+    use quittance::lifecycle::{Counters, Timestamp};
+    use quittance::{TrustDocument, UsageRow};
     use quittance_pool::Trust;
     use std::time::Duration;
 
-    fn line(day: u64, site: &str) -> Line {
-        Line {
+    fn line(day: u64, site: &str) -> UsageRow {
+        UsageRow {
             day: Day(day),
             tenant: "default".into(),
             kind: "turnstile".into(),
@@ -204,14 +208,14 @@ mod tests {
         }
     }
 
-    fn refused(site: &str, now: Timestamp) -> TrustSheet {
+    fn refused(site: &str, now: Timestamp) -> TrustDocument {
         let mut trust = Trust::default();
         (0..3).for_each(|_| trust.refused(now, Duration::from_secs(200)));
-        TrustSheet { tenant: "default".into(), kind: "turnstile".into(), site: site.into(), trust }
+        TrustDocument { tenant: "default".into(), kind: "turnstile".into(), site: site.into(), trust }
     }
 
     fn report(settings: &[&str]) -> Report {
-        let tally = |asked, from_stock| Tally {
+        let counters = |asked, from_stock| Counters {
             asked,
             from_stock,
             joined: 5,
@@ -221,20 +225,20 @@ mod tests {
             stocked: from_stock + 2,
             wasted: 2,
             wasted_micros: 5_980,
-            ..Tally::default()
+            ..Counters::default()
         };
         let now = Timestamp::from_millis(20_773 * 86_400_000);
-        let books = vec![
-            (line(20_772, "a.example.com"), tally(60, 40)),
-            (line(20_773, "a.example.com"), tally(60, 50)),
-            (line(20_773, "b.example.com"), Tally { asked: 1, joined: 1, ..Tally::default() }),
+        let usage = vec![
+            (line(20_772, "a.example.com"), counters(60, 40)),
+            (line(20_773, "a.example.com"), counters(60, 50)),
+            (line(20_773, "b.example.com"), Counters { asked: 1, joined: 1, ..Counters::default() }),
         ];
-        let rows = rows::of_store(books, vec![refused("a.example.com", now)], now, &config_with(settings));
+        let rows = rows::of_store(usage, vec![refused("a.example.com", now)], now, &config_with(settings));
         Report { from: Day(20_772), to: Day(20_773), currency: "USD".into(), rows, pools: Vec::new() }
     }
 
     #[test]
-    fn days_are_added_up_and_those_who_shared_do_not_count_against_the_shelf() {
+    fn days_are_added_up_and_those_who_shared_do_not_count_against_the_stock() {
         let object = report(&[]).json();
         assert_eq!((&object["from"], &object["to"]), (&"2026-11-15".into(), &"2026-11-16".into()));
         let target = &object["targets"][0];
@@ -273,15 +277,15 @@ mod tests {
     #[test]
     fn what_was_wasted_without_a_known_price_has_no_cost_of_zero() {
         let wasted = |unpriced: u64, micros: u64| {
-            let tally = Tally {
+            let counters = Counters {
                 asked: 2,
                 wasted: 2,
                 wasted_unpriced: unpriced,
                 wasted_micros: micros,
-                ..Tally::default()
+                ..Counters::default()
             };
-            let books = vec![(line(20_773, "a.example.com"), tally)];
-            let rows = rows::of_store(books, Vec::new(), Timestamp::from_millis(0), &config_with(&[]));
+            let usage = vec![(line(20_773, "a.example.com"), counters)];
+            let rows = rows::of_store(usage, Vec::new(), Timestamp::from_millis(0), &config_with(&[]));
             let report = Report {
                 from: Day(20_773),
                 to: Day(20_773),

@@ -9,25 +9,26 @@ mod status;
 use crate::config::{
     Config, ConfigError, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD,
 };
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use clap::{Args, Subcommand};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance store status                          the configured store
-  quittance store copy config redis://db:6379     move it to Redis
-  quittance store copy embedded:./quittance-data postgres://quittance@db/quittance
+  quittance store copy config redis://db:6379     copy it to Redis
+  quittance store copy embedded:./quittance-data \\
+      postgres://quittance@db/quittance
   quittance store seal --note 'maintenance until noon'
   quittance store migrate --print | psql -v ON_ERROR_STOP=1 $OWNERS_URL
 
-A store is named as in `store.url`, or by the word `config`: the configured one. A password never
-stands on the command line, where every user of the machine can read it: the one for FROM, or for
-the only store that is named, is taken from QUITTANCE_FROM_PASSWORD, and the one for TO from
-QUITTANCE_TO_PASSWORD.
+A store is written as in `store.url`; `config` is the configured store. Never
+put a password on the command line, where every user of the machine can read it.
+Set QUITTANCE_FROM_PASSWORD for FROM (or the only store of the command), and
+QUITTANCE_TO_PASSWORD for TO.
 
 Exit codes:
   0  done
-  1  copy: not everything is there; each order is named. unseal: --yes is missing
+  1  copy: some orders are missing, each is listed. unseal: --yes is missing
   2  the command was not understood
   3  the result could not be written
   4  the configuration is wrong
@@ -41,59 +42,59 @@ pub(crate) struct StoreArgs {
 
 #[derive(Subcommand, Debug)]
 enum StoreCommand {
-    /// What is in it, who works on it, and what its own settings promise
+    /// Show the contents, the nodes and the durability settings of a store
     Status {
-        /// Which store: as in `store.url`, or the configured one
+        /// Store, written as in `store.url`; `config` is the configured one
         #[arg(value_name = "URL", default_value = CONFIGURED)]
         store: String,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Move all orders and books to another store
+    /// Copy all orders and usage to another store, and seal the old one
     #[command(after_help = copy::AFTER_HELP)]
     Copy {
-        /// The store that has the orders
+        /// Store that has the orders
         #[arg(value_name = "FROM")]
         from: String,
-        /// The store that gets them
+        /// Store that gets the orders
         #[arg(value_name = "TO")]
         to: String,
-        /// Count what would be moved, and change nothing
+        /// Count what would be copied, and change nothing
         #[arg(long)]
         dry_run: bool,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Close a store: nothing is taken from anybody any more, and what is there can be read
+    /// Seal a store: it can be read, but accepts no changes
     ///
-    /// Nodes that run on it tell callers to try later, and keep what comes in from the provider in their spill.
+    /// Nodes that run on it ask callers to retry later, and keep callbacks of the provider in their spill.
     Seal {
-        /// Which store: as in `store.url`, or the configured one
+        /// Store, written as in `store.url`; `config` is the configured one
         #[arg(value_name = "URL", default_value = CONFIGURED)]
         store: String,
-        /// What others are told
+        /// Reason that users of the store see
         #[arg(long, value_name = "TEXT", default_value = "closed by hand")]
         note: String,
     },
-    /// Open a store again
+    /// Unseal a store
     Unseal {
-        /// Which store: as in `store.url`, or the configured one
+        /// Store, written as in `store.url`; `config` is the configured one
         #[arg(value_name = "URL", default_value = CONFIGURED)]
         store: String,
-        /// Yes, even if its orders are carried out elsewhere
+        /// Confirm, even if its orders now run on another store
         #[arg(long)]
         yes: bool,
     },
-    /// Bring PostgreSQL's tables up to date, or print how
+    /// Migrate PostgreSQL's tables, or print the statements
     ///
-    /// A node that starts does so itself, unless `store.migrate` is false: then whoever may change tables runs this first.
+    /// A node migrates the tables when it starts, unless `store.migrate` is false. Then a user with the right to change tables runs this first.
     Migrate {
-        /// Which store: as in `store.url`, or the configured one
+        /// Store, written as in `store.url`; `config` is the configured one
         #[arg(value_name = "URL", default_value = CONFIGURED)]
         store: String,
-        /// Print the statements, for psql or for a person to read, and run nothing
+        /// Print the SQL statements, and run nothing
         #[arg(long)]
         print: bool,
         /// Print one JSON object
@@ -109,7 +110,7 @@ pub(crate) async fn run(
     args: StoreArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let one = |typed: &str| named(typed, FROM_PASSWORD, config, environment);
     match args.command {
         StoreCommand::Status { store, json } => status::run(&one(&store)?, json).await,
@@ -129,11 +130,11 @@ fn named(
     password: &'static str,
     config: &Config,
     environment: &Environment,
-) -> Result<StoreConfig, Trouble> {
+) -> Result<StoreConfig, CliError> {
     if typed == CONFIGURED {
         return Ok(config.store.clone());
     }
-    let usage = |what: String| Err(Trouble::new(Exit::Usage, what));
+    let usage = |what: String| Err(CliError::new(Exit::Usage, what));
     let Some(url) = StoreUrl::parse(typed) else {
         return usage(
             "this is no store: write `config`, embedded:FOLDER, redis://HOST:PORT or postgres://USER@HOST:PORT/DATABASE, \
@@ -152,25 +153,25 @@ fn named(
     let store = config.store.named(url, password);
     match store.place() {
         Err(ConfigError::BadUrl { why, .. }) => usage(format!("this address cannot be used: {why}")),
-        Err(error) => Err(Trouble::of(Exit::Config, &error)),
+        Err(error) => Err(CliError::of(Exit::Config, &error)),
         Ok(_) => Ok(store),
     }
 }
 
 /// An embedded store that is not there would be made, and be found empty.
-pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), Trouble> {
+pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
     match &store.url {
         StoreUrl::Embedded(folder) if !folder.join(quittance_store_embedded::DATABASE).exists() => {
             let what = format!(
                 "there is no store in {}: check the path; `quittance serve` makes it when it starts",
                 folder.display()
             );
-            Err(Trouble::new(Exit::Store, what))
+            Err(CliError::new(Exit::Store, what))
         }
         StoreUrl::Memory => {
             let what =
                 "a store in memory is gone when its process ends: there is nothing to look at from here";
-            Err(Trouble::new(Exit::Usage, what))
+            Err(CliError::new(Exit::Usage, what))
         }
         _ => Ok(()),
     }
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
     use crate::config::tests::config_with;
 
-    fn name(typed: &str, settings: &[&str], variables: &[(&str, &str)]) -> Result<StoreConfig, Trouble> {
+    fn name(typed: &str, settings: &[&str], variables: &[(&str, &str)]) -> Result<StoreConfig, CliError> {
         let environment: Environment = variables.iter().copied().collect();
         named(typed, FROM_PASSWORD, &config_with(settings), &environment)
     }

@@ -3,7 +3,7 @@
 
 use crate::config::nearest::nearest;
 use crate::config::{Config, TenantConfig};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use clap::{Args, Subcommand};
 use quittance_gateway::{KEY_BYTES, KeyDigest};
@@ -14,16 +14,17 @@ use std::io::{IsTerminal, Read};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
-  quittance tenant new team-a                  a key, and the lines to paste
-  quittance tenant new --admin                 the operator's own key
-  quittance tenant hash < key.txt              the hash of a key that there is
+  quittance tenant new team-a           a key, and the lines for the config file
+  quittance tenant new --admin          the operator's own key
+  quittance tenant hash < key.txt       the hash of an existing key
   quittance tenant list
 
-A key has 32 characters, because clients take no other, and is shown once. The config file has its
-hash only. Whoever has no tenant's key is let in only if no tenant is configured, and then only
-from this machine.
+A key has 32 characters, because clients accept no other length, and is shown
+once. The config file contains only its hash. Callers without a tenant's key are
+accepted only if no tenant is configured, and then only from this machine.
 
-Exit codes: 0 done, 2 the command or the key makes no sense, 3 not written, 4 the configuration is wrong.";
+Exit codes: 0 done, 2 the command or the key is invalid, 3 not written,
+4 the configuration is wrong.";
 
 #[derive(Args, Debug)]
 pub(crate) struct TenantArgs {
@@ -33,25 +34,25 @@ pub(crate) struct TenantArgs {
 
 #[derive(Subcommand, Debug)]
 enum TenantCommand {
-    /// Draw a key, and print it with the lines for the config file
+    /// Create a key, and print it with the lines for the config file
     New {
-        /// What the tenant is called here and in the books
+        /// Name of the tenant, in the config and in the usage
         #[arg(required_unless_present = "admin", conflicts_with = "admin")]
         name: Option<String>,
-        /// The operator's own key, for what no tenant may see
+        /// Create the operator's key, for the admin endpoints
         #[arg(long)]
         admin: bool,
         /// Print one JSON object instead
         #[arg(long)]
         json: bool,
     },
-    /// Print the hash of a key that is read from standard input
+    /// Read a key from standard input, and print its hash
     Hash {
         /// Print one JSON object instead
         #[arg(long)]
         json: bool,
     },
-    /// Print who may ask, and how much
+    /// List the tenants and their limits
     List {
         /// Print a JSON array instead
         #[arg(long)]
@@ -59,7 +60,7 @@ enum TenantCommand {
     },
 }
 
-pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, Trouble> {
+pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, CliError> {
     match args.command {
         TenantCommand::New { name, json, .. } => new(name.as_deref(), json, config),
         TenantCommand::Hash { json } => {
@@ -68,7 +69,7 @@ pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, Trouble> 
             }
             let mut typed = String::new();
             std::io::stdin().take(1024).read_to_string(&mut typed).map_err(|error| {
-                Trouble::new(Exit::Usage, format!("standard input cannot be read: {error}"))
+                CliError::new(Exit::Usage, format!("standard input cannot be read: {error}"))
             })?;
             let digest = hash(typed.trim())?;
             Ok(if json {
@@ -85,7 +86,7 @@ pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, Trouble> 
     }
 }
 
-fn hash(key: &str) -> Result<KeyDigest, Trouble> {
+fn hash(key: &str) -> Result<KeyDigest, CliError> {
     if key.len() == KEY_BYTES {
         return Ok(KeyDigest::of(key));
     }
@@ -94,20 +95,20 @@ fn hash(key: &str) -> Result<KeyDigest, Trouble> {
          makes one",
         key.chars().count()
     );
-    Err(Trouble::new(Exit::Usage, what))
+    Err(CliError::new(Exit::Usage, what))
 }
 
 /// 128 bits in the digits that the keys of providers have, too.
-fn draw() -> Result<String, Trouble> {
+fn draw() -> Result<String, CliError> {
     let mut bytes = [0; KEY_BYTES / 2];
     getrandom::fill(&mut bytes)
-        .map_err(|error| Trouble::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| CliError::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Of a tenant, or of the operator, who has no name.
-fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, Trouble> {
-    let taken = |what: String| Err(Trouble::new(Exit::Usage, what));
+fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, CliError> {
+    let taken = |what: String| Err(CliError::new(Exit::Usage, what));
     match name {
         Some(name) if !crate::config::is_label(name) => {
             return taken("a tenant's name has at most 64 letters, digits, `-` and `_`".into());

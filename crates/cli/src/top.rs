@@ -10,13 +10,13 @@ mod terminal;
 mod tests;
 mod words;
 
+use crate::client::ApiClient;
 use crate::config::{Config, Environment, Scheme};
-use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use clap::Args;
 use feed::Feed;
-use picture::Picture;
+use picture::Snapshot;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -29,32 +29,33 @@ const LOOKS_MAX: usize = 5;
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance top
-  quittance top --once                                 one look, as text
-  quittance top --json | jq .orders                    one look, as the API tells it
+  quittance top --once                  one snapshot, as text
+  quittance top --json | jq .orders     one snapshot, as the API returns it
 
-Keys: q or Esc leave, p hold the picture, ? help.
+Keys: q or Esc quits, p pauses the display, ? shows help.
 
-It asks the daemon that has the store, and waits for one that does not run yet; where the
-store is shared, it looks for itself. The admin key is taken from QUITTANCE_ADMIN_KEY.
-Where there is no terminal it looks once. What is not known is `-`, and null in JSON.
+The command asks the daemon that uses the store, and waits if the daemon does
+not run yet. It reads a shared store directly. Set QUITTANCE_ADMIN_KEY to the
+operator's key. Without a terminal, it prints one snapshot. Values that are not
+known are `-`, and null in JSON.
 
 Exit codes:
   0        shown
   4        the configuration or the key is wrong
   5        the store or the daemon does not answer, or there is no store
-  130,143  ended by a signal";
+  130,143  stopped by a signal";
 
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// Look once, print it as text, and end
+    /// Print one snapshot as text, and exit
     #[arg(long)]
     once: bool,
-    /// Look once, and print what the API tells
+    /// Print one snapshot as the API returns it, and exit
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
+pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, CliError> {
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if !args.once && !args.json && is_screen {
         return terminal::watch(Feed::of(config, environment).await?).await;
@@ -63,21 +64,21 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
     if args.json {
         return output::print(&format!("{told:#}\n")).map(|()| Exit::Done);
     }
-    let picture: Picture = serde_json::from_value(told).map_err(|error| {
+    let picture: Snapshot = serde_json::from_value(told).map_err(|error| {
         let what = format!(
             "what was told cannot be understood ({error}): is the daemon of another version than this?"
         );
-        Trouble::new(Exit::Store, what)
+        CliError::new(Exit::Store, what)
     })?;
     output::print(&words::page(&picture)).map(|()| Exit::Done)
 }
 
 /// One look, after which the store is free again. What is not there is not made to be looked at.
-async fn look(config: &Config, environment: &Environment) -> Result<Value, Trouble> {
+async fn look(config: &Config, environment: &Environment) -> Result<Value, CliError> {
     store::must_exist(&config.store)?;
-    let office = Office::find(config, environment).await?;
-    let mut told: Value = office.read(NOW).await?;
-    if matches!(office, Office::Here(_)) {
+    let client = ApiClient::find(config, environment).await?;
+    let mut told: Value = client.read(NOW).await?;
+    if matches!(client, ApiClient::Here(_)) {
         let scheme = config.store.url.scheme();
         // Where it is not shared nobody is at work, and somebody may be about to be.
         let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
@@ -86,7 +87,7 @@ async fn look(config: &Config, environment: &Environment) -> Result<Value, Troub
                 break;
             }
             tokio::time::sleep(LOOK_SPAN).await;
-            told = office.read(NOW).await?;
+            told = client.read(NOW).await?;
         }
         from_outside(&mut told, scheme);
     }

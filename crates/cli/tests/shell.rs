@@ -35,7 +35,7 @@ fn every_command_that_is_listed_has_help_and_none_is_missing() {
         "serve",
         "tenant",
         "solve",
-        "sim",
+        "mock",
         "dead",
         "pool",
         "stock",

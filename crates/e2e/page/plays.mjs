@@ -65,7 +65,7 @@ export async function storm({ open, enter, step }) {
   });
   assert.ok(drawn[0] > 1 && drawn[0] === drawn[1], `every point of the plot is in its table: ${drawn}`);
   await step('seen');
-  // All of them, each counted once: the books of the day are those of the storm.
+  // All of them, each counted once: the usage of the day are those of the storm.
   await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
   await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
   await dial(page, 'Spent today').locator('.note', { hasText: /\b200 paid/ }).waitFor();
@@ -75,14 +75,14 @@ export async function storm({ open, enter, step }) {
   await step('lost');
   await page.locator('#link-state[data-state=live]').waitFor();
   await page.locator('#spoken', { hasText: 'Connected again.' }).waitFor({ state: 'attached' });
-  await page.evaluate(() => { location.hash = '#/books'; });
+  await page.evaluate(() => { location.hash = '#/usage'; });
   await page.getByRole('definition').first().waitFor();
   assert.deepEqual(await outside(page), []);
 }
 
 /** Views that are entered while nobody answers say so, and have what they show as soon as somebody does. */
 export async function outage({ open, enter, step }) {
-  const views = { '#/books': 'Nobody has asked for anything in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
+  const views = { '#/usage': 'Nobody has asked for anything in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
   const away = (page) => page.getByText('The daemon cannot be reached.');
   // Each is a browser of its own: one has only so many connections to a place.
   const pages = [];
@@ -160,7 +160,7 @@ export async function bulk({ open, enter }) {
   await page.getByRole('button', { name: 'Drop 2 picked…' }).click();
   await confirm(page, 'Drop', ['Letters', 'cannot be undone']);
   await page.waitForFunction(() => document.querySelectorAll('.letters tbody tr').length === 10);
-  await page.getByLabel('Cause').selectOption('doubt');
+  await page.getByLabel('Cause').selectOption('in_doubt');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.getByText('No dead letter matches.').waitFor();
   await page.getByRole('link', { name: 'Clear' }).click();
@@ -186,7 +186,7 @@ export async function futile({ open, enter, visit }) {
   await page.getByRole('button', { name: 'Replay all that match…' }).click();
   await confirm(page, 'Replay', ['kind recaptcha_v2', 'Would pay']);
   await page.locator('.bulks').getByText(/3 of 3 replayed/).waitFor();
-  await visit(page, '#/books');
+  await visit(page, '#/usage');
   await page.locator('.bulks .sign', { hasText: 'Ended, not all answered' }).waitFor();
   await page.locator('.bulks').getByText(/0 answered, 0 failed, 3 dead again, 0 on their way/).waitFor();
   await visit(page, '#/dead');
@@ -218,7 +218,7 @@ export async function alert({ open, enter, step, visit }) {
   await page.locator('.alerts li.cleared').filter({ hasText: /provider/i }).first().waitFor({ timeout: 180_000 });
 }
 
-const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', books: '#/books', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
+const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
 
 async function firstOrder(page, visit) {
   await visit(page, '#/dead');
@@ -331,11 +331,11 @@ export async function hostile({ open, enter, visit }) {
   const all = await page.locator('main').innerText();
   assert.ok(all.includes('\\u{202e}') && !all.includes('\u202e') && !all.includes('\u001b'), 'what cannot be seen is spelt out');
   await unharmed('the order');
-  for (const hash of ['#/search?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E', '#/<img src=x>', '#/order/<img src=x>', '#/books?by=site&from=<b>', '#/dead?site=<b>']) {
+  for (const hash of ['#/search?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E', '#/<img src=x>', '#/order/<img src=x>', '#/usage?by=site&from=<b>', '#/dead?site=<b>']) {
     await visit(page, hash);
     await unharmed(hash);
   }
-  await visit(page, '#/books?by=site,kind');
+  await visit(page, '#/usage?by=site,kind');
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download as CSV' }).click()]);
   const text = fs.readFileSync(await file.path(), 'utf8');
   const heads = text.split('\r\n')[0].split(',');

@@ -37,8 +37,8 @@ export async function tabs({ base, open, enter }) {
   }
   await count(1);
   for (const page of others) {
-    await page.evaluate(() => { location.hash = '#/books'; });
-    await page.getByRole('heading', { name: 'Books' }).waitFor();
+    await page.evaluate(() => { location.hash = '#/usage'; });
+    await page.getByRole('heading', { name: 'Usage' }).waitFor();
     await page.getByRole('definition').first().waitFor();
   }
   // Whoever is not logged in hears nothing, and is asked for the key.

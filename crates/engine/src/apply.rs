@@ -46,7 +46,7 @@ impl Engine {
         self.apply_if(key, found, event, |_| true).await
     }
 
-    /// The same for an event that is meant for the order only as long as it is as it was when somebody chose it; it is asked
+    /// Applies an event that is meant for the order only while `is_meant` holds; it is asked
     /// again of whatever a winner wrote.
     pub(crate) async fn apply_if(
         &self,
@@ -74,9 +74,9 @@ impl Engine {
                 }
                 Decision::Act(effect) => return Ok(Applied::Act { now: current, effect }),
                 Decision::Advance(advance) => {
-                    let Advance { next, tally, effect } = *advance;
+                    let Advance { next, counters, effect } = *advance;
                     let next = Arc::new(next);
-                    match self.world.store.commit(current.version, &next, &tally, at).await {
+                    match self.world.store.commit(current.version, &next, &counters, at).await {
                         Ok(Commit::Done(version)) => {
                             return Ok(self.advanced(Versioned { version, order: next }, effect));
                         }
@@ -116,14 +116,14 @@ impl Engine {
         self.note_commit(&now.order);
         self.hold(&now);
         if let Some(due) = now.order.due() {
-            self.expect_alarm(due);
+            self.expect_timer(due);
         }
         Applied::Advanced { now, effect }
     }
 }
 
 /// Whether the record that stands is the write that was in question. A submit carries a stamp that only its
-/// own ring of the alarm has, so nobody takes another's intent for his; for all else it does not matter whose it is.
+/// own ring of the timer has, so nobody takes another's intent for his; for all else it does not matter whose it is.
 pub(crate) fn is_ours(found: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
     found.version != expected && *found.order == *next
 }

@@ -1,4 +1,4 @@
-//! A great many dead letters at once. What is to be done stands on a sheet in the store, with how far it has come, so any node
+//! A great many dead letters at once. What is to be done stands on a document in the store, with how far it has come, so any node
 //! goes on where the last one stopped; one of those that are there is at it, a bounded number of letters each second.
 //!
 //! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is not
@@ -6,9 +6,10 @@
 
 use crate::{Applied, Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Key, LetterFilter, Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp};
 use quittance_ports::{
-    BulkSheet, Commit, Deed, Sheet, SheetFound, SheetWritten, StoreError, Version, Versioned, Which,
+    BulkAction, BulkDocument, Commit, DocumentFound, DocumentWritten, SharedDocument, StoreError, Version,
+    Versioned, Which,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 pub const BULKS_MAX: usize = 16;
 /// How many letters may be seen to in a second.
 pub const PER_SECOND_MAX: u32 = 1000;
-/// How many sheets are kept in all, those that have ended among them, and for how long.
+/// How many documents are kept in all, those that have ended among them, and for how long.
 const KEPT_MAX: usize = 32;
 const ENDED_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How often somebody looks whether there is anything to do, while there is nothing.
@@ -35,11 +36,11 @@ pub enum BulkError {
     BadRate,
     #[error("{BULKS_MAX} of them are under way: wait until one has ended, or stop one")]
     TooMany,
-    #[error("there is no room for another sheet in the store: remove a pool that nobody needs")]
+    #[error("there is no room for another document in the store: remove a pool that nobody needs")]
     NoRoom,
-    #[error("somebody else is at the same sheet: look at it, and try again")]
+    #[error("somebody else is at the same document: look at it, and try again")]
     Conflict,
-    #[error("the sheet could not be written: try again")]
+    #[error("the document could not be written: try again")]
     Store(#[from] StoreError),
 }
 
@@ -48,7 +49,7 @@ pub enum BulkError {
 pub enum Adopted {
     New,
     ThereAlready,
-    NoLetter,
+    NoDeadLetter,
 }
 
 /// What became of a letter that a person has given up.
@@ -56,7 +57,7 @@ pub enum Adopted {
 pub enum Dropped {
     /// Nobody could read its record. It is gone, and the key is free.
     Discarded,
-    Told(Applied),
+    Applied(Applied),
 }
 
 /// When this node last looked, and whether there was anything to do.
@@ -66,55 +67,59 @@ pub(crate) struct BulkWatch {
     is_busy: bool,
 }
 
-fn bulk_of(found: &SheetFound) -> Option<&BulkSheet> {
-    match &found.sheet {
-        Sheet::Bulk(sheet) => Some(sheet),
+fn bulk_of(found: &DocumentFound) -> Option<&BulkDocument> {
+    match &found.document {
+        SharedDocument::Bulk(document) => Some(document),
         _ => None,
     }
 }
 
 /// Whether this letter was there when the work began.
-fn is_meant(sheet: &BulkSheet, order: &Order) -> bool {
-    sheet.filter.fits(order) && order.letter().is_some_and(|letter| letter.since < sheet.begun)
+fn is_meant(document: &BulkDocument, order: &Order) -> bool {
+    document.filter.fits(order)
+        && order.dead_letter().is_some_and(|dead_letter| dead_letter.since < document.begun)
 }
 
 impl Engine {
     /// Gives a dead letter up for good, also if nobody can read it. One that a later version wrote is left for it, with the
     /// error that reading it has.
-    pub async fn drop_letter(&self, key: &Key) -> Result<Dropped, StoreError> {
+    pub async fn drop_dead_letter(&self, key: &Key) -> Result<Dropped, StoreError> {
         match self.drop_dead(key).await {
             Err(StoreError::Corrupt { .. }) => {}
-            applied => return applied.map(Dropped::Told),
+            applied => return applied.map(Dropped::Applied),
         }
         if self.world.store.discard(key).await? {
             return Ok(Dropped::Discarded);
         }
         // Somebody was quicker, or it can be read again.
-        self.drop_dead(key).await.map(Dropped::Told)
+        self.drop_dead(key).await.map(Dropped::Applied)
     }
 
     /// Has every dead letter that fits, and is one now, replayed or dropped, so many a second.
     pub async fn begin_bulk(
         &self,
-        deed: Deed,
-        filter: LetterFilter,
+        action: BulkAction,
+        filter: DeadLetterFilter,
         per_second: u32,
-    ) -> Result<BulkSheet, BulkError> {
+    ) -> Result<BulkDocument, BulkError> {
         if !(1..=PER_SECOND_MAX).contains(&per_second) {
             return Err(BulkError::BadRate);
         }
         for _ in 0..crate::pools::WRITES_MAX {
-            let sheets = self.bulk_sheets().await?;
-            if sheets.iter().filter_map(bulk_of).filter(|sheet| sheet.ended.is_none()).count() >= BULKS_MAX {
+            let documents = self.bulk_documents().await?;
+            if documents.iter().filter_map(bulk_of).filter(|document| document.ended.is_none()).count()
+                >= BULKS_MAX
+            {
                 return Err(BulkError::TooMany);
             }
-            if sheets.len() >= KEPT_MAX {
-                self.forget_oldest(&sheets).await?;
+            if documents.len() >= KEPT_MAX {
+                self.forget_oldest(&documents).await?;
             }
-            let number = sheets.iter().filter_map(bulk_of).map(|sheet| sheet.number).max().unwrap_or(0) + 1;
-            let sheet = BulkSheet {
+            let number =
+                documents.iter().filter_map(bulk_of).map(|document| document.number).max().unwrap_or(0) + 1;
+            let document = BulkDocument {
                 number,
-                deed,
+                action,
                 filter: filter.clone(),
                 begun: self.now(),
                 per_second,
@@ -124,39 +129,40 @@ impl Engine {
                 ended: None,
                 was_stopped: false,
             };
-            match self.write_bulk(Version::ABSENT, &sheet).await? {
-                SheetWritten::Done(_) => {
+            match self.write_bulk(Version::ABSENT, &document).await? {
+                DocumentWritten::Done(_) => {
                     lock(&self.bulk_watch).is_busy = true;
-                    return Ok(sheet);
+                    return Ok(document);
                 }
-                SheetWritten::Conflict => {}
-                SheetWritten::NoRoom => return Err(BulkError::NoRoom),
+                DocumentWritten::Conflict => {}
+                DocumentWritten::NoRoom => return Err(BulkError::NoRoom),
             }
         }
         Err(BulkError::Conflict)
     }
 
     /// Those that are under way, and those that ended not long ago, in the order in which they began.
-    pub async fn bulks(&self) -> Result<Vec<BulkSheet>, StoreError> {
-        let sheets = self.bulk_sheets().await?;
-        Ok(sheets.iter().filter_map(bulk_of).cloned().collect())
+    pub async fn bulks(&self) -> Result<Vec<BulkDocument>, StoreError> {
+        let documents = self.bulk_documents().await?;
+        Ok(documents.iter().filter_map(bulk_of).cloned().collect())
     }
 
     /// Nothing more is done; what was done stays done. Nothing, if there is no such one.
-    pub async fn stop_bulk(&self, number: u64) -> Result<Option<BulkSheet>, BulkError> {
+    pub async fn stop_bulk(&self, number: u64) -> Result<Option<BulkDocument>, BulkError> {
         for _ in 0..crate::pools::WRITES_MAX {
-            let sheets = self.bulk_sheets().await?;
-            let found =
-                sheets.iter().find(|found| bulk_of(found).is_some_and(|sheet| sheet.number == number));
-            let Some((version, sheet)) = found.and_then(|found| Some((found.version, bulk_of(found)?)))
+            let documents = self.bulk_documents().await?;
+            let found = documents
+                .iter()
+                .find(|found| bulk_of(found).is_some_and(|document| document.number == number));
+            let Some((version, document)) = found.and_then(|found| Some((found.version, bulk_of(found)?)))
             else {
                 return Ok(None);
             };
-            if sheet.ended.is_some() {
-                return Ok(Some(sheet.clone()));
+            if document.ended.is_some() {
+                return Ok(Some(document.clone()));
             }
-            let stopped = BulkSheet { ended: Some(self.now()), was_stopped: true, ..sheet.clone() };
-            if let SheetWritten::Done(_) = self.write_bulk(version, &stopped).await? {
+            let stopped = BulkDocument { ended: Some(self.now()), was_stopped: true, ..document.clone() };
+            if let DocumentWritten::Done(_) = self.write_bulk(version, &stopped).await? {
                 return Ok(Some(stopped));
             }
         }
@@ -165,30 +171,32 @@ impl Engine {
 
     /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back that a
     /// person dropped it, and changes nothing else.
-    pub async fn adopt_letter(&self, order: Order) -> Result<Adopted, StoreError> {
+    pub async fn adopt_dead_letter(&self, order: Order) -> Result<Adopted, StoreError> {
         if !order.needs_a_person() {
-            return Ok(Adopted::NoLetter);
+            return Ok(Adopted::NoDeadLetter);
         }
         let order = Arc::new(order);
-        let Some(found) = self.commit_letter(Version::ABSENT, &order).await? else { return Ok(Adopted::New) };
+        let Some(found) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
+            return Ok(Adopted::New);
+        };
         let Some(back) = found.order.taken_back(&order) else { return Ok(Adopted::ThereAlready) };
-        match self.commit_letter(found.version, &Arc::new(back)).await? {
+        match self.commit_dead_letter(found.version, &Arc::new(back)).await? {
             None => Ok(Adopted::New),
             Some(_) => Ok(Adopted::ThereAlready),
         }
     }
 
     /// What stands there instead, if it could not be committed.
-    async fn commit_letter(
+    async fn commit_dead_letter(
         &self,
         expected: Version,
         order: &Arc<Order>,
     ) -> Result<Option<Box<Versioned>>, StoreError> {
-        match self.world.store.commit(expected, order, &Tally::default(), self.now()).await? {
+        match self.world.store.commit(expected, order, &Counters::default(), self.now()).await? {
             Commit::Done(_) => {
                 self.note_commit(order);
                 if let Some(due) = order.due() {
-                    self.expect_alarm(due);
+                    self.expect_timer(due);
                 }
                 Ok(None)
             }
@@ -197,23 +205,27 @@ impl Engine {
     }
 
     /// By number.
-    async fn bulk_sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
-        let mut sheets = self.world.roster.sheets().await?;
-        sheets.retain(|found| bulk_of(found).is_some());
-        sheets.sort_by_key(|found| bulk_of(found).map(|sheet| sheet.number));
-        Ok(sheets)
+    async fn bulk_documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
+        let mut documents = self.world.membership.documents().await?;
+        documents.retain(|found| bulk_of(found).is_some());
+        documents.sort_by_key(|found| bulk_of(found).map(|document| document.number));
+        Ok(documents)
     }
 
-    async fn write_bulk(&self, expected: Version, sheet: &BulkSheet) -> Result<SheetWritten, StoreError> {
-        let sheet = Sheet::Bulk(sheet.clone());
-        self.world.roster.write_sheet(&sheet.name(), expected, Some(&sheet)).await
+    async fn write_bulk(
+        &self,
+        expected: Version,
+        document: &BulkDocument,
+    ) -> Result<DocumentWritten, StoreError> {
+        let document = SharedDocument::Bulk(document.clone());
+        self.world.membership.write_document(&document.name(), expected, Some(&document)).await
     }
 
-    async fn forget_oldest(&self, sheets: &[SheetFound]) -> Result<(), StoreError> {
-        let ended = |found: &&SheetFound| bulk_of(found).is_some_and(|sheet| sheet.ended.is_some());
-        if let Some(oldest) = sheets.iter().find(ended) {
+    async fn forget_oldest(&self, documents: &[DocumentFound]) -> Result<(), StoreError> {
+        let ended = |found: &&DocumentFound| bulk_of(found).is_some_and(|document| document.ended.is_some());
+        if let Some(oldest) = documents.iter().find(ended) {
             // Whoever was quicker has made the same room.
-            _ = self.world.roster.write_sheet(&oldest.name, oldest.version, None).await?;
+            _ = self.world.membership.write_document(&oldest.name, oldest.version, None).await?;
         }
         Ok(())
     }
@@ -238,36 +250,36 @@ impl Engine {
 
     /// Says whether anything is left to do.
     async fn work_on_bulks(&self, now: Timestamp) -> Result<bool, StoreError> {
-        let sheets = self.bulk_sheets().await?;
-        let is_open = |found: &SheetFound| bulk_of(found).is_some_and(|sheet| sheet.ended.is_none());
-        for found in &sheets {
-            let ended = bulk_of(found).and_then(|sheet| sheet.ended);
+        let documents = self.bulk_documents().await?;
+        let is_open = |found: &DocumentFound| bulk_of(found).is_some_and(|document| document.ended.is_none());
+        for found in &documents {
+            let ended = bulk_of(found).and_then(|document| document.ended);
             if ended.is_some_and(|ended| now >= ended + ENDED_KEPT) {
-                _ = self.world.roster.write_sheet(&found.name, found.version, None).await?;
+                _ = self.world.membership.write_document(&found.name, found.version, None).await?;
             }
         }
-        if !sheets.iter().any(is_open) {
+        if !documents.iter().any(is_open) {
             return Ok(false);
         }
-        let roll = self.world.roster.roll().await?;
-        for found in sheets.into_iter().filter(is_open) {
-            if self.is_keeper(&found.name, &roll)
-                && let Sheet::Bulk(sheet) = found.sheet
+        let members = self.world.membership.members().await?;
+        for found in documents.into_iter().filter(is_open) {
+            if self.is_keeper(&found.name, &members)
+                && let SharedDocument::Bulk(document) = found.document
             {
-                self.go_on_with(sheet, found.version).await?;
+                self.go_on_with(document, found.version).await?;
             }
         }
         Ok(true)
     }
 
-    async fn go_on_with(&self, mut sheet: BulkSheet, mut version: Version) -> Result<(), StoreError> {
+    async fn go_on_with(&self, mut document: BulkDocument, mut version: Version) -> Result<(), StoreError> {
         let until = self.now() + ROUND_SPAN;
-        let mut left = sheet.per_second as usize;
+        let mut left = document.per_second as usize;
         for _ in 0..PAGES_MAX {
-            if left == 0 || self.now() >= until || sheet.ended.is_some() {
+            if left == 0 || self.now() >= until || document.ended.is_some() {
                 return Ok(());
             }
-            let page = self.world.store.list(Which::DEAD, sheet.after.as_ref(), PAGE).await?;
+            let page = self.world.store.list(Which::DEAD, document.after.as_ref(), PAGE).await?;
             let mut is_last = page.len() < PAGE;
             let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
             for found in page {
@@ -277,50 +289,50 @@ impl Engine {
                 }
                 match found {
                     Ok(found) => {
-                        sheet.after = Some(found.order.key);
-                        if is_meant(&sheet, &found.order) {
+                        document.after = Some(found.order.key);
+                        if is_meant(&document, &found.order) {
                             left -= 1;
                             meant.push(found);
                         }
                     }
                     Err(found) => {
-                        sheet.after = Some(found.key);
-                        if sheet.filter.fits_unreadable() {
-                            left -= usize::from(sheet.deed == Deed::Drop);
+                        document.after = Some(found.key);
+                        if document.filter.fits_unreadable() {
+                            left -= usize::from(document.action == BulkAction::Drop);
                             unreadable.push(found.key);
                         }
                     }
                 }
             }
-            self.do_all(&mut sheet, meant).await?;
-            self.discard_all(&mut sheet, &unreadable).await?;
+            self.do_all(&mut document, meant).await?;
+            self.discard_all(&mut document, &unreadable).await?;
             if is_last {
-                sheet.ended = Some(self.now());
+                document.ended = Some(self.now());
             }
-            match self.write_bulk(version, &sheet).await? {
-                SheetWritten::Done(written) => version = written,
+            match self.write_bulk(version, &document).await? {
+                DocumentWritten::Done(written) => version = written,
                 // A person has stopped it, or another node is at it.
-                SheetWritten::Conflict | SheetWritten::NoRoom => return Ok(()),
+                DocumentWritten::Conflict | DocumentWritten::NoRoom => return Ok(()),
             }
         }
         Ok(())
     }
 
-    async fn do_all(&self, sheet: &mut BulkSheet, meant: Vec<Versioned>) -> Result<(), StoreError> {
+    async fn do_all(&self, document: &mut BulkDocument, meant: Vec<Versioned>) -> Result<(), StoreError> {
         let mut meant = meant.into_iter();
         loop {
             let some: Vec<Versioned> = meant.by_ref().take(AT_ONCE).collect();
             if some.is_empty() {
                 return Ok(());
             }
-            let deeds = join_all(some.into_iter().map(|found| self.do_one(sheet, found))).await;
-            for done in deeds {
+            let actions = join_all(some.into_iter().map(|found| self.do_one(document, found))).await;
+            for done in actions {
                 match done {
-                    Ok(true) => sheet.done += 1,
-                    Ok(false) => sheet.passed_over += 1,
+                    Ok(true) => document.done += 1,
+                    Ok(false) => document.passed_over += 1,
                     Err(error @ StoreError::Corrupt { .. }) => {
                         self.note_error(&error);
-                        sheet.passed_over += 1;
+                        document.passed_over += 1;
                     }
                     // What was done of this page is no dead letter any more when it is read again.
                     Err(error) => return Err(error),
@@ -330,17 +342,17 @@ impl Engine {
     }
 
     /// What nobody can read cannot be sent on its way, only given up.
-    async fn discard_all(&self, sheet: &mut BulkSheet, keys: &[Key]) -> Result<(), StoreError> {
-        if sheet.deed == Deed::Replay {
-            sheet.passed_over += keys.len() as u64;
+    async fn discard_all(&self, document: &mut BulkDocument, keys: &[Key]) -> Result<(), StoreError> {
+        if document.action == BulkAction::Replay {
+            document.passed_over += keys.len() as u64;
             return Ok(());
         }
         for some in keys.chunks(AT_ONCE) {
             for discarded in join_all(some.iter().map(|key| self.world.store.discard(key))).await {
                 match discarded {
-                    Ok(true) => sheet.done += 1,
+                    Ok(true) => document.done += 1,
                     // It can be read again, or a later version can read it.
-                    Ok(false) | Err(StoreError::Corrupt { .. }) => sheet.passed_over += 1,
+                    Ok(false) | Err(StoreError::Corrupt { .. }) => document.passed_over += 1,
                     Err(error) => return Err(error),
                 }
             }
@@ -348,14 +360,14 @@ impl Engine {
         Ok(())
     }
 
-    async fn do_one(&self, sheet: &BulkSheet, found: Versioned) -> Result<bool, StoreError> {
-        let event = match sheet.deed {
-            Deed::Replay => Event::Replayed,
-            Deed::Drop => Event::Dropped,
+    async fn do_one(&self, document: &BulkDocument, found: Versioned) -> Result<bool, StoreError> {
+        let event = match document.action {
+            BulkAction::Replay => Event::Replayed,
+            BulkAction::Drop => Event::Dropped,
         };
         let key = found.order.key;
-        let may = |order: &Order| sheet.deed != Deed::Replay || self.may_replay(order);
-        let is_meant = |order: &Order| is_meant(sheet, order) && may(order);
+        let may = |order: &Order| document.action != BulkAction::Replay || self.may_replay(order);
+        let is_meant = |order: &Order| is_meant(document, order) && may(order);
         let applied = self.apply_if(&key, Some(found), &event, is_meant).await?;
         Ok(matches!(applied, Applied::Advanced { .. } | Applied::Act { .. }))
     }

@@ -7,9 +7,11 @@
 
 use crate::{Applied, Engine};
 use hmac::{Hmac, KeyInit, Mac};
-use quittance_lifecycle::{Attempt, Event, Key, Order, Progress, Target, Timestamp, WhyIgnored, Word};
-use quittance_ports::{Arrival, SpillError, StoreError, Versioned};
-use sha2::Sha256;
+use quittance_lifecycle::{
+    Attempt, CallbackResult, Event, Key, Order, Progress, Target, Timestamp, WhyIgnored,
+};
+use quittance_ports::{IncomingEvent, SpillError, StoreError, Versioned};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -76,6 +78,11 @@ impl CallbackAddress {
         &self.base
     }
 
+    /// A short digest of the address, by which an attempt says where its callback goes.
+    pub(crate) fn mark(&self) -> u32 {
+        address_mark(&self.base)
+    }
+
     /// From now on the first of these signs, and all of them prove.
     pub fn set_secrets(&self, secrets: Vec<[u8; 32]>) {
         if !secrets.is_empty() {
@@ -135,6 +142,12 @@ impl CallbackAddress {
     }
 }
 
+/// A short digest of a callback address.
+pub(crate) fn address_mark(base: &str) -> u32 {
+    let digest = Sha256::digest(base.as_bytes());
+    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
 /// The proof of an address, as it is written there.
 fn proof(secret: &[u8; 32], to: &Addressee) -> String {
     CallbackAddress::mac(secret, to).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -154,6 +167,7 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
         cost: None,
         unpriced_since: None,
         former: None,
+        callback_address: None,
     }
 }
 
@@ -165,7 +179,7 @@ fn is_of_lost_attempt(order: &Order, event: &Event) -> bool {
 
 /// What became of a callback. Whichever it is, the provider is told "200".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum CallbackOutcome {
     Applied,
     /// Genuine, and it changed nothing.
     Ignored(WhyIgnored),
@@ -199,15 +213,15 @@ impl Engine {
         &self,
         segment: &str,
         task: Option<String>,
-        word: Word,
-    ) -> Result<Heard, NotSafe> {
+        word: CallbackResult,
+    ) -> Result<CallbackOutcome, NotSafe> {
         let Some(Addressee { key, born, attempt, target }) = self.recognise(segment).await else {
             self.forged.fetch_add(1, Ordering::Relaxed);
-            return Ok(Heard::Forged);
+            return Ok(CallbackOutcome::Forged);
         };
         let (receipt, unanswered) = self.receive_callback();
         let event = Event::CalledBack { attempt, task, word, receipt };
-        let heard = self.arrive(Arrival { key, born, target: Some(target), event }).await?;
+        let heard = self.arrive(IncomingEvent { key, born, target: Some(target), event }).await?;
         unanswered.answer();
         Ok(heard)
     }
@@ -226,14 +240,14 @@ impl Engine {
     }
 
     /// Takes in what a provider said: into the store, or else into the spill.
-    pub(crate) async fn arrive(&self, arrival: Arrival) -> Result<Heard, NotSafe> {
-        match self.apply_arrival(&arrival).await {
+    pub(crate) async fn arrive(&self, arrival: IncomingEvent) -> Result<CallbackOutcome, NotSafe> {
+        match self.apply_incoming(&arrival).await {
             // It is genuine and paid for. The store may have forgotten the order, and get it back from another node or a caller.
-            Ok(Heard::Forgotten) if self.may_come_back(&arrival) => {
+            Ok(CallbackOutcome::Forgotten) if self.may_come_back(&arrival) => {
                 self.world.spill.keep(&arrival)?;
                 self.note_kept(&arrival.key);
                 self.look_again_soon(&arrival);
-                Ok(Heard::Spilled)
+                Ok(CallbackOutcome::Spilled)
             }
             Ok(heard) => Ok(heard),
             Err(error) => {
@@ -241,19 +255,22 @@ impl Engine {
                 self.world.spill.keep(&arrival)?;
                 self.note_kept(&arrival.key);
                 self.expect_spill();
-                Ok(Heard::Spilled)
+                Ok(CallbackOutcome::Spilled)
             }
         }
     }
 
-    pub(crate) async fn apply_arrival(&self, arrival: &Arrival) -> Result<Heard, StoreError> {
-        let Some(found) = self.load(&arrival.key).await? else { return Ok(Heard::Forgotten) };
+    pub(crate) async fn apply_incoming(
+        &self,
+        arrival: &IncomingEvent,
+    ) -> Result<CallbackOutcome, StoreError> {
+        let Some(found) = self.load(&arrival.key).await? else { return Ok(CallbackOutcome::Forgotten) };
         if found.order.born == arrival.born && !is_of_lost_attempt(&found.order, &arrival.event) {
             return self.apply_event(&arrival.key, found, &arrival.event).await;
         }
         let Some((found, event)) = self.match_former(arrival, found).await? else {
             self.count_ignored(WhyIgnored::UnknownAttempt);
-            return Ok(Heard::Ignored(WhyIgnored::UnknownAttempt));
+            return Ok(CallbackOutcome::Ignored(WhyIgnored::UnknownAttempt));
         };
         self.apply_event(&arrival.key, found, &event).await
     }
@@ -262,7 +279,7 @@ impl Engine {
     /// record that the attempt was made for, or the last steps of it, or the order was placed again long after.
     async fn match_former(
         &self,
-        arrival: &Arrival,
+        arrival: &IncomingEvent,
         found: Versioned,
     ) -> Result<Option<(Versioned, Event)>, StoreError> {
         let Event::CalledBack { attempt, task, word, receipt } = &arrival.event else { return Ok(None) };
@@ -287,7 +304,12 @@ impl Engine {
         Ok(number.map(|number| (now, event(number))))
     }
 
-    async fn apply_event(&self, key: &Key, found: Versioned, event: &Event) -> Result<Heard, StoreError> {
+    async fn apply_event(
+        &self,
+        key: &Key,
+        found: Versioned,
+        event: &Event,
+    ) -> Result<CallbackOutcome, StoreError> {
         let was_open = found.order.phase.is_open();
         Ok(match self.apply(key, Some(found), event).await? {
             Applied::Advanced { now, effect } => {
@@ -298,14 +320,14 @@ impl Engine {
                 if let Some(effect) = effect {
                     self.perform_later(now, effect);
                 }
-                Heard::Applied
+                CallbackOutcome::Applied
             }
             Applied::Act { now, effect } => {
                 self.perform_later(now, effect);
-                Heard::Applied
+                CallbackOutcome::Applied
             }
-            Applied::Ignored { why, .. } => Heard::Ignored(why),
-            Applied::Missing => Heard::Forgotten,
+            Applied::Ignored { why, .. } => CallbackOutcome::Ignored(why),
+            Applied::Missing => CallbackOutcome::Forgotten,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The worker's chores: what was counted is written down within a moment, and every second or so what was spilled is
 //! replayed, and what may be forgotten is.
 
-use crate::{Engine, Heard, lock};
+use crate::{CallbackOutcome, Engine, lock};
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Arrival, Day, StoreError};
+use quittance_ports::{Day, IncomingEvent, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -18,71 +18,71 @@ const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
 const FORGOTTEN_PAUSE: Duration = Duration::from_secs(2);
 const YOUNG: Duration = Duration::from_secs(600);
 
-/// How often the books of old days are closed.
-const BOOKS_SPAN: Duration = Duration::from_secs(3600);
+/// How often the usage of old days are closed.
+const USAGE_SPAN: Duration = Duration::from_secs(3600);
 
 impl Engine {
     pub(crate) async fn do_chores(&self) {
         self.check_in_hand().await;
         self.replay_spill().await;
-        self.ask_after_outage().await;
+        self.ask_for_evidence().await;
         if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
             self.note_error(&error);
         }
         self.keep_pools().await;
         self.see_to_bulks().await;
-        self.close_books().await;
+        self.compact_usage().await;
     }
 
     /// Now and then; which node does it, and how often, makes no difference.
-    async fn close_books(&self) {
+    async fn compact_usage(&self) {
         let now = self.now();
-        let last = Timestamp::from_millis(self.books_closed_at.load(Ordering::Relaxed));
+        let last = Timestamp::from_millis(self.usage_compacted_at.load(Ordering::Relaxed));
         // A clock that was set back must not put it off.
-        if last <= now && now < last + BOOKS_SPAN {
+        if last <= now && now < last + USAGE_SPAN {
             return;
         }
-        self.books_closed_at.store(now.as_millis(), Ordering::Relaxed);
+        self.usage_compacted_at.store(now.as_millis(), Ordering::Relaxed);
         let days_ago = |days: u64| Day(Day::of(now).0.saturating_sub(days));
-        let (detail, sums) = (days_ago(self.settings.books_days), days_ago(self.settings.sums_days));
-        if let Err(error) = self.world.store.close_books(detail, sums.min(detail)).await {
+        let (detail, sums) = (days_ago(self.settings.usage_days), days_ago(self.settings.sums_days));
+        if let Err(error) = self.world.store.compact_usage(detail, sums.min(detail)).await {
             self.note_error(&error);
         }
     }
 
     pub(crate) async fn write_counts(&self) {
         let counts = std::mem::take(&mut *lock(&self.uncounted));
-        for (line, tally) in counts {
-            if let Err(error) = self.world.store.count(&line, &tally).await {
+        for (line, counters) in counts {
+            if let Err(error) = self.world.store.count(&line, &counters).await {
                 self.note_error(&error);
                 // If only the reply was lost it will be counted twice: these lines are not money.
-                self.count(line, tally);
+                self.count(line, counters);
             }
         }
     }
 
     /// Whether the order that this came in for may be put back by another node, or placed again by a caller.
-    pub(crate) fn may_come_back(&self, arrival: &Arrival) -> bool {
+    pub(crate) fn may_come_back(&self, arrival: &IncomingEvent) -> bool {
         self.now() < arrival.born + UNKNOWN_KEPT.min(self.settings.policy.keep)
     }
 
     /// What came in for an order that the store does not know is looked at again.
-    pub(crate) fn look_again_soon(&self, arrival: &Arrival) {
+    pub(crate) fn look_again_soon(&self, arrival: &IncomingEvent) {
         let is_young = self.now().since(arrival.born) < YOUNG;
         let at = self.now() + if is_young { FORGOTTEN_PAUSE } else { UNREADABLE_PAUSE };
-        let mut agenda = lock(&self.agenda);
-        agenda.unreadable_at = Some(agenda.unreadable_at.map_or(at, |known| known.min(at)));
+        let mut run_queue = lock(&self.run_queue);
+        run_queue.unreadable_at = Some(run_queue.unreadable_at.map_or(at, |known| known.min(at)));
     }
 
     /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where it is, and
     /// the others are applied again when it is looked at again.
-    fn put_off(&self, arrival: &Arrival) -> bool {
-        lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
+    fn put_off(&self, arrival: &IncomingEvent) -> bool {
+        lock(&self.run_queue).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
         self.keep_again(arrival)
     }
 
     /// Says whether there was no room for it.
-    fn keep_again(&self, arrival: &Arrival) -> bool {
+    fn keep_again(&self, arrival: &IncomingEvent) -> bool {
         let is_kept = self.world.spill.keep(arrival).is_ok();
         if is_kept {
             self.note_kept(&arrival.key);
@@ -93,9 +93,9 @@ impl Engine {
     /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
     async fn replay_spill(&self) {
         {
-            let mut agenda = lock(&self.agenda);
-            let again = agenda.unreadable_at.take_if(|at| *at <= self.now()).is_some();
-            if !std::mem::take(&mut agenda.has_spilled) && !again {
+            let mut run_queue = lock(&self.run_queue);
+            let again = run_queue.unreadable_at.take_if(|at| *at <= self.now()).is_some();
+            if !std::mem::take(&mut run_queue.has_spilled) && !again {
                 return;
             }
         }
@@ -103,9 +103,9 @@ impl Engine {
         // Only the oldest can be forgotten, up to the first that must stay.
         let (mut done, mut must_stay) = (0, false);
         for arrival in &waiting {
-            match self.apply_arrival(arrival).await {
+            match self.apply_incoming(arrival).await {
                 // Somebody may have started this node on the wrong store, or before all orders had been moved to this one.
-                Ok(Heard::Forgotten) if self.may_come_back(arrival) => {
+                Ok(CallbackOutcome::Forgotten) if self.may_come_back(arrival) => {
                     must_stay |= self.keep_again(arrival);
                     self.look_again_soon(arrival);
                 }

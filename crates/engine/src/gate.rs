@@ -2,7 +2,7 @@
 //! a busy provider is left in peace, an unreachable one is tried by one order at a time, and one that has
 //! closed the account is not tried at all until a person says so.
 
-use crate::Sparing;
+use crate::Throttle;
 use quittance_lifecycle::{Backoff, Fault, FaultTable, Gate, Reaction, Signal, SubmitOutcome, Timestamp};
 use quittance_ports::Penalty;
 use std::time::Duration;
@@ -55,7 +55,7 @@ const FAILING_MEMORY: u64 = 16;
 pub(crate) struct ProviderGate {
     backoff: Backoff,
     faults: FaultTable,
-    sparing: Sparing,
+    throttle: Throttle,
     paused: Option<Fault>,
     /// When the next submit may go out, and the turn that the last one in line was given.
     next_turn: Timestamp,
@@ -78,22 +78,22 @@ pub(crate) struct ProviderGate {
 }
 
 impl ProviderGate {
-    pub(crate) fn new(backoff: Backoff, faults: FaultTable, sparing: Sparing) -> Self {
+    pub(crate) fn new(backoff: Backoff, faults: FaultTable, throttle: Throttle) -> Self {
         Self {
             backoff,
             faults,
-            sparing,
+            throttle,
             paused: None,
             next_turn: Timestamp::ZERO,
             last_in_line: Timestamp::ZERO,
-            spacing: sparing.submit_interval,
+            spacing: throttle.submit_interval,
             shut_until: Timestamp::ZERO,
             no_submit_until: Timestamp::ZERO,
             no_poll_until: Timestamp::ZERO,
             busy_in_a_row: 0,
             lost_in_a_row: 0,
             failing: 0,
-            retry_credit: burst(sparing),
+            retry_credit: burst(throttle),
             credited_at: Timestamp::ZERO,
         }
     }
@@ -109,15 +109,15 @@ impl ProviderGate {
         if let Some(turn) = self.stand_in_line(now) {
             return Gate::ShutUntil(turn);
         }
-        if is_retry && self.failing > u64::from(self.sparing.retry_share) && !self.spend_retry(now) {
-            return Gate::ShutUntil(now + self.sparing.retry_trickle);
+        if is_retry && self.failing > u64::from(self.throttle.retry_share) && !self.spend_retry(now) {
+            return Gate::ShutUntil(now + self.throttle.retry_trickle);
         }
-        if self.lost_in_a_row >= self.sparing.trip_at {
-            self.shut_until = now + self.sparing.probe;
+        if self.lost_in_a_row >= self.throttle.trip_at {
+            self.shut_until = now + self.throttle.probe;
         }
         if !is_retry {
             self.retry_credit =
-                (self.retry_credit + u64::from(self.sparing.retry_share)).min(burst(self.sparing));
+                (self.retry_credit + u64::from(self.throttle.retry_share)).min(burst(self.throttle));
         }
         self.next_turn = now + self.spacing;
         Gate::Pass
@@ -147,11 +147,11 @@ impl ProviderGate {
 
     fn spend_retry(&mut self, now: Timestamp) -> bool {
         let earned =
-            now.since(self.credited_at).as_millis() * 1000 / self.sparing.retry_trickle.as_millis().max(1);
+            now.since(self.credited_at).as_millis() * 1000 / self.throttle.retry_trickle.as_millis().max(1);
         let earned = u64::try_from(earned).unwrap_or(u64::MAX);
         if earned > 0 {
             self.credited_at = now;
-            self.retry_credit = self.retry_credit.saturating_add(earned).min(burst(self.sparing));
+            self.retry_credit = self.retry_credit.saturating_add(earned).min(burst(self.throttle));
         }
         let left = self.retry_credit.checked_sub(1000);
         self.retry_credit = left.unwrap_or(self.retry_credit);
@@ -193,8 +193,8 @@ impl ProviderGate {
         self.failing += (1000 - self.failing) / FAILING_MEMORY;
         let over = match self.faults.rule(signal).provider {
             Reaction::Slow => in_a_row - 1,
-            _ if in_a_row < self.sparing.trip_at => return,
-            _ => in_a_row - self.sparing.trip_at,
+            _ if in_a_row < self.throttle.trip_at => return,
+            _ => in_a_row - self.throttle.trip_at,
         };
         self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
     }
@@ -219,7 +219,7 @@ impl ProviderGate {
     fn slow_down(&mut self) {
         self.spacing =
             (self.spacing * 2).clamp(SPACING_MIN, self.backoff.cap.min(SPACING_MAX).max(SPACING_MIN));
-        self.spacing = self.spacing.max(self.sparing.submit_interval);
+        self.spacing = self.spacing.max(self.throttle.submit_interval);
     }
 
     fn quicken(&mut self) {
@@ -227,18 +227,18 @@ impl ProviderGate {
         if self.spacing < SPACING_MIN / 2 {
             self.spacing = Duration::ZERO;
         }
-        self.spacing = self.spacing.max(self.sparing.submit_interval);
+        self.spacing = self.spacing.max(self.throttle.submit_interval);
     }
 
     pub(crate) fn state(&self, now: Timestamp) -> ProviderState {
         if let Some(fault) = &self.paused {
             return ProviderState::Paused { fault: fault.clone() };
         }
-        if self.lost_in_a_row >= self.sparing.trip_at {
+        if self.lost_in_a_row >= self.throttle.trip_at {
             return ProviderState::Tripped { until: self.shut_until() };
         }
         let until = Some(self.shut_until()).filter(|until| now < *until);
-        if until.is_some() || self.spacing > self.sparing.submit_interval {
+        if until.is_some() || self.spacing > self.throttle.submit_interval {
             return ProviderState::Throttled { spacing: self.spacing, until };
         }
         ProviderState::Ok
@@ -251,7 +251,7 @@ impl ProviderGate {
     /// A person has mended the account.
     pub(crate) fn release(&mut self) {
         self.paused = None;
-        self.spacing = self.sparing.submit_interval;
+        self.spacing = self.throttle.submit_interval;
         (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
         (self.no_submit_until, self.no_poll_until) = (Timestamp::ZERO, Timestamp::ZERO);
         self.failing = 0;
@@ -259,8 +259,8 @@ impl ProviderGate {
 }
 
 /// In thousandths of a retry.
-const fn burst(sparing: Sparing) -> u64 {
-    sparing.retry_burst as u64 * 1000
+const fn burst(throttle: Throttle) -> u64 {
+    throttle.retry_burst as u64 * 1000
 }
 
 #[cfg(test)]
@@ -269,7 +269,7 @@ mod tests {
     use quittance_lifecycle::{Evidence, Fault, FaultClass, Preset};
 
     fn gate() -> ProviderGate {
-        ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Sparing::DEFAULT)
+        ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Throttle::DEFAULT)
     }
 
     const fn at(seconds: u64) -> Timestamp {
@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn submits_keep_their_distance_and_each_that_waits_has_a_turn_of_its_own() {
         let submit_interval = Duration::from_millis(100);
-        let sparing = Sparing { submit_interval, ..Sparing::DEFAULT };
-        let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, sparing);
+        let throttle = Throttle { submit_interval, ..Throttle::DEFAULT };
+        let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, throttle);
         assert_eq!(gate.pass(at(0), false), Gate::Pass);
         let turns: Vec<_> =
             (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn an_account_that_is_closed_stops_every_submit_until_a_person_says_so() {
-        for class in [FaultClass::Account, FaultClass::Broke] {
+        for class in [FaultClass::AccountBlocked, FaultClass::NoFunds] {
             let mut gate = gate();
             gate.learn(&refused(class), at(0), 1);
             assert_ne!(gate.pass(at(100_000), false), Gate::Pass);
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_provider_that_stays_unreachable_is_tried_by_one_at_a_time() {
         let mut gate = gate();
-        for _ in 0..Sparing::DEFAULT.trip_at - 1 {
+        for _ in 0..Throttle::DEFAULT.trip_at - 1 {
             gate.learn(&refused(FaultClass::Unreachable), at(0), 1);
             assert_eq!(gate.pass(at(0), false), Gate::Pass);
         }
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(gate.pass(then, false), Gate::Pass, "one tries");
         assert_eq!(
             gate.pass(then, false),
-            Gate::ShutUntil(then + Sparing::DEFAULT.probe),
+            Gate::ShutUntil(then + Throttle::DEFAULT.probe),
             "the others wait for it"
         );
         gate.learn(&accepted(), then, 1);
@@ -395,12 +395,12 @@ mod tests {
     #[test]
     fn retries_that_lie_in_wait_need_no_budget_when_the_outage_is_over() {
         let mut gate = gate();
-        for _ in 0..Sparing::DEFAULT.trip_at - 1 {
+        for _ in 0..Throttle::DEFAULT.trip_at - 1 {
             gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
         }
         let go = |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(at(0), true) == Gate::Pass).count();
-        assert_eq!(go(&mut gate), Sparing::DEFAULT.retry_burst as usize, "no more than the budget");
-        for _ in 0..Sparing::DEFAULT.retry_burst {
+        assert_eq!(go(&mut gate), Throttle::DEFAULT.retry_burst as usize, "no more than the budget");
+        for _ in 0..Throttle::DEFAULT.retry_burst {
             gate.learn(&accepted(), at(0), 1);
         }
         assert_eq!(go(&mut gate), 100, "hardly anything fails any more");

@@ -7,7 +7,7 @@
 
 use crate::{Engine, lock};
 use futures_util::stream::{StreamExt, iter};
-use quittance_lifecycle::{Beat, Decision, Event, Key, Order, Phase, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Decision, Event, Key, Order, Phase, TimelineEvent, Timestamp};
 use quittance_ports::{Commit, StoreError, Version, Versioned, Which};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -148,8 +148,8 @@ impl InHand {
 /// How far an order has come. Versions do not tell: a store that was made again may count from the beginning.
 fn how_far(order: &Order) -> (u32, u32, usize, usize) {
     let accepted = order.attempts.iter().filter(|attempt| attempt.accepted).count();
-    let steps = order.story.entries.iter().filter(|entry| entry.beat != Beat::PutBack).count();
-    (order.life, order.last_attempt, accepted, steps + order.story.left_out as usize)
+    let steps = order.timeline.entries.iter().filter(|entry| entry.event != TimelineEvent::PutBack).count();
+    (order.life, order.last_attempt, accepted, steps + order.timeline.left_out as usize)
 }
 
 /// Whether something may be lost if this order is forgotten.
@@ -161,8 +161,8 @@ fn is_in_hand(order: &Order) -> bool {
 /// without a word to this node.
 fn is_answered(order: &Order) -> bool {
     match order.phase {
-        Phase::Solved { .. } => order.shelf().is_none(),
-        Phase::Taken { .. } => order.taker().is_none(),
+        Phase::Solved { .. } => order.list_stock().is_none(),
+        Phase::Claimed { .. } => order.taker().is_none(),
         _ => false,
     }
 }
@@ -307,13 +307,13 @@ impl Engine {
             };
             let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
             let next = Arc::new(advance.next);
-            let tally = if is_recalled { advance.tally } else { Tally::default() };
-            if let Commit::Done(version) = self.world.store.commit(expected, &next, &tally, at).await? {
+            let counters = if is_recalled { advance.counters } else { Counters::default() };
+            if let Commit::Done(version) = self.world.store.commit(expected, &next, &counters, at).await? {
                 let now = Versioned { version, order: next };
                 self.note_commit(&now.order);
                 self.hold(&now);
                 if let Some(due) = now.order.due() {
-                    self.expect_alarm(due);
+                    self.expect_timer(due);
                 }
                 return Ok(if is_recalled { One::Recalled(now) } else { One::PutBack(now) });
             }
@@ -326,12 +326,12 @@ impl Engine {
 
     /// As it was: nothing of it is open, so there is nothing to decide.
     async fn put_back_answered(&self, ours: &Arc<Order>) -> Result<Option<Versioned>, StoreError> {
-        let commit = self.world.store.commit(Version::ABSENT, ours, &Tally::default(), self.now()).await?;
+        let commit = self.world.store.commit(Version::ABSENT, ours, &Counters::default(), self.now()).await?;
         let Commit::Done(version) = commit else { return Ok(None) };
         let now = Versioned { version, order: Arc::clone(ours) };
         self.hold(&now);
         if let Some(due) = now.order.due() {
-            self.expect_alarm(due);
+            self.expect_timer(due);
         }
         Ok(Some(now))
     }

@@ -7,7 +7,8 @@ mod tests;
 
 use crate::targets::{HostPattern, NotAllowed, Targets};
 use quittance_hosts::{
-    Hosts, Unclear, address, addresses, anything, file, html, is_proxy, is_text, opaque, page, token, word,
+    Hosts, Unclear, addresses, anything, file, html, is_proxy, is_text, opaque, page, token, vendor_address,
+    word,
 };
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
@@ -87,7 +88,7 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         // Whoever places it is told so by the check of the parameters; nothing of the kind leaves.
         Role::Page if inspection.step == Step::Place && page_host(text).is_err() => return Ok(1),
         Role::Page => page(text),
-        Role::Vendor => address(text).map(|hosts| without_shared(inspection.kind, text, hosts)),
+        Role::Vendor => vendor_address(text).map(|hosts| without_shared(inspection.kind, text, hosts)),
         Role::Proxy if is_proxy(text) => return Ok(0),
         Role::Proxy => return Err(NotAllowed::NoProxy { field: name() }),
         Role::Choice(words) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => return Ok(0),

@@ -3,12 +3,12 @@
 
 use crate::{Engine, lock};
 use quittance_lifecycle::Key;
-use quittance_ports::Arrival;
+use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
 
 /// How many arrivals the spill holds for each order; `None` until it was read. The spill is bounded, and so is this.
 #[derive(Default)]
-pub(crate) struct KeptArrivals(Option<BTreeMap<Key, u32>>);
+pub(crate) struct KeptIncoming(Option<BTreeMap<Key, u32>>);
 
 impl Engine {
     /// Something for this order was added to the spill.
@@ -19,10 +19,10 @@ impl Engine {
     }
 
     /// These were removed from the spill.
-    pub(crate) fn note_removed(&self, removed: &[Arrival]) {
+    pub(crate) fn note_removed(&self, removed: &[IncomingEvent]) {
         let mut kept = lock(&self.kept);
         let Some(kept) = &mut kept.0 else { return };
-        for Arrival { key, .. } in removed {
+        for IncomingEvent { key, .. } in removed {
             if let Some(count) = kept.get_mut(key) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
@@ -39,7 +39,7 @@ impl Engine {
             // What cannot be read now may be there.
             let Ok(waiting) = self.world.spill.waiting() else { return true };
             let mut counts = BTreeMap::new();
-            for Arrival { key, .. } in waiting {
+            for IncomingEvent { key, .. } in waiting {
                 *counts.entry(key).or_default() += 1;
             }
             kept.0 = Some(counts);

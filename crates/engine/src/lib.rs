@@ -5,61 +5,62 @@
 //! Read `apply.rs` first: every change to an order goes through it.
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod apply;
-mod bell;
 mod bulk;
 pub mod callback;
 mod chores;
-mod errands;
+mod evidence;
 mod fair;
+mod follow_ups;
 mod gate;
 mod in_hand;
 pub mod inspect;
 mod kept;
 mod lifetimes;
 mod moments;
+mod node_stats;
 mod pace;
 mod place;
 mod pools;
 mod reach;
 mod recovery;
+mod run_queue;
 mod settings;
 mod stock;
 pub mod targets;
 mod unlisted;
-mod vitals;
 mod wait;
+mod wakeup;
 mod work;
 
 pub use apply::Applied;
 pub use bulk::{Adopted, BULKS_MAX, BulkError, Dropped, PER_SECOND_MAX};
-pub use callback::{CallbackAddress, Heard, NotSafe};
+pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;
 pub use gate::ProviderState;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
 pub use place::{PlaceError, Placed};
 pub use pools::{PoolError, PoolShown, price_not_known};
-pub use settings::{Kinds, Meaning, Meant, OnCommit, Rules, Settings, Sparing, TenantRule};
+pub use settings::{Kinds, Meaning, Meant, OnCommit, Rules, Settings, TenantRule, Throttle};
 pub use targets::Targets;
 pub use wait::Outcome;
 
-use agenda::Agenda;
-use bell::Bell;
 use bulk::BulkWatch;
 use gate::ProviderGate;
 use in_hand::InHand;
-use kept::KeptArrivals;
+use kept::KeptIncoming;
+use node_stats::NodeCounters;
 use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{
-    Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored, is_in_another_currency,
+    Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored, is_in_another_currency,
 };
 use quittance_ports::{
-    Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError, StoreForgot,
+    Clock, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow, WebhookSender,
 };
 use reach::Reachability;
+use run_queue::RunQueue;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -67,7 +68,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unlisted::UnlistedCodes;
-use vitals::Counters;
+use wakeup::Wakeup;
 
 /// The world as the engine sees it.
 #[derive(Clone)]
@@ -76,8 +77,8 @@ pub struct World {
     pub provider: Arc<dyn Provider>,
     pub clock: Arc<dyn Clock>,
     pub spill: Arc<dyn Spill>,
-    pub courier: Arc<dyn Courier>,
-    pub roster: Arc<dyn Roster>,
+    pub webhook_sender: Arc<dyn WebhookSender>,
+    pub membership: Arc<dyn Membership>,
 }
 
 /// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; somebody must run
@@ -88,12 +89,12 @@ pub struct Engine {
     gate: Mutex<ProviderGate>,
     unlisted: Mutex<UnlistedCodes>,
     paces: Mutex<Paces>,
-    agenda: Mutex<Agenda>,
-    bell: Bell,
+    run_queue: Mutex<RunQueue>,
+    wakeup: Wakeup,
     in_hand: Mutex<InHand>,
-    kept: Mutex<KeptArrivals>,
+    kept: Mutex<KeptIncoming>,
     /// Rung when this node missed an order that it has in hand.
-    suspicion: Bell,
+    suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
     recovering_until: AtomicU64,
     /// What the store has forgotten, until a person has seen it.
@@ -102,10 +103,10 @@ pub struct Engine {
     reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
     /// What was counted without a commit, until it is written.
-    uncounted: Mutex<BTreeMap<Line, Tally>>,
+    uncounted: Mutex<BTreeMap<UsageRow, Counters>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
-    counters: Counters,
+    node_counters: NodeCounters,
     /// When a person last said that the account is mended, in milliseconds; zero if nobody has.
     released_at: AtomicU64,
     /// When this node last let everything go that waited for the account.
@@ -116,8 +117,8 @@ pub struct Engine {
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
     stopping: AtomicBool,
-    /// When the books were last closed, in milliseconds; zero if never.
-    books_closed_at: AtomicU64,
+    /// When the usage was last compacted, in milliseconds; zero if never.
+    usage_compacted_at: AtomicU64,
 }
 
 /// What the store has lost.
@@ -150,22 +151,23 @@ impl Engine {
     pub fn new(world: World, mut settings: Settings) -> Self {
         // One truth: word can come exactly if there is an address for it to come to.
         settings.policy.callbacks = settings.callback.is_some();
+        settings.policy.callback_address = settings.callback.as_ref().map(CallbackAddress::mark);
         settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
-        let asked_for = &mut settings.sparing.submit_interval;
+        let asked_for = &mut settings.throttle.submit_interval;
         *asked_for = world.provider.submit_interval().max(*asked_for);
         Self {
             gate: Mutex::new(ProviderGate::new(
                 settings.policy.backoff,
                 settings.policy.faults,
-                settings.sparing,
+                settings.throttle,
             )),
             unlisted: Mutex::default(),
             paces: Mutex::default(),
-            agenda: Mutex::new(Agenda::new(&settings)),
-            bell: Bell::default(),
+            run_queue: Mutex::new(RunQueue::new(&settings)),
+            wakeup: Wakeup::default(),
             in_hand: Mutex::default(),
             kept: Mutex::default(),
-            suspicion: Bell::default(),
+            suspicion: Wakeup::default(),
             recovering_until: AtomicU64::new(0),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
@@ -174,14 +176,14 @@ impl Engine {
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),
-            counters: Counters::default(),
+            node_counters: NodeCounters::default(),
             store_trouble: Mutex::default(),
             released_at: AtomicU64::new(0),
             let_go_at: AtomicU64::new(0),
             store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
-            books_closed_at: AtomicU64::new(0),
+            usage_compacted_at: AtomicU64::new(0),
             world,
             settings,
         }
@@ -196,7 +198,7 @@ impl Engine {
     /// Asks [`work`](Self::work) to take nothing new and to return when what it does is done.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     /// How often an event changed nothing, by reason.
@@ -214,13 +216,13 @@ impl Engine {
     /// How many pieces of work ended in a panic. Each hurt its own order only, and each is a bug.
     #[must_use]
     pub fn panics(&self) -> u64 {
-        Counters::read(&self.counters.panics)
+        NodeCounters::read(&self.node_counters.panics)
     }
 
     /// How many stored records could not be understood.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
-        Counters::read(&self.counters.unreadable)
+        NodeCounters::read(&self.node_counters.unreadable)
     }
 
     /// Why this node submits nothing until a person says that the provider's account is mended, if it does not.
@@ -254,8 +256,8 @@ impl Engine {
     }
 
     /// How many orders there are, on all nodes.
-    pub async fn census(&self) -> Result<Census, StoreError> {
-        self.world.store.census().await
+    pub async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.world.store.order_counts().await
     }
 
     /// What a replay of this order would do now.
@@ -283,7 +285,7 @@ impl Engine {
         u128::from(self.settings.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The same in fewer bits: enough to tell whose write one order's record holds.
+    /// A number in few bits: enough to say whose write one order's record holds.
     fn stamp(&self) -> u64 {
         let count = self.stamps.fetch_add(1, Ordering::Relaxed);
         self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -294,7 +296,7 @@ impl Engine {
         let kind = order.terms.kind.as_str();
         let policy = self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
         let other_currency = is_in_another_currency(&order.terms.account, &self.settings.currency);
-        Policy { other_currency, ..policy }
+        Policy { other_currency, callback_lost: self.is_callback_lost(order), ..policy }
     }
 
     fn policy_for(&self, kind: &str, usual: impl FnOnce() -> Option<Pace>) -> Policy {
@@ -313,11 +315,11 @@ impl Engine {
     }
 
     /// Counts what changed no order; the worker writes it down within a moment.
-    fn count(&self, line: Line, tally: Tally) {
+    fn count(&self, line: UsageRow, counters: Counters) {
         let is_first = {
             let mut uncounted = lock(&self.uncounted);
             let is_first = uncounted.is_empty();
-            *uncounted.entry(line).or_default() += tally;
+            *uncounted.entry(line).or_default() += counters;
             is_first
         };
         // The others are written with it.
@@ -328,12 +330,12 @@ impl Engine {
 
     fn note_error(&self, error: &StoreError) {
         match error {
-            StoreError::Corrupt { .. } => Counters::add(&self.counters.unreadable, 1),
+            StoreError::Corrupt { .. } => NodeCounters::add(&self.node_counters.unreadable, 1),
             StoreError::Unavailable { source, .. } => {
                 if source.is::<StoreForgot>() {
                     self.suspect();
                 }
-                Counters::add(&self.counters.store_errors, 1);
+                NodeCounters::add(&self.node_counters.store_errors, 1);
                 *lock(&self.store_trouble) = Some(why(error));
                 self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);
             }

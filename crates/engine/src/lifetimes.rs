@@ -6,8 +6,8 @@ use crate::targets::HostPattern;
 use crate::{Engine, lock};
 use quittance_lifecycle::{Draft, Kind, Order, Phase, Timestamp};
 use quittance_pool::Trust;
-use quittance_ports::sheet::SHEETS_MAX;
-use quittance_ports::{Sheet, SheetFound, SheetWritten, TrustSheet, Version};
+use quittance_ports::document::DOCUMENTS_MAX;
+use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, TrustDocument, Version};
 use std::time::Duration;
 
 /// What an operator says about the answers of a kind, of a site, or of both.
@@ -60,11 +60,16 @@ fn trusted_life(kind: &Kind, life: Duration, trusted: impl FnOnce(Duration) -> D
 
 /// What reports have made of the life of a site's answers; nothing, if they live for ever.
 #[must_use]
-pub fn show_trust(rules: &[LifeRule], kind: &Kind, sheet: TrustSheet, now: Timestamp) -> Option<TrustShown> {
-    let kind = with_life_rules(rules, kind, &sheet.site);
+pub fn show_trust(
+    rules: &[LifeRule],
+    kind: &Kind,
+    document: TrustDocument,
+    now: Timestamp,
+) -> Option<TrustShown> {
+    let kind = with_life_rules(rules, kind, &document.site);
     let life = kind.life?;
-    let trusted = trusted_life(&kind, life, |usable| sheet.trust.life(usable, now));
-    let TrustSheet { tenant, kind, site, trust } = sheet;
+    let trusted = trusted_life(&kind, life, |usable| document.trust.life(usable, now));
+    let TrustDocument { tenant, kind, site, trust } = document;
     Some(TrustShown { tenant, kind, site, life, trusted, trust })
 }
 
@@ -88,11 +93,11 @@ impl Engine {
     #[must_use]
     pub fn trusts(&self) -> Vec<TrustShown> {
         let now = self.now();
-        let sheets: Vec<TrustSheet> = lock(&self.pools).trusts().cloned().collect();
+        let documents: Vec<TrustDocument> = lock(&self.pools).trusts().cloned().collect();
         let rules = &self.settings.lifetimes;
-        let shown = sheets.into_iter().filter_map(|sheet| {
-            let kind = (self.settings.kinds)(&sheet.kind)?;
-            show_trust(rules, &kind, sheet, now)
+        let shown = documents.into_iter().filter_map(|document| {
+            let kind = (self.settings.kinds)(&document.kind)?;
+            show_trust(rules, &kind, document, now)
         });
         shown.collect()
     }
@@ -100,7 +105,7 @@ impl Engine {
     /// A caller has said how an answer fared at its site. To learn from it is worth a few tries, and no error to him.
     pub(crate) async fn learn_trust(&self, order: &Order, is_good: bool) {
         let (answer, given) = match &order.phase {
-            Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } => (answer, *at),
+            Phase::Solved { answer, at } | Phase::Claimed { answer, at, .. } => (answer, *at),
             _ => return,
         };
         if answer.expires.is_none() || order.terms.site.is_empty() || !order.terms.single_use {
@@ -108,17 +113,20 @@ impl Engine {
         }
         let age = given.since(answer.earliest);
         let (tenant, kind, site) = (&order.terms.tenant, &order.terms.kind, &order.terms.site);
-        let name = Sheet::trust_name(tenant, kind, site);
+        let name = SharedDocument::trust_name(tenant, kind, site);
         for _ in 0..WRITES_MAX {
-            let Ok(sheets) = self.world.roster.sheets().await.inspect_err(|error| self.note_error(error))
+            let Ok(documents) =
+                self.world.membership.documents().await.inspect_err(|error| self.note_error(error))
             else {
                 return;
             };
-            let found = sheets.iter().find(|found| found.name == name);
+            let found = documents.iter().find(|found| found.name == name);
             let mut trust = match found {
-                Some(SheetFound { sheet: Sheet::Trust(sheet), .. }) => sheet.trust.clone(),
+                Some(DocumentFound { document: SharedDocument::Trust(document), .. }) => {
+                    document.trust.clone()
+                }
                 // That answers are good is news only where somebody has said that they were not.
-                _ if is_good || sheets.len() >= SHEETS_MAX => return,
+                _ if is_good || documents.len() >= DOCUMENTS_MAX => return,
                 _ => Trust::default(),
             };
             if is_good {
@@ -128,13 +136,13 @@ impl Engine {
             }
             let version = found.map_or(Version::ABSENT, |found| found.version);
             let (tenant, kind, site) = (tenant.clone(), kind.clone(), site.clone());
-            let sheet = Sheet::Trust(TrustSheet { tenant, kind, site, trust });
-            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await {
-                Ok(SheetWritten::Conflict) => {}
-                Ok(SheetWritten::Done(version)) => {
-                    return lock(&self.pools).note_sheet(SheetFound { name, version, sheet });
+            let document = SharedDocument::Trust(TrustDocument { tenant, kind, site, trust });
+            match self.world.membership.write_document(&name, version, Some(&document)).await {
+                Ok(DocumentWritten::Conflict) => {}
+                Ok(DocumentWritten::Done(version)) => {
+                    return lock(&self.pools).note_document(DocumentFound { name, version, document });
                 }
-                Ok(SheetWritten::NoRoom) => return,
+                Ok(DocumentWritten::NoRoom) => return,
                 Err(error) => return self.note_error(&error),
             }
         }

@@ -1,7 +1,7 @@
 //! When the worker does what: the moments at which it sweeps, submits, writes counts and does its chores.
 
-use crate::agenda::Agenda;
 use crate::reach::BEAT_SPAN;
+use crate::run_queue::RunQueue;
 use crate::work::CHORES_SPAN;
 use crate::{Engine, Settings, lock};
 use quittance_lifecycle::Timestamp;
@@ -15,31 +15,34 @@ impl Engine {
     /// When to look again if nothing happens before.
     pub(crate) fn next_look(&self) -> Timestamp {
         let now = self.now();
-        let agenda = lock(&self.agenda);
-        let chores = self.chores_at(&agenda, now).min(self.counts_at(&agenda, now));
-        let next = self.sweep_at(&agenda, now).min(chores).min(self.submit_at(&agenda, now));
+        let run_queue = lock(&self.run_queue);
+        let chores = self.chores_at(&run_queue, now).min(self.counts_at(&run_queue, now));
+        let next = self.sweep_at(&run_queue, now).min(chores).min(self.submit_at(&run_queue, now));
         next.min(now + BEAT_SPAN)
     }
 
     /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
-    pub(crate) fn sweep_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
+    pub(crate) fn sweep_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
         let settings = &self.settings;
-        if self.is_stopping() || agenda.is_sweeping {
+        if self.is_stopping() || run_queue.is_sweeping {
             return Timestamp::MAX;
         }
         // A clock that was set back must not put the worker to sleep until it has caught up.
-        if agenda.swept_at > now {
+        if run_queue.swept_at > now {
             return now;
         }
-        let (pause, _) = self.sweep_pace(agenda);
-        agenda.alarm.max(agenda.swept_at + pause).min(agenda.swept_at + settings.sweep_span.max(pause))
+        let (pause, _) = self.sweep_pace(run_queue);
+        run_queue
+            .timer
+            .max(run_queue.swept_at + pause)
+            .min(run_queue.swept_at + settings.sweep_span.max(pause))
     }
 
     /// The pause before the next sweep, and for how long it hides what it claims. A full backlog is no reason to stop: it may be
     /// one tenant's, and another tenant's order may be due behind it. What then finds no room is soon free for others.
-    pub(crate) fn sweep_pace(&self, agenda: &Agenda) -> (Duration, Duration) {
+    pub(crate) fn sweep_pace(&self, run_queue: &RunQueue) -> (Duration, Duration) {
         let settings = &self.settings;
-        if self.is_crowded(agenda) {
+        if self.is_crowded(run_queue) {
             (CROWDED_PAUSE, CROWDED_CLAIM.min(settings.claim_span))
         } else {
             (settings.sweep_pause, settings.claim_span)
@@ -47,43 +50,47 @@ impl Engine {
     }
 
     /// Whether the backlog has less room than one sweep brings.
-    pub(crate) fn is_crowded(&self, agenda: &Agenda) -> bool {
+    pub(crate) fn is_crowded(&self, run_queue: &RunQueue) -> bool {
         let Settings { backlog_max, claim_max, .. } = self.settings;
-        backlog_max.saturating_sub(agenda.waiting()) < claim_max.min(backlog_max.div_ceil(4))
+        backlog_max.saturating_sub(run_queue.waiting()) < claim_max.min(backlog_max.div_ceil(4))
     }
 
     /// When the next submit may start, if one waits. Where submits are kept apart, orders wait here for their turn: tenants
     /// take turns, and nothing is written for an order that only waits.
-    pub(crate) fn submit_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        if self.is_stopping() || !agenda.may_submit() {
+    pub(crate) fn submit_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
+        if self.is_stopping() || !run_queue.may_submit() {
             return Timestamp::MAX;
         }
         match lock(&self.gate).next_turn(now) {
             None => now,
             // Whether it takes a turn is known when it has asked the gate.
-            Some(_) if agenda.before_gate > 0 => Timestamp::MAX,
+            Some(_) if run_queue.before_gate > 0 => Timestamp::MAX,
             Some(turn) => turn,
         }
     }
 
     /// How many due orders are claimed by one sweep. What is claimed and finds no room here is hidden from other nodes until its
     /// claim lapses.
-    pub(crate) fn claimable(&self, agenda: &Agenda) -> usize {
+    pub(crate) fn claimable(&self, run_queue: &RunQueue) -> usize {
         let Settings { backlog_max, claim_max, .. } = self.settings;
-        if self.is_crowded(agenda) { claim_max } else { (backlog_max - agenda.waiting()).min(claim_max) }
+        if self.is_crowded(run_queue) {
+            claim_max
+        } else {
+            (backlog_max - run_queue.waiting()).min(claim_max)
+        }
     }
 
-    pub(crate) fn chores_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        match agenda.chores_done_at {
-            _ if self.is_stopping() || agenda.is_at_chores => Timestamp::MAX,
+    pub(crate) fn chores_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
+        match run_queue.chores_done_at {
+            _ if self.is_stopping() || run_queue.is_at_chores => Timestamp::MAX,
             then if then > now => now,
             then => then + CHORES_SPAN,
         }
     }
 
-    pub(crate) fn counts_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        match agenda.counts_at {
-            _ if self.is_stopping() || agenda.is_counting => Timestamp::MAX,
+    pub(crate) fn counts_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
+        match run_queue.counts_at {
+            _ if self.is_stopping() || run_queue.is_counting => Timestamp::MAX,
             // A clock that was set back must not put it off.
             Some(at) => at.min(now + self.settings.count_span),
             None => Timestamp::MAX,

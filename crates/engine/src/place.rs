@@ -2,16 +2,16 @@
 
 use crate::apply::is_ours;
 use crate::inspect::{Inspection, Step, fields_of};
+use crate::node_stats::NodeCounters;
 use crate::settings::{Meant, listed_price};
 use crate::targets::{NotAllowed, Targets};
-use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
-    Advance, BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse,
-    Tally, Terms, Timestamp, Value, account,
+    Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
+    Refusal, Reuse, Terms, Timestamp, Value, account,
 };
-use quittance_ports::{Commit, Line, StoreError, TaskField, Unreadable, Version, Versioned, Which};
+use quittance_ports::{Commit, StoreError, TaskField, Unreadable, UsageRow, Version, Versioned, Which};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -111,7 +111,7 @@ impl Engine {
             && terms.reuse == Reuse::Exclusive
             && !terms.keyed
             && terms.min_life.is_zero()
-            && let Some(placed) = self.take_from_shelf(key, &terms, &policy, now).await?
+            && let Some(placed) = self.take_from_stock(key, &terms, &policy, now).await?
         {
             return Ok(placed);
         }
@@ -120,7 +120,7 @@ impl Engine {
             claimant: key,
             origin,
             min_life: if origin == Origin::Cached { terms.margin } else { terms.min_life },
-            until: now + terms.patience,
+            until: now + terms.timeout,
             order,
         };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
@@ -140,12 +140,12 @@ impl Engine {
             let (order, next) = (on_record(&found), on_record(&follower));
             match (self.settings.rules.place)(order.as_deref(), next.as_deref(), key, &terms, at, &policy) {
                 Placement::Refused(refusal) => {
-                    self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() }, at);
+                    self.counters(&terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
                     return Err(PlaceError::Refused(refusal));
                 }
-                Placement::Stands { key, origin, tally } => {
-                    Counters::add(&self.counters.joined, 1);
-                    self.tally(&terms, tally, at);
+                Placement::Stands { key, origin, counters } => {
+                    NodeCounters::add(&self.node_counters.joined, 1);
+                    self.counters(&terms, counters, at);
                     let order = [order, next].into_iter().flatten().find(|order| order.key == key);
                     return Ok(placed(key, origin, order));
                 }
@@ -203,23 +203,25 @@ impl Engine {
         let expected = before.map_or(Version::ABSENT, |before| before.version);
         let next = Arc::new(advance.next);
         if before.is_none()
-            && let Some(revived) = self.revive(&next, advance.tally, false).await?
+            && let Some(revived) = self.revive(&next, advance.counters, false).await?
         {
             return Ok(Written::Revived(revived));
         }
-        match self.world.store.commit(expected, &next, &advance.tally, at).await {
+        match self.world.store.commit(expected, &next, &advance.counters, at).await {
             Ok(Commit::Done(version)) => {
                 self.note_commit(&next);
                 Ok(Written::Ours(Versioned { version, order: next }))
             }
             Ok(Commit::Conflict(winner)) => Ok(Written::Theirs(winner.map(|winner| *winner))),
-            Err(error @ StoreError::Corrupt { .. }) => match self.revive(&next, advance.tally, true).await? {
-                Some(revived) => Ok(Written::Revived(revived)),
-                None => {
-                    self.note_error(&error);
-                    Err(error)
+            Err(error @ StoreError::Corrupt { .. }) => {
+                match self.revive(&next, advance.counters, true).await? {
+                    Some(revived) => Ok(Written::Revived(revived)),
+                    None => {
+                        self.note_error(&error);
+                        Err(error)
+                    }
                 }
-            },
+            }
             Err(error) => match self.look_again_until(&next.key, until, error).await? {
                 Some(found) if is_ours(&found, expected, &next) => {
                     self.note_commit(&next);
@@ -294,13 +296,16 @@ impl Engine {
 
     /// A commit may also join: when it moves the deadline of what is there.
     fn note_placed(&self, origin: Origin) {
-        let counters = &self.counters;
-        Counters::add(if origin == Origin::Api { &counters.placed } else { &counters.joined }, 1);
+        let node_counters = &self.node_counters;
+        NodeCounters::add(
+            if origin == Origin::Api { &node_counters.placed } else { &node_counters.joined },
+            1,
+        );
     }
 
-    fn tally(&self, terms: &Terms, tally: Tally, at: Timestamp) {
-        if tally != Tally::default() {
-            self.count(Line::for_terms(terms, at), tally);
+    fn counters(&self, terms: &Terms, counters: Counters, at: Timestamp) {
+        if counters != Counters::default() {
+            self.count(UsageRow::for_terms(terms, at), counters);
         }
     }
 
@@ -467,7 +472,7 @@ impl Engine {
     }
 
     /// A person says that the provider's account has been mended: everything that waits for it goes on, and other nodes can
-    /// read it in our [vitals](Self::vitals). Says how many orders that were.
+    /// read it in our [node_stats](Self::node_stats). Says how many orders that were.
     pub async fn release_for_all(&self) -> Result<usize, StoreError> {
         self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
         self.release().await

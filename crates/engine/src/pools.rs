@@ -2,7 +2,7 @@
 //! node refills, and with what, is in `pools/keep.rs`.
 //!
 //! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation), and the
-//! generations stand on a sheet that is written by compare-and-swap: two nodes that refill at once place one order.
+//! generations stand on a document that is written by compare-and-swap: two nodes that refill at once place one order.
 
 mod keep;
 mod kept;
@@ -13,10 +13,11 @@ use crate::{Engine, PlaceError};
 use kept::Kept;
 use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_pool::{Goal, SIZE_MAX};
-use quittance_ports::roster::SILENT_AFTER;
-use quittance_ports::sheet::POOL_NAME_BYTES_MAX;
+use quittance_ports::document::POOL_NAME_BYTES_MAX;
+use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    Card, Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, StoreError, TrustSheet, Version,
+    Demand, DocumentFound, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument,
+    StoreError, TrustDocument, Version,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use std::time::Duration;
 const HOURS_MAX: usize = 16;
 /// All nodes read all pools every few seconds.
 const PARAMS_BYTES_MAX: usize = 16 * 1024;
-/// How often a sheet is tried to be written when others write it, too.
+/// How often a document is tried to be written when others write it, too.
 pub(crate) const WRITES_MAX: u32 = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +44,7 @@ pub enum PoolError {
     TooLarge { bytes: usize },
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("answers of kind `{kind}` are shared anyway, or never spoil: there is nothing to keep in stock")]
+    #[error("answers of kind `{kind}` are shared anyway, or never expire: there is nothing to keep in stock")]
     CannotBeKept { kind: String },
     #[error("pool `{other}` keeps the same target already: change that one, or remove it first")]
     SameTarget { other: String },
@@ -58,8 +59,8 @@ pub enum PoolError {
 /// A pool, as people may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolShown {
-    pub sheet: PoolSheet,
-    /// The shelf that it keeps; none, if what it asks for makes no sense here any more.
+    pub document: PoolDocument,
+    /// The stock that it keeps; none, if what it asks for makes no sense here any more.
     pub target: Option<Target>,
     /// What all nodes that are there have been asked for it, since each of them started.
     pub demand: Demand,
@@ -76,18 +77,18 @@ impl PoolShown {
     /// Why its budget lets it buy nothing, whatever is left of it.
     #[must_use]
     pub fn stopped_by_price(&self) -> Option<String> {
-        let spec = &self.sheet.spec;
+        let spec = &self.document.spec;
         let is_stopped = spec.is_on && spec.budget.is_some() && self.price.is_none();
         is_stopped.then(|| price_not_known(&spec.kind))
     }
 }
 
-/// What this node knows of the sheets, and what it has seen of each pool.
+/// What this node knows of the documents, and what it has seen of each pool.
 #[derive(Default)]
 pub(crate) struct Pools {
-    sheets: BTreeMap<String, SheetFound>,
-    /// Sheets that were there when the store was last known to be the same, and are not any more.
-    vanished: BTreeMap<String, SheetFound>,
+    documents: BTreeMap<String, DocumentFound>,
+    /// Documents that were there when the store was last known to be the same, and are not any more.
+    vanished: BTreeMap<String, DocumentFound>,
     kept: BTreeMap<String, Kept>,
     by_target: BTreeMap<Target, String>,
     /// Asked of this node since it started, by pool.
@@ -101,9 +102,9 @@ impl Pools {
         self.demand.get_mut(name)
     }
 
-    pub(crate) fn trusts(&self) -> impl Iterator<Item = &TrustSheet> {
-        self.sheets.values().filter_map(|found| match &found.sheet {
-            Sheet::Trust(sheet) => Some(sheet),
+    pub(crate) fn trusts(&self) -> impl Iterator<Item = &TrustDocument> {
+        self.documents.values().filter_map(|found| match &found.document {
+            SharedDocument::Trust(document) => Some(document),
             _ => None,
         })
     }
@@ -117,25 +118,26 @@ impl Pools {
         usable: Duration,
         now: Timestamp,
     ) -> Duration {
-        // Most have no sheet at all, and whoever places an order should not pay for a name.
-        if self.sheets.is_empty() {
+        // Most have no document at all, and whoever places an order should not pay for a name.
+        if self.documents.is_empty() {
             return usable;
         }
-        match self.sheets.get(&Sheet::trust_name(tenant, kind, site)).map(|found| &found.sheet) {
-            Some(Sheet::Trust(sheet)) => sheet.trust.life(usable, now),
+        match self.documents.get(&SharedDocument::trust_name(tenant, kind, site)).map(|found| &found.document)
+        {
+            Some(SharedDocument::Trust(document)) => document.trust.life(usable, now),
             _ => usable,
         }
     }
 
-    pub(crate) fn note_sheet(&mut self, found: SheetFound) {
-        self.sheets.insert(found.name.clone(), found);
+    pub(crate) fn note_document(&mut self, found: DocumentFound) {
+        self.documents.insert(found.name.clone(), found);
     }
 }
 
 /// Nodes that have signed in a moment ago.
-fn alive(roll: &Roll) -> impl Iterator<Item = &Card> {
-    let is_there = |seen: Timestamp| roll.now.since(seen) < SILENT_AFTER;
-    roll.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.card)
+fn alive(members: &Members) -> impl Iterator<Item = &NodeStatus> {
+    let is_there = |seen: Timestamp| members.now.since(seen) < SILENT_AFTER;
+    members.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.node_status)
 }
 
 impl Engine {
@@ -146,41 +148,41 @@ impl Engine {
     }
 
     pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
-        let sheets = self.world.roster.sheets().await?;
-        let roll = self.world.roster.roll().await?;
-        Ok(self.pools_among(&sheets, &roll))
+        let documents = self.world.membership.documents().await?;
+        let members = self.world.membership.members().await?;
+        Ok(self.pools_among(&documents, &members))
     }
 
-    /// The same, for whoever has just read both for other reasons, too.
+    /// The pools, for a caller that has just read the documents and the members.
     #[must_use]
-    pub fn pools_among(&self, sheets: &[SheetFound], roll: &Roll) -> Vec<PoolShown> {
-        let pools = sheets.iter().filter_map(|found| match &found.sheet {
-            Sheet::Pool(sheet) => Some(sheet.clone()),
+    pub fn pools_among(&self, documents: &[DocumentFound], members: &Members) -> Vec<PoolShown> {
+        let pools = documents.iter().filter_map(|found| match &found.document {
+            SharedDocument::Pool(document) if !document.is_removed => Some(document.clone()),
             _ => None,
         });
-        pools.map(|sheet| self.show_pool(sheet, roll)).collect()
+        pools.map(|document| self.show_pool(document, members)).collect()
     }
 
-    fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {
-        let terms = self.pool_terms(&sheet.spec).ok();
-        let sheet = sheet.in_currency(&self.settings.currency);
+    fn show_pool(&self, document: PoolDocument, members: &Members) -> PoolShown {
+        let terms = self.pool_terms(&document.spec).ok();
+        let document = document.in_currency(&self.settings.currency);
         let price =
-            terms.as_ref().and_then(|terms| money::price(&sheet, self.price_basis(terms), terms.price));
+            terms.as_ref().and_then(|terms| money::price(&document, self.price_basis(terms), terms.price));
         PoolShown {
             target: terms.as_ref().map(|terms| terms.target),
             price,
             currency: self.settings.currency.clone(),
             usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
-            demand: self.demand_of_all(&sheet.spec.name, roll),
-            is_kept_here: self.is_keeper(&sheet.spec.name, roll),
-            sheet,
+            demand: self.demand_of_all(&document.spec.name, members),
+            is_kept_here: self.is_keeper(&document.spec.name, members),
+            document,
         }
     }
 
     /// Its own count is newer than its card.
-    fn demand_of_all(&self, pool: &str, roll: &Roll) -> Demand {
-        let others = alive(roll).filter(|card| card.node != self.settings.node);
-        let others = others.filter_map(|card| card.demand.get(pool)).copied();
+    fn demand_of_all(&self, pool: &str, members: &Members) -> Demand {
+        let others = alive(members).filter(|node_status| node_status.node != self.settings.node);
+        let others = others.filter_map(|node_status| node_status.demand.get(pool)).copied();
         let own = crate::lock(&self.pools).demand.get(pool).copied().unwrap_or_default();
         others.fold(own, |sum, seen| Demand {
             served: sum.served.saturating_add(seen.served),
@@ -188,7 +190,7 @@ impl Engine {
         })
     }
 
-    /// Creates a pool, or changes it. What it has bought stays on its shelf.
+    /// Creates a pool, or changes it. What it has bought stays on its stock.
     pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
         let meant = self.meaning(&spec.kind, &spec.params).map_err(PlaceError::BadRequest)?;
         let spec = match meant {
@@ -196,41 +198,54 @@ impl Engine {
             None => spec,
         };
         self.check_pool(&spec)?;
-        let name = Sheet::pool_name(&spec.name);
+        let name = SharedDocument::pool_name(&spec.name);
         for _ in 0..WRITES_MAX {
-            let sheets = self.world.roster.sheets().await?;
-            if let Some(other) = self.keeps_the_same(&spec, &sheets) {
+            let documents = self.world.membership.documents().await?;
+            if let Some(other) = self.keeps_the_same(&spec, &documents) {
                 return Err(PoolError::SameTarget { other });
             }
-            let found = sheets.into_iter().find(|found| found.name == name);
+            let found = documents.into_iter().find(|found| found.name == name);
             let version = found.as_ref().map_or(Version::ABSENT, |found| found.version);
             let (spec, asked_at) = (spec.clone(), self.now());
-            let sheet = match found.map(|found| found.sheet) {
-                Some(Sheet::Pool(old)) => PoolSheet { spec, asked_at, level: None, ..old },
-                _ => PoolSheet::new(spec, asked_at),
+            let document = match found.map(|found| found.document) {
+                Some(SharedDocument::Pool(old)) if old.is_removed => old.set_again(spec, asked_at),
+                Some(SharedDocument::Pool(old)) => PoolDocument { spec, asked_at, level: None, ..old },
+                _ => PoolDocument::new(spec, asked_at),
             };
-            let sheet = sheet.in_currency(&self.settings.currency);
-            let sheet = Sheet::Pool(sheet);
-            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await? {
-                SheetWritten::Done(_) => {}
-                SheetWritten::Conflict => continue,
-                SheetWritten::NoRoom => return Err(PoolError::NoRoom),
+            let document = document.in_currency(&self.settings.currency);
+            let document = SharedDocument::Pool(document);
+            match self.world.membership.write_document(&name, version, Some(&document)).await? {
+                DocumentWritten::Done(_) => {}
+                DocumentWritten::Conflict => continue,
+                DocumentWritten::NoRoom => return Err(PoolError::NoRoom),
             }
             self.look_at_pools_soon();
-            let roll = self.world.roster.roll().await?;
-            let Sheet::Pool(sheet) = sheet else { continue };
-            return Ok(self.show_pool(sheet, &roll));
+            let members = self.world.membership.members().await?;
+            let SharedDocument::Pool(document) = document else { continue };
+            return Ok(self.show_pool(document, &members));
         }
         Err(PoolError::Conflict)
     }
 
-    /// Takes a pool away; says whether there was one. What it has bought stays on its shelf until it spoils.
+    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires, and what it has spent
+    /// stays on record until the hour is over: else the budget would begin again with a pool that is set again.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
-        let name = Sheet::pool_name(name);
+        let name = SharedDocument::pool_name(name);
         loop {
-            let sheets = self.world.roster.sheets().await?;
-            let Some(found) = sheets.into_iter().find(|found| found.name == name) else { return Ok(false) };
-            if let SheetWritten::Done(_) = self.world.roster.write_sheet(&name, found.version, None).await? {
+            let documents = self.world.membership.documents().await?;
+            let Some(found) = documents.into_iter().find(|found| found.name == name) else {
+                return Ok(false);
+            };
+            let kept = match found.document {
+                SharedDocument::Pool(pool) if pool.is_removed => return Ok(false),
+                SharedDocument::Pool(pool) if money::has_spent(&pool, self.now()) => {
+                    Some(SharedDocument::Pool(PoolDocument { is_removed: true, level: None, ..pool }))
+                }
+                _ => None,
+            };
+            if let DocumentWritten::Done(_) =
+                self.world.membership.write_document(&name, found.version, kept.as_ref()).await?
+            {
                 self.look_at_pools_soon();
                 return Ok(true);
             }
@@ -241,11 +256,13 @@ impl Engine {
         crate::lock(&self.pools).looked_at = Timestamp::ZERO;
     }
 
-    /// Another pool with the same shelf: the two would count the same orders and fill it twice.
-    fn keeps_the_same(&self, spec: &PoolSpec, sheets: &[SheetFound]) -> Option<String> {
+    /// Another pool with the same stock: the two would count the same orders and fill it twice.
+    fn keeps_the_same(&self, spec: &PoolSpec, documents: &[DocumentFound]) -> Option<String> {
         let target = self.pool_terms(spec).ok()?.target;
-        sheets.iter().find_map(|found| match &found.sheet {
-            Sheet::Pool(PoolSheet { spec: other, .. }) if other.name != spec.name => {
+        documents.iter().find_map(|found| match &found.document {
+            SharedDocument::Pool(PoolDocument { spec: other, is_removed: false, .. })
+                if other.name != spec.name =>
+            {
                 let is_same = self.pool_terms(other).is_ok_and(|terms| terms.target == target);
                 is_same.then(|| other.name.clone())
             }

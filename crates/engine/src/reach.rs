@@ -2,9 +2,10 @@
 //! no answer is repeated by its provider, so every time in which that may have happened is an outage: a restart, a freeze, a
 //! callback that we could not keep or were slow to answer, here or on another node behind the same address.
 
+use crate::evidence::Rounds;
 use crate::{Engine, lock};
-use quittance_lifecycle::{Attempt, Order, Outage, Phase, Progress, Receipt, Timestamp, would_be_too_old};
-use quittance_ports::{Reach, Roll, Which};
+use quittance_lifecycle::{Order, Outage, Receipt, Timestamp, would_be_too_old};
+use quittance_ports::{Members, NodeStatus, Reach};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ const BEAT_LATE: Duration = Duration::from_secs(2);
 const REMEMBERED: Duration = Duration::from_secs(3600);
 /// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node makes no
 /// answer look older that comes to another.
-const STILL_ROUTED: Duration = Duration::from_secs(60);
-/// How many open orders are read at once after an outage.
-const PAGE: usize = 256;
+pub(crate) const STILL_ROUTED: Duration = Duration::from_secs(60);
+/// The work of asking for the tasks of lost nodes. One node of all that are there does it.
+const LOST_NODES: &str = "tasks of lost nodes";
 /// How many outages are remembered; more are merged, which can only make answers look older.
 const OUTAGES_MAX: usize = 16;
 
@@ -33,8 +34,18 @@ pub(crate) struct Reachability {
     last_number: u64,
     /// Outages of other nodes behind the same address, as of the last roll; `None` before the first roll.
     elsewhere: Option<Vec<Outage>>,
-    /// When an outage of this process ended after which open tasks have not been asked for yet.
-    ended: Option<Timestamp>,
+    /// Which open tasks are to be asked for, because their callbacks may have got no answer.
+    pub(crate) rounds: Rounds,
+}
+
+/// This node, started again: it listens since then.
+pub(crate) fn successor<'a>(node_status: &NodeStatus, members: &'a Members) -> Option<&'a NodeStatus> {
+    let is_successor = |other: &&NodeStatus| {
+        other.node != node_status.node
+            && other.name == node_status.name
+            && other.started > node_status.started
+    };
+    members.nodes.iter().map(|signed| &signed.node_status).find(is_successor)
 }
 
 impl Reachability {
@@ -46,35 +57,31 @@ impl Reachability {
 
     /// Every callback that came up to this moment was answered, as far as this process knows.
     fn answered_until(&self, now: Timestamp) -> Timestamp {
-        let beat = self.last_beat.filter(|beat| *beat + BEAT_LATE < now).unwrap_or(now);
-        self.unanswered.values().copied().min().map_or(beat, |oldest| oldest.min(beat))
+        let event = self.last_beat.filter(|event| *event + BEAT_LATE < now).unwrap_or(now);
+        self.unanswered.values().copied().min().map_or(event, |oldest| oldest.min(event))
     }
 
-    fn beat(&mut self, now: Timestamp) {
+    fn event(&mut self, now: Timestamp, skew: Duration) {
         if let Some(last) = self.last_beat
             && last + BEAT_LATE < now
         {
             self.note(last, now);
-            self.ended = Some(now);
+            self.rounds.plan_for_all(now, skew);
         }
         self.last_beat = Some(now);
     }
 
-    fn heed(&mut self, roll: &Roll, own: u64, address: &str, now: Timestamp) {
+    fn heed(&mut self, members: &Members, own: u64, address: &str, now: Timestamp) {
         let mut elsewhere = Vec::new();
-        for signed in roll.nodes.iter().filter(|signed| signed.card.node != own) {
-            let Some(reach) = signed.card.reach.as_ref().filter(|reach| reach.address == address) else {
+        for signed in members.nodes.iter().filter(|signed| signed.node_status.node != own) {
+            let Some(reach) = signed.node_status.reach.as_ref().filter(|reach| reach.address == address)
+            else {
                 continue;
             };
             elsewhere.extend(reach.outages.iter().copied());
-            // The same node, started again, listens since then.
-            let successor = roll.nodes.iter().map(|signed| &signed.card).find(|card| {
-                card.node != signed.card.node
-                    && card.name == signed.card.name
-                    && card.started > signed.card.started
-            });
             let routed_until = reach.until + STILL_ROUTED;
-            let to = successor.map_or(routed_until, |card| card.started.clamp(reach.until, routed_until));
+            let to = successor(&signed.node_status, members)
+                .map_or(routed_until, |node_status| node_status.started.clamp(reach.until, routed_until));
             elsewhere.push(Outage { from: reach.until, to });
         }
         elsewhere.retain(|outage| outage.to + REMEMBERED >= now);
@@ -145,7 +152,7 @@ impl Engine {
             reach.listens_since = Some(now);
             reach.last_beat = Some(now);
             reach.note(before.unwrap_or(Timestamp::ZERO).min(now), now);
-            reach.ended = Some(now);
+            reach.rounds.plan_for_all(now, self.settings.policy.clock_skew);
         }
     }
 
@@ -159,10 +166,16 @@ impl Engine {
     }
 
     /// Who else could be called, and since when not: what other nodes say on the roll.
-    pub fn heed_roll(&self, roll: &Roll) {
+    pub fn heed_members(&self, members: &Members) {
         let now = self.now();
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
-        lock(&self.reach).heed(roll, self.settings.node, address, now);
+        let is_keeper = self.is_keeper(LOST_NODES, members);
+        let mut reach = lock(&self.reach);
+        reach.heed(members, self.settings.node, address, now);
+        let lost = reach.rounds.heed(members, self.settings.node, now);
+        if is_keeper {
+            reach.rounds.plan_for_lost(lost, now, self.settings.policy.clock_skew);
+        }
     }
 
     /// What this node tells the others about how callbacks could reach it; nothing, if it does not listen for them.
@@ -176,7 +189,7 @@ impl Engine {
     }
 
     /// The worker runs.
-    pub(crate) fn beat(&self) {
+    pub(crate) fn event(&self) {
         let now = self.now();
         let until = {
             let mut reach = lock(&self.reach);
@@ -184,45 +197,10 @@ impl Engine {
             if reach.listens_since.is_none() || is_early {
                 return;
             }
-            reach.beat(now);
+            reach.event(now, self.settings.policy.clock_skew);
             reach.answered_until(now)
         };
         self.world.spill.mark_reachable(until);
-    }
-
-    /// After an outage every open task is asked for once. A callback that came meanwhile may never come again, and a task that is
-    /// not solved yet has a later date from which its answer counts: without it, the answer would count from before the outage.
-    pub(crate) async fn ask_after_outage(&self) {
-        // The outage counts up to here by the clocks of other nodes.
-        let skew = self.settings.policy.clock_skew;
-        let is_over = |ended: &mut Timestamp| *ended + skew <= self.now();
-        let Some(ended) = lock(&self.reach).ended.take_if(is_over) else { return };
-        let mut after = None;
-        loop {
-            let page = match self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await {
-                Ok(page) => page,
-                Err(error) => {
-                    self.note_error(&error);
-                    lock(&self.reach).ended.get_or_insert(ended);
-                    return;
-                }
-            };
-            let Some(last) = page.last() else { break };
-            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            for found in page.into_iter().flatten() {
-                let order = &found.order;
-                let Phase::Solving { attempt, .. } = order.phase else { continue };
-                // Another node may have asked since.
-                let was_missed =
-                    |attempt: &&Attempt| attempt.sent < ended && attempt.unsolved_at < ended + skew;
-                if let Some(Attempt { progress: Progress::Solving { task }, .. }) =
-                    order.attempt(attempt).filter(was_missed)
-                {
-                    self.ask(order, attempt, task.clone());
-                }
-            }
-        }
-        self.bell.ring();
     }
 
     /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts as too old,
@@ -248,7 +226,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_ports::{Card, Signed, Vitals};
+    use quittance_ports::{NodeStats, NodeStatus, SeenNode};
 
     const OURS: &str = "https://one.example.com/callback";
 
@@ -257,9 +235,9 @@ mod tests {
     }
 
     /// A node that has been answering callbacks until this moment.
-    fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> Signed {
+    fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> SeenNode {
         let reach = Some(Reach { address: address.into(), until, outages: Vec::new() });
-        let card = Card {
+        let node_status = NodeStatus {
             node,
             name: name.into(),
             version: String::new(),
@@ -267,16 +245,16 @@ mod tests {
             started,
             at: until,
             skew_ms: None,
-            vitals: Vitals::default(),
+            node_stats: NodeStats::default(),
             reach,
             demand: BTreeMap::new(),
         };
-        Signed { card, seen: until }
+        SeenNode { node_status, seen: until }
     }
 
-    fn outages(nodes: Vec<Signed>, now: Timestamp) -> Vec<Outage> {
+    fn outages(nodes: Vec<SeenNode>, now: Timestamp) -> Vec<Outage> {
         let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
-        reach.heed(&Roll { now, nodes }, 1, OURS, now);
+        reach.heed(&Members { now, nodes }, 1, OURS, now);
         reach.receipt(now).outages
     }
 

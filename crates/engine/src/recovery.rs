@@ -3,8 +3,8 @@
 
 use crate::Engine;
 use crate::callback::{beginning, nameless};
-use quittance_lifecycle::{Decision, Event, Order, Tally, Timestamp, Word};
-use quittance_ports::{Arrival, Commit, StoreError, StoreForgot, Version};
+use quittance_lifecycle::{CallbackResult, Counters, Decision, Event, Order, Timestamp};
+use quittance_ports::{Commit, IncomingEvent, StoreError, StoreForgot, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Engine {
     pub(crate) async fn revive(
         &self,
         placed: &Order,
-        mut tally: Tally,
+        mut counters: Counters,
         is_listed: bool,
     ) -> Result<Option<Arc<Order>>, StoreError> {
         let Some((kept, attempt)) = self.kept_answer(placed) else { return Ok(None) };
@@ -59,8 +59,8 @@ impl Engine {
             return Ok(None);
         }
         let next = Arc::new(advance.next);
-        tally += advance.tally;
-        match self.world.store.commit(Version::ABSENT, &next, &tally, at).await {
+        counters += advance.counters;
+        match self.world.store.commit(Version::ABSENT, &next, &counters, at).await {
             Ok(Commit::Done(_)) => {}
             Ok(Commit::Conflict(_)) => return Ok(None),
             // It is listed, which shows only now.
@@ -69,23 +69,23 @@ impl Engine {
         }
         self.note_commit(&next);
         // It stays in the spill, and is found to be known when that is replayed.
-        self.apply_arrival(&kept).await?;
+        self.apply_incoming(&kept).await?;
         self.expect_spill();
         Ok(Some(next))
     }
 
     /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its attempt.
-    fn kept_answer(&self, placed: &Order) -> Option<(Arrival, u32)> {
+    fn kept_answer(&self, placed: &Order) -> Option<(IncomingEvent, u32)> {
         if !self.may_be_kept(&placed.key) {
             return None;
         }
         let target = Some(beginning(&placed.terms.target));
-        let is_meant = |arrival: &Arrival| arrival.key == placed.key && arrival.target == target;
+        let is_meant = |arrival: &IncomingEvent| arrival.key == placed.key && arrival.target == target;
         let waiting = self.world.spill.waiting().ok()?;
         let mut meant =
             waiting.into_iter().filter(|arrival| is_meant(arrival) && self.may_come_back(arrival));
         meant.find_map(|arrival| match arrival.event {
-            Event::CalledBack { attempt, word: Word::Answered(_), .. } => Some((arrival, attempt)),
+            Event::CalledBack { attempt, word: CallbackResult::Answered(_), .. } => Some((arrival, attempt)),
             _ => None,
         })
     }

@@ -82,7 +82,7 @@ pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
 
 /// How the provider is spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sparing {
+pub struct Throttle {
     /// The least time between two submits; zero for none.
     pub submit_interval: Duration,
     /// So many submits in a row must come to nothing before the circuit breaker trips.
@@ -96,7 +96,7 @@ pub struct Sparing {
     pub retry_trickle: Duration,
 }
 
-impl Sparing {
+impl Throttle {
     pub const DEFAULT: Self = Self {
         submit_interval: Duration::ZERO,
         trip_at: 5,
@@ -123,8 +123,8 @@ pub struct Settings {
     pub prices: BTreeMap<String, Money>,
     /// The currency of the provider's account, by ISO 4217: all money of this node is in it.
     pub currency: String,
-    /// How many days the books are kept in detail, and how many their sums.
-    pub books_days: u64,
+    /// How many days the usage is kept in detail, and how many their sums.
+    pub usage_days: u64,
     pub sums_days: u64,
     /// Which pages may be automated.
     pub targets: Targets,
@@ -132,7 +132,7 @@ pub struct Settings {
     pub tenants: BTreeMap<String, TenantRule>,
     /// Puts an order into the words of the catalog, whatever it calls things; as it is, if there is nothing here.
     pub meaning: Option<Meaning>,
-    pub sparing: Sparing,
+    pub throttle: Throttle,
     /// Whether several tenants share the provider.
     pub is_shared: bool,
     /// Where providers can call us, if they can.
@@ -146,7 +146,7 @@ pub struct Settings {
     /// How many other steps may be under way at once.
     pub steps_max: usize,
     /// How many webhook deliveries may be under way at once; a tenant gets a share of them.
-    pub errands_max: usize,
+    pub follow_ups_max: usize,
     /// How many orders may wait in memory for one of the above; the rest wait in the store.
     pub backlog_max: usize,
     /// How many due orders are taken from the store at once.
@@ -163,7 +163,7 @@ pub struct Settings {
     pub place_wait: Duration,
     /// How long after an outage of the store other nodes are given to write down what came in during it.
     pub others_first: Duration,
-    /// How long a join, which writes no order, may wait to be written into the books; a crash loses those that wait.
+    /// How long a join, which writes no order, may wait to be written into the usage; a crash loses those that wait.
     pub count_span: Duration,
     /// How many orders in flight this node remembers, for a store that can forget them; none, if nobody else writes to the store.
     pub in_hand_max: usize,
@@ -181,12 +181,12 @@ impl Settings {
             provider: String::new(),
             prices: BTreeMap::new(),
             currency: "USD".to_owned(),
-            books_days: 7,
+            usage_days: 7,
             sums_days: 400,
             targets: Targets::default(),
             tenants: BTreeMap::new(),
             meaning: None,
-            sparing: Sparing::DEFAULT,
+            throttle: Throttle::DEFAULT,
             is_shared: false,
             callback: None,
             rules: Rules::REAL,
@@ -194,7 +194,7 @@ impl Settings {
             submits_max: 256,
             polls_max: 64,
             steps_max: 256,
-            errands_max: 256,
+            follow_ups_max: 256,
             backlog_max: 1024,
             claim_max: 256,
             claim_span: Duration::from_secs(7),

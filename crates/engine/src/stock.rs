@@ -1,21 +1,21 @@
-//! What stands on the shelves, and how orders are served from it: in one step for whoever shares with nobody, and before
+//! What stands on the stocks, and how orders are served from it: in one step for whoever shares with nobody, and before
 //! anything is bought for everybody else.
 
-use crate::vitals::Counters;
+use crate::node_stats::NodeCounters;
 use crate::{Applied, Engine, PlaceError, Placed, lock};
 use quittance_lifecycle::{
-    Answer, Draft, Event, Key, Order, Origin, Phase, Policy, Tally, Terms, Timestamp, age_at_hand_out,
-    currency_of, from_the_shelf,
+    Answer, Counters, Draft, Event, Key, Order, Origin, Phase, Policy, Terms, Timestamp, age_at_hand_out,
+    currency_of, from_stock_order,
 };
-use quittance_ports::{Line, StoreError, Versioned};
+use quittance_ports::{StoreError, UsageRow, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
 
 impl Engine {
-    /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
+    /// An answer that stands on the stock, taken in the name of a placement that shares with nobody. A store that does not
     /// answer is asked again for as long as it takes to accept an order: to buy instead could leave an answer that is paid
     /// for with a claimant who never comes.
-    pub(crate) async fn take_from_shelf(
+    pub(crate) async fn take_from_stock(
         &self,
         claimant: Key,
         terms: &Terms,
@@ -23,7 +23,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Placed>, PlaceError> {
         let found = loop {
-            match self.take(claimant, terms, &from_the_shelf(policy)).await {
+            match self.take(claimant, terms, &from_stock_order(policy)).await {
                 Ok(found) => break found,
                 Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
                 Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
@@ -36,51 +36,51 @@ impl Engine {
             return Ok(None);
         };
         // How old it is is known only now; what was counted with the step itself is enough for the money.
-        self.count(Line::for_terms(terms, at), age_at_hand_out(answer, at));
+        self.count(UsageRow::for_terms(terms, at), age_at_hand_out(answer, at));
         self.note_served(terms);
-        Counters::add(&self.counters.joined, 1);
+        NodeCounters::add(&self.node_counters.joined, 1);
         Ok(Some(Placed {
             key: order.key,
             claimant,
             origin: Origin::Stock,
             min_life: terms.margin,
-            until: now + terms.patience,
+            until: now + terms.timeout,
             order: Some(order),
         }))
     }
 
-    /// An answer from the shelf, or nothing: nothing is bought.
+    /// An answer from the stock, or nothing: nothing is bought.
     pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<Placed>, PlaceError> {
         let (key, terms, policy) = self.agree(kind, draft)?;
         if !terms.takes_stock {
             return Ok(None);
         }
-        self.take_from_shelf(key, &terms, &policy, self.now()).await
+        self.take_from_stock(key, &terms, &policy, self.now()).await
     }
 
-    /// Nothing has been bought for this order yet: if the shelf has an answer for it, nothing need be.
+    /// Nothing has been bought for this order yet: if the stock has an answer for it, nothing need be.
     pub(crate) async fn supply(&self, found: Versioned) -> Result<Result<(), Versioned>, StoreError> {
         let order = &found.order;
         let waits = matches!(order.phase, Phase::Queued { held: false, .. }) && order.wanted;
         if !order.terms.takes_stock || !waits || order.deadline <= self.now() {
             return Ok(Err(found));
         }
-        let Some(taken) = self.take(order.claimant(), &order.terms, &Tally::default()).await? else {
+        let Some(taken) = self.take(order.claimant(), &order.terms, &Counters::default()).await? else {
             return Ok(Err(found));
         };
         let (key, by, from) = (order.key, order.claimant(), taken.order.key);
-        let supplied = answer_taken(&taken.order).and_then(|answer| {
+        let served_from_stock = answer_taken(&taken.order).and_then(|answer| {
             let mut attempt = Box::new(taken.order.attempt(answer.attempt)?.clone());
             let mut answer = answer.clone();
             // What it cost says nothing in the currency of this order.
             if currency_of(&taken.order.terms.account) != currency_of(&order.terms.account) {
                 (answer.cost, attempt.cost) = (None, None);
             }
-            Some(Event::Supplied { by, from, answer, attempt })
+            Some(Event::ServedFromStock { by, from, answer, attempt })
         });
-        let Some(supplied) = supplied else { return Ok(Err(found)) };
+        let Some(served_from_stock) = served_from_stock else { return Ok(Err(found)) };
         let terms = Arc::clone(&order.terms);
-        match self.apply(&key, Some(found), &supplied).await? {
+        match self.apply(&key, Some(found), &served_from_stock).await? {
             Applied::Advanced { .. } => {
                 self.note_served(&terms);
                 self.hand_over(taken, by).await;
@@ -112,10 +112,15 @@ impl Engine {
         }
     }
 
-    async fn take(&self, by: Key, terms: &Terms, tally: &Tally) -> Result<Option<Versioned>, StoreError> {
+    async fn take(
+        &self,
+        by: Key,
+        terms: &Terms,
+        counters: &Counters,
+    ) -> Result<Option<Versioned>, StoreError> {
         let at = self.now();
         let good_until = at + terms.margin + terms.promised_for();
-        let taken = self.world.store.take(&terms.target, good_until, &by, at, tally).await;
+        let taken = self.world.store.take(&terms.target, good_until, &by, at, counters).await;
         let taken = taken.inspect_err(|error| self.note_error(error))?;
         if let Some(found) = &taken {
             self.note_commit(&found.order);
@@ -123,7 +128,7 @@ impl Engine {
         Ok(taken)
     }
 
-    /// An order for which somebody keeps a pool was served from its shelf.
+    /// An order for which somebody keeps a pool was served from its stock.
     fn note_served(&self, terms: &Terms) {
         if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
             demand.served += 1;
@@ -145,7 +150,7 @@ impl Engine {
 
 fn answer_taken(order: &Order) -> Option<&Answer> {
     match &order.phase {
-        Phase::Taken { answer, .. } => Some(answer),
+        Phase::Claimed { answer, .. } => Some(answer),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use quittance_lifecycle::{Kind, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The hosts that stand for nobody's site: always allowed, for the simulator and for examples.
+/// The hosts that stand for nobody's site: always allowed, for the mock provider and for examples.
 const NOBODYS: [&str; 2] = ["example.com", "test"];
 
 /// A pattern that a person may list: `shop.example.org`, `*.example.org` for that host and all below it, or `*`.
@@ -175,7 +175,7 @@ mod tests {
 
     fn undescribed(params: &[(&str, &str)], listed: &Targets) -> Result<(), NotAllowed> {
         let draft = params.iter().fold(Draft::new("t"), |draft, (name, value)| draft.with(name, *value));
-        listed.check(&quittance_catalog::open_kind("brand_new"), &draft.params)
+        listed.check(&quittance_protocol::kinds::open_kind("brand_new"), &draft.params)
     }
 
     #[test]

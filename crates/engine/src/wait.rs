@@ -33,7 +33,7 @@ pub enum Outcome {
 }
 
 /// What an order has for a caller, in the words of whoever waits.
-enum Told {
+enum OutcomeNow {
     Outcome(Outcome),
     NotYet,
     /// He must claim it first.
@@ -70,12 +70,12 @@ impl Engine {
     pub fn told_at_once(&self, placed: &Placed) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
         match self.told(order, placed) {
-            Told::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
+            OutcomeNow::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
             // It is the caller's already, or others may have it, too: that it left can be written down afterwards.
-            Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
+            OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
                 self.answer_of(order).map(Outcome::Answered)
             }
-            Told::Outcome(_) | Told::NotYet | Told::Claim => None,
+            OutcomeNow::Outcome(_) | OutcomeNow::NotYet | OutcomeNow::Claim => None,
         }
     }
 
@@ -87,15 +87,25 @@ impl Engine {
         }
     }
 
-    /// The same for whoever has just read the order.
+    /// What there is for this placement, for a caller that has just read the order.
     pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
         match self.told(order, placed) {
-            Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
+            OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
                 Ok(self.answer_of(order).map(Outcome::Answered))
             }
-            Told::Claim => self.peek(placed).await,
-            Told::NotYet => Ok(None),
-            Told::Outcome(outcome) => Ok(Some(outcome)),
+            OutcomeNow::Claim => self.peek(placed).await,
+            OutcomeNow::NotYet => Ok(None),
+            OutcomeNow::Outcome(outcome) => Ok(Some(outcome)),
+        }
+    }
+
+    /// What [`peek_at`](Self::peek_at) would say, without any effect: nothing is claimed or collected.
+    #[must_use]
+    pub fn glance(&self, placed: &Placed, order: &Order) -> Option<Outcome> {
+        match self.told(order, placed) {
+            OutcomeNow::Claim => self.answer_of(order).map(Outcome::Answered),
+            OutcomeNow::NotYet => None,
+            OutcomeNow::Outcome(outcome) => Some(outcome),
         }
     }
 
@@ -111,10 +121,10 @@ impl Engine {
         (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
     }
 
-    fn told(&self, order: &Order, placed: &Placed) -> Told {
-        Told::Outcome(match self.hand_out(order, placed) {
-            HandOut::NotYet => return Told::NotYet,
-            HandOut::Claim => return Told::Claim,
+    fn told(&self, order: &Order, placed: &Placed) -> OutcomeNow {
+        OutcomeNow::Outcome(match self.hand_out(order, placed) {
+            HandOut::NotYet => return OutcomeNow::NotYet,
+            HandOut::Claim => return OutcomeNow::Claim,
             HandOut::Answer(answer) => Outcome::Answered(self.handed_out(order, answer)),
             HandOut::Expired => Outcome::Expired,
             HandOut::TakenByAnother => Outcome::TakenByAnother,
@@ -125,7 +135,7 @@ impl Engine {
 
     fn answer_of(&self, order: &Order) -> Option<Answer> {
         match &order.phase {
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => {
                 Some(self.handed_out(order, answer))
             }
             _ => None,
@@ -182,9 +192,9 @@ impl Engine {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
             return Ok(Some(match self.told(&found.order, placed) {
-                Told::NotYet => return Ok(None),
-                Told::Outcome(outcome) => outcome,
-                Told::Claim => {
+                OutcomeNow::NotYet => return Ok(None),
+                OutcomeNow::Outcome(outcome) => outcome,
+                OutcomeNow::Claim => {
                     let claim = Event::Claimed { by: claimant, min_life };
                     // Others may have it, too: a store that cannot be written must not keep it from this caller.
                     let at_any_rate =

@@ -1,21 +1,21 @@
-//! The worker: looks for orders whose alarm has rung, wakes them, and performs the effects, all within bounds.
+//! The worker: looks for orders whose timer has rung, wakes them, and performs the effects, all within bounds.
 //!
 //! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
 //! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
 
-use crate::agenda::{Agenda, Ask, Delivery, Due};
 use crate::callback::Addressee;
 use crate::inspect::Step;
+use crate::node_stats::NodeCounters;
 use crate::place::check_complete;
-use crate::vitals::Counters;
+use crate::run_queue::{Ask, Delivery, Due, RunQueue};
 use crate::{Applied, Engine, Placed, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Attempt, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Order, Phase, PollOutcome, Progress,
-    Reaction, SubmitOutcome, Tally, Terms, Timestamp, spare_as_order,
+    Attempt, Counters, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Order, Phase, PollOutcome,
+    Progress, Reaction, SubmitOutcome, Terms, Timestamp, surplus_as_order,
 };
-use quittance_ports::{Arrival, Penalty, StoreError, Submission, TaskField, Version, Versioned};
+use quittance_ports::{IncomingEvent, Penalty, StoreError, Submission, TaskField, Version, Versioned};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ struct BeforeGate<'a>(&'a Engine);
 
 impl Drop for BeforeGate<'_> {
     fn drop(&mut self) {
-        lock(&self.0.agenda).before_gate -= 1;
-        self.0.bell.ring();
+        lock(&self.0.run_queue).before_gate -= 1;
+        self.0.wakeup.ring();
     }
 }
 
@@ -55,7 +55,7 @@ struct SubmitSeat<'a>(&'a Engine, String);
 
 impl Drop for SubmitSeat<'_> {
     fn drop(&mut self) {
-        lock(&self.0.agenda).submitting.give_back(&self.1);
+        lock(&self.0.run_queue).submitting.give_back(&self.1);
     }
 }
 
@@ -68,37 +68,37 @@ struct DeliverySeat<'a> {
 
 impl Drop for DeliverySeat<'_> {
     fn drop(&mut self) {
-        lock(&self.engine.agenda).end_delivery(&self.tenant, &self.host);
+        lock(&self.engine.run_queue).end_delivery(&self.tenant, &self.host);
     }
 }
 
 impl Engine {
     /// Carries orders out until [`stop`](Engine::stop) is called. If this future is dropped, at any moment, nothing
-    /// is lost: every order that it had in hand has an alarm in the store.
+    /// is lost: every order that it had in hand has a timer in the store.
     pub async fn work(&self) {
         {
-            let mut agenda = lock(&self.agenda);
-            (agenda.has_spilled, agenda.is_working) = (true, true);
+            let mut run_queue = lock(&self.run_queue);
+            (run_queue.has_spilled, run_queue.is_working) = (true, true);
         }
         let mut running: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
         loop {
-            self.beat();
+            self.event();
             while let Some(job) = self.next_job() {
                 running.push(self.run(job).boxed());
             }
             if self.is_stopping() && running.is_empty() {
-                // Not needed after a crash, which loses a second of joins from the books; but free here.
+                // Not needed after a crash, which loses a second of joins from the usage; but free here.
                 return self.write_counts().await;
             }
-            let alarm = self.next_look();
+            let timer = self.next_look();
             let finished = async {
                 if running.next().await.is_none() {
                     std::future::pending::<()>().await;
                 }
             };
-            let rung = pin!(self.bell.rung());
-            let alarm = pin!(self.world.clock.sleep_until(alarm));
-            select(pin!(finished), select(rung, alarm)).await;
+            let rung = pin!(self.wakeup.rung());
+            let timer = pin!(self.world.clock.sleep_until(timer));
+            select(pin!(finished), select(rung, timer)).await;
         }
     }
 
@@ -109,65 +109,65 @@ impl Engine {
     fn next_job(&self) -> Option<Job> {
         let settings = &self.settings;
         let now = self.now();
-        let mut agenda = lock(&self.agenda);
-        let agenda = &mut *agenda;
-        if agenda.stepping < settings.steps_max {
-            if let Some((now, effect)) = agenda.performs.pop_front() {
-                agenda.stepping += 1;
+        let mut run_queue = lock(&self.run_queue);
+        let run_queue = &mut *run_queue;
+        if run_queue.stepping < settings.steps_max {
+            if let Some((now, effect)) = run_queue.performs.pop_front() {
+                run_queue.stepping += 1;
                 return Some(Job::Perform(now, effect));
             }
-            if let Some(placed) = agenda.collected.pop_front() {
-                agenda.stepping += 1;
+            if let Some(placed) = run_queue.collected.pop_front() {
+                run_queue.stepping += 1;
                 return Some(Job::Collect(placed));
             }
-            if let Some(order) = agenda.steps.pop_front() {
-                agenda.stepping += 1;
+            if let Some(order) = run_queue.steps.pop_front() {
+                run_queue.stepping += 1;
                 return Some(Job::Step(order));
             }
         }
         if self.is_stopping() {
             return None;
         }
-        if let Some(delivery) = agenda.pop_delivery() {
+        if let Some(delivery) = run_queue.pop_delivery() {
             return Some(Job::Deliver(delivery));
         }
-        if agenda.reporting < REPORTS_MAX
-            && let Some((now, effect)) = agenda.reports.pop()
+        if run_queue.reporting < REPORTS_MAX
+            && let Some((now, effect)) = run_queue.reports.pop()
         {
-            agenda.reporting += 1;
+            run_queue.reporting += 1;
             return Some(Job::Report(now, effect));
         }
-        if self.submit_at(agenda, now) <= now
-            && let Some(due) = agenda.pop_submit()
+        if self.submit_at(run_queue, now) <= now
+            && let Some(due) = run_queue.pop_submit()
         {
-            agenda.before_gate += 1;
+            run_queue.before_gate += 1;
             return Some(Job::Submit(due));
         }
-        if agenda.polling < settings.polls_max && agenda.polls.len() > 0 {
-            agenda.polling += 1;
+        if run_queue.polling < settings.polls_max && run_queue.polls.len() > 0 {
+            run_queue.polling += 1;
             let batch = self.world.provider.poll_batch_max().max(1);
-            return Some(Job::Poll(std::iter::from_fn(|| agenda.polls.pop()).take(batch).collect()));
+            return Some(Job::Poll(std::iter::from_fn(|| run_queue.polls.pop()).take(batch).collect()));
         }
-        if self.sweep_at(agenda, now) <= now {
-            agenda.is_sweeping = true;
-            agenda.swept_at = now;
+        if self.sweep_at(run_queue, now) <= now {
+            run_queue.is_sweeping = true;
+            run_queue.swept_at = now;
             return Some(Job::Sweep);
         }
-        if self.counts_at(agenda, now) <= now {
-            agenda.is_counting = true;
-            agenda.counts_at = None;
+        if self.counts_at(run_queue, now) <= now {
+            run_queue.is_counting = true;
+            run_queue.counts_at = None;
             return Some(Job::Counts);
         }
-        if self.chores_at(agenda, now) <= now {
-            agenda.is_at_chores = true;
-            agenda.chores_done_at = now;
+        if self.chores_at(run_queue, now) <= now {
+            run_queue.is_at_chores = true;
+            run_queue.chores_done_at = now;
             return Some(Job::Chores);
         }
         None
     }
 
     async fn run(&self, job: Job) {
-        let (work, done): (BoxFuture<'_, ()>, fn(&mut Agenda)) = match job {
+        let (work, done): (BoxFuture<'_, ()>, fn(&mut RunQueue)) = match job {
             Job::Submit(due) => {
                 let (before, seat) = (BeforeGate(self), SubmitSeat(self, due.tenant.clone()));
                 let work = async move {
@@ -176,61 +176,63 @@ impl Engine {
                 };
                 (work.boxed(), |_| {})
             }
-            Job::Step(order) => (self.wake(order, None).boxed(), |agenda| agenda.stepping -= 1),
-            Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),
+            Job::Step(order) => (self.wake(order, None).boxed(), |run_queue| run_queue.stepping -= 1),
+            Job::Perform(now, effect) => {
+                (self.perform(now, effect).boxed(), |run_queue| run_queue.stepping -= 1)
+            }
             Job::Deliver(delivery) => (self.deliver(delivery).boxed(), |_| {}),
             Job::Report(now, effect) => {
-                (self.run_errand(now, effect).boxed(), |agenda| agenda.reporting -= 1)
+                (self.run_follow_up(now, effect).boxed(), |run_queue| run_queue.reporting -= 1)
             }
             Job::Collect(placed) => {
-                (async move { self.collect(&placed).await }.boxed(), |agenda| agenda.stepping -= 1)
+                (async move { self.collect(&placed).await }.boxed(), |run_queue| run_queue.stepping -= 1)
             }
-            Job::Poll(batch) => (self.poll(batch).boxed(), |agenda| agenda.polling -= 1),
-            Job::Sweep => (self.sweep().boxed(), |agenda| agenda.is_sweeping = false),
-            Job::Chores => (self.do_chores().boxed(), |agenda| agenda.is_at_chores = false),
-            Job::Counts => (self.write_counts().boxed(), |agenda| agenda.is_counting = false),
+            Job::Poll(batch) => (self.poll(batch).boxed(), |run_queue| run_queue.polling -= 1),
+            Job::Sweep => (self.sweep().boxed(), |run_queue| run_queue.is_sweeping = false),
+            Job::Chores => (self.do_chores().boxed(), |run_queue| run_queue.is_at_chores = false),
+            Job::Counts => (self.write_counts().boxed(), |run_queue| run_queue.is_counting = false),
         };
         if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-            Counters::add(&self.counters.panics, 1);
+            NodeCounters::add(&self.node_counters.panics, 1);
         }
-        done(&mut lock(&self.agenda));
+        done(&mut lock(&self.run_queue));
     }
 
     // ---- what is new ---------------------------------------------------------------------------------------
 
     /// An order was written that is due at `due`.
-    pub(crate) fn expect_alarm(&self, due: Timestamp) {
-        let mut agenda = lock(&self.agenda);
-        if due < agenda.alarm {
-            agenda.alarm = due;
-            drop(agenda);
-            self.bell.ring();
+    pub(crate) fn expect_timer(&self, due: Timestamp) {
+        let mut run_queue = lock(&self.run_queue);
+        if due < run_queue.timer {
+            run_queue.timer = due;
+            drop(run_queue);
+            self.wakeup.ring();
         }
     }
 
     /// Something was counted, and is to be written down soon.
     pub(crate) fn expect_counts(&self) {
         let at = self.now() + self.settings.count_span;
-        lock(&self.agenda).counts_at.get_or_insert(at);
-        self.bell.ring();
+        lock(&self.run_queue).counts_at.get_or_insert(at);
+        self.wakeup.ring();
     }
 
     /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no worker: then
     /// it must be written down first.
     pub(crate) fn collect_later(&self, placed: &Placed) -> bool {
-        let mut agenda = lock(&self.agenda);
-        let has_room = agenda.is_working && agenda.collected.len() < self.settings.backlog_max;
+        let mut run_queue = lock(&self.run_queue);
+        let has_room = run_queue.is_working && run_queue.collected.len() < self.settings.backlog_max;
         if has_room {
-            agenda.collected.push_back(Placed { order: None, ..placed.clone() });
-            drop(agenda);
-            self.bell.ring();
+            run_queue.collected.push_back(Placed { order: None, ..placed.clone() });
+            drop(run_queue);
+            self.wakeup.ring();
         }
         has_room
     }
 
     /// Something was spilled, and is to be replayed.
     pub(crate) fn expect_spill(&self) {
-        lock(&self.agenda).has_spilled = true;
+        lock(&self.run_queue).has_spilled = true;
     }
 
     /// An order was just written, and this node has it in hand: no need to look for it in the store.
@@ -238,39 +240,39 @@ impl Engine {
         self.hold(&order);
         let due = order.order.due();
         if due.is_some_and(|due| due <= self.now()) && self.enqueue_if_room(order) {
-            Counters::add(&self.counters.attended, 1);
-            self.bell.ring();
+            NodeCounters::add(&self.node_counters.attended, 1);
+            self.wakeup.ring();
         } else if let Some(due) = due {
-            self.expect_alarm(due);
+            self.expect_timer(due);
         }
     }
 
     /// Performs an effect that may be repeated at will, in its turn.
     pub(crate) fn perform_later(&self, now: Versioned, effect: Effect) {
-        let mut agenda = lock(&self.agenda);
-        // If there is no room the order's alarm brings the effect back.
-        if agenda.performs.len() < self.settings.backlog_max {
-            agenda.performs.push_back((now, effect));
-            drop(agenda);
-            self.bell.ring();
+        let mut run_queue = lock(&self.run_queue);
+        // If there is no room the order's timer brings the effect back.
+        if run_queue.performs.len() < self.settings.backlog_max {
+            run_queue.performs.push_back((now, effect));
+            drop(run_queue);
+            self.wakeup.ring();
         }
     }
 
     /// Deliveries and reports wait in queues of their own.
     fn run_later(&self, now: Versioned, effect: Effect) {
-        lock(&self.agenda).push_owed(now, effect, self.settings.backlog_max);
-        self.bell.ring();
+        lock(&self.run_queue).push_owed(now, effect, self.settings.backlog_max);
+        self.wakeup.ring();
     }
 
     fn enqueue_if_room(&self, order: Versioned) -> bool {
         let now = self.now();
-        lock(&self.agenda).push_due(order, now, self.settings.backlog_max)
+        lock(&self.run_queue).push_due(order, now, self.settings.backlog_max)
     }
 
     async fn deliver(&self, delivery: Delivery) {
         let Delivery { now, effect, host } = delivery;
         let seat = DeliverySeat { engine: self, tenant: now.order.terms.tenant.clone(), host };
-        self.run_errand(now, effect).await;
+        self.run_follow_up(now, effect).await;
         drop(seat);
     }
 
@@ -279,28 +281,28 @@ impl Engine {
     async fn sweep(&self) {
         let now = self.now();
         let (room, until) = {
-            let mut agenda = lock(&self.agenda);
-            agenda.alarm = Timestamp::MAX;
-            (self.claimable(&agenda), now + self.sweep_pace(&agenda).1)
+            let mut run_queue = lock(&self.run_queue);
+            run_queue.timer = Timestamp::MAX;
+            (self.claimable(&run_queue), now + self.sweep_pace(&run_queue).1)
         };
         let due = match self.world.store.claim_due(now, until, room).await {
             Ok(due) => due,
             Err(error) => {
                 self.note_error(&error);
-                // The alarms are still in the store; the next look, a sweep span from now, finds them.
+                // The timers are still in the store; the next look, a sweep span from now, finds them.
                 return;
             }
         };
         {
             // What was claimed here and then not finished comes up again when its claim lapses.
             let lapse = if due.orders.is_empty() { Timestamp::MAX } else { until };
-            let mut agenda = lock(&self.agenda);
-            agenda.alarm = agenda.alarm.min(due.next.unwrap_or(Timestamp::MAX)).min(lapse);
+            let mut run_queue = lock(&self.run_queue);
+            run_queue.timer = run_queue.timer.min(due.next.unwrap_or(Timestamp::MAX)).min(lapse);
         }
-        Counters::add(&self.counters.unreadable, due.unreadable.len() as u64);
-        Counters::add(&self.counters.attended, due.orders.len() as u64);
+        NodeCounters::add(&self.node_counters.unreadable, due.unreadable.len() as u64);
+        NodeCounters::add(&self.node_counters.attended, due.orders.len() as u64);
         for found in due.orders {
-            if lock(&self.agenda).is_delivery_waiting(&found.order, now) {
+            if lock(&self.run_queue).is_delivery_waiting(&found.order, now) {
                 continue;
             }
             // Orders that only want to be asked for are gathered here, so that one call can ask for many.
@@ -312,7 +314,7 @@ impl Engine {
                 _ => _ = self.enqueue_if_room(found),
             }
         }
-        self.bell.ring();
+        self.wakeup.ring();
     }
 
     /// An order that is not asked for now comes up again when its claim lapses.
@@ -320,7 +322,7 @@ impl Engine {
         if self.awaits_spilled_callback(order, attempt) {
             return;
         }
-        lock(&self.agenda).push_poll(order, attempt, task, self.settings.backlog_max);
+        lock(&self.run_queue).push_poll(order, attempt, task, self.settings.backlog_max);
     }
 
     // ---- waking one order ----------------------------------------------------------------------------------
@@ -346,7 +348,7 @@ impl Engine {
         let found = match self.supply(found).await {
             Ok(Ok(())) => return,
             Ok(Err(found)) => found,
-            // It is looked at again when its claim lapses; what the shelf gave is his, and he is given it again.
+            // It is looked at again when its claim lapses; what the stock gave is his, and he is given it again.
             Err(error) => return self.note_error(&error),
         };
         let key = found.order.key;
@@ -356,16 +358,16 @@ impl Engine {
         let gate = match found.order.phase {
             // If we could not write for a while, neither could others, and one of us may have kept the word that
             // settles the doubt that this order is in. It is written first.
-            Phase::Queued { held: false, .. } | Phase::Unsure { .. }
+            Phase::Queued { held: false, .. } | Phase::InDoubt { .. }
                 if is_in_doubt && self.store_was_away(self.settings.others_first) =>
             {
                 Gate::ShutUntil(self.now() + self.settings.others_first)
             }
             // Another node may have it in hand as it was before the store forgot it, and paid for.
-            Phase::Queued { held: false, .. } | Phase::Unsure { .. } if self.recovering().is_some() => {
+            Phase::Queued { held: false, .. } | Phase::InDoubt { .. } if self.recovering().is_some() => {
                 Gate::ShutUntil(self.recovering().unwrap_or_else(|| self.now()))
             }
-            Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
+            Phase::Queued { held: false, .. } | Phase::InDoubt { .. } => {
                 let is_retry =
                     found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
                 lock(&self.gate).pass(self.now(), is_retry)
@@ -391,9 +393,9 @@ impl Engine {
             Effect::Submit { attempt } => self.submit(&now.order, attempt).await,
             Effect::Poll { attempt, task } => {
                 self.ask(&now.order, attempt, task);
-                self.bell.ring();
+                self.wakeup.ring();
             }
-            Effect::Report { .. } | Effect::Tell { .. } => self.run_later(now, effect),
+            Effect::Report { .. } | Effect::DeliverWebhook { .. } => self.run_later(now, effect),
             Effect::Stock { attempt } => {
                 if let Err(error) = self.stock(&now.order, attempt).await {
                     self.note_error(&error);
@@ -420,13 +422,13 @@ impl Engine {
             callback: callback.as_deref(),
             guard: &guard,
         };
-        Counters::add(&self.counters.submitted, 1);
+        NodeCounters::add(&self.node_counters.submitted, 1);
         let sent = self.now();
         let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
         let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
-                Counters::add(&self.counters.panics, 1);
+                NodeCounters::add(&self.node_counters.panics, 1);
                 SubmitOutcome::InDoubt(Evidence::new("the adapter panicked"))
             }
             Either::Right(_) => SubmitOutcome::InDoubt(Evidence::new("no reply in time")),
@@ -441,7 +443,7 @@ impl Engine {
             self.obey_penalty(fault, false);
         }
         let event = Event::Submitted { attempt, outcome };
-        self.arrive_somehow(Arrival { key: order.key, born: order.born, target: None, event }).await;
+        self.arrive_somehow(IncomingEvent { key: order.key, born: order.born, target: None, event }).await;
         // It was refused by an account that a person has mended since, and he will not say so again.
         if wants_a_person
             && self.was_let_go_since(sent)
@@ -462,7 +464,7 @@ impl Engine {
     /// until orders of other methods meet it, too.
     fn is_about_provider(&self, order: &Order, outcome: &SubmitOutcome) -> bool {
         match outcome {
-            SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnknownCode => {
+            SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnlistedCode => {
                 lock(&self.unlisted).note(order, &fault.code, self.now(), self.settings.is_shared)
             }
             _ => true,
@@ -499,12 +501,12 @@ impl Engine {
         if !lock(&self.gate).may_poll(asked) {
             return Vec::new();
         }
-        Counters::add(&self.counters.polled, tasks.len() as u64);
+        NodeCounters::add(&self.node_counters.polled, tasks.len() as u64);
         let call = pin!(AssertUnwindSafe(self.world.provider.poll(tasks)).catch_unwind());
         let replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(replies), _)) => replies,
             Either::Left((Err(_), _)) => {
-                Counters::add(&self.counters.panics, 1);
+                NodeCounters::add(&self.node_counters.panics, 1);
                 Vec::new()
             }
             Either::Right(_) => Vec::new(),
@@ -525,35 +527,35 @@ impl Engine {
         // The reply may have fewer parts than tasks were asked for, or others: each task takes its own, by name.
         for Ask { key, born, attempt, task } in batch {
             let reply = replies.iter().position(|(named, _)| *named == task);
-            let outcome = reply.map_or(PollOutcome::NoWord, |at| replies.swap_remove(at).1);
-            let is_news = !matches!(outcome, PollOutcome::Pending | PollOutcome::NoWord);
+            let outcome = reply.map_or(PollOutcome::NoReply, |at| replies.swap_remove(at).1);
+            let is_news = !matches!(outcome, PollOutcome::Pending | PollOutcome::NoReply);
             let arrival =
-                Arrival { key, born, target: None, event: Event::Polled { attempt, asked, outcome } };
+                IncomingEvent { key, born, target: None, event: Event::Polled { attempt, asked, outcome } };
             if is_news {
                 self.arrive_somehow(arrival).await;
-            } else if let Err(error) = self.apply_arrival(&arrival).await {
-                // Nothing is lost: the alarm still stands, and the task is asked for again.
+            } else if let Err(error) = self.apply_incoming(&arrival).await {
+                // Nothing is lost: the timer still stands, and the task is asked for again.
                 self.note_error(&error);
             }
         }
     }
 
     /// What a provider said in reply to us has nobody to send it again: it is tried until it is safe.
-    async fn arrive_somehow(&self, arrival: Arrival) {
+    async fn arrive_somehow(&self, arrival: IncomingEvent) {
         while self.arrive(arrival.clone()).await.is_err() {
             self.world.clock.sleep_until(self.now() + CHORES_SPAN).await;
         }
     }
 
-    /// Puts a spare answer on the shelf, as an order of its own under a key that is the same however often this is done.
+    /// Puts a spare answer on the stock, as an order of its own under a key that is the same however often this is done.
     async fn stock(&self, order: &Order, attempt: u32) -> Result<(), StoreError> {
         let at = self.now();
-        let Some(spare) = spare_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };
+        let Some(surplus) = surplus_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };
         let _either_way_it_is_there =
-            self.world.store.commit(Version::ABSENT, &spare, &Tally::default(), at).await?;
-        self.note_commit(&spare);
-        if let Some(due) = spare.due() {
-            self.expect_alarm(due);
+            self.world.store.commit(Version::ABSENT, &surplus, &Counters::default(), at).await?;
+        self.note_commit(&surplus);
+        if let Some(due) = surplus.due() {
+            self.expect_timer(due);
         }
         self.apply(&order.key, None, &Event::Stocked { attempt }).await?;
         Ok(())

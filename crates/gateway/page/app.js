@@ -3,7 +3,7 @@
 
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
-import { books } from './books.js';
+import { usage } from './usage.js';
 import * as bulks from './bulks.js';
 import { el, fill, say, speak } from './dom.js';
 import { ago, count } from './figures.js';
@@ -16,7 +16,7 @@ import { pools } from './pools.js';
 import { search } from './search.js';
 import { settings } from './settings.js';
 
-const VIEWS = { '': overview, dead: letters, order, search, books, pools, alerts, settings };
+const VIEWS = { '': overview, dead: letters, order, search, usage, pools, alerts, settings };
 /** Which entry of the navigation a view belongs to, where it is not its own. */
 const BELONGS_TO = { order: 'search' };
 

@@ -66,13 +66,13 @@ export async function request(path, { method = 'GET', body, signal, accept = 'ap
 }
 
 export async function ask(path, options = {}) {
-  const patience = AbortSignal.timeout(REPLY_MS);
-  const signal = options.signal ? AbortSignal.any([options.signal, patience]) : patience;
+  const timeout = AbortSignal.timeout(REPLY_MS);
+  const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
   try {
     const response = await request(path, { ...options, signal });
     return response.status === 204 ? null : await response.json();
   } catch (error) {
-    if (patience.aborted && !options.signal?.aborted) throw new Away();
+    if (timeout.aborted && !options.signal?.aborted) throw new Away();
     throw error;
   }
 }

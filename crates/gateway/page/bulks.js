@@ -2,14 +2,14 @@
 // daemon, so it is told at the top of every view, whoever has begun it.
 
 import { ask, withQuery } from './ask.js';
-import { filterWords } from './deeds.js';
+import { filterWords } from './actions.js';
 import { button, el, place, speak } from './dom.js';
 import { count } from './figures.js';
 import { sign } from './standing.js';
 
 /** As often as it is looked what became of them; less often where that takes long, for it reads a great many records. */
 const LOOK_MS = 3000;
-const SPARING = 10;
+const THROTTLE = 10;
 
 export const node = el('div', { class: 'bulks' });
 const shown = place(node);
@@ -44,7 +44,7 @@ async function outcomeOf(number) {
   return sum;
 }
 
-const isOver = ({ bulk, outcome }) => Boolean(bulk.ended_at) && (bulk.deed === 'drop' || outcome?.open === 0);
+const isOver = ({ bulk, outcome }) => Boolean(bulk.ended_at) && (bulk.action === 'drop' || outcome?.open === 0);
 
 async function lookAt(entry) {
   if (entry.isAsked) return;
@@ -55,7 +55,7 @@ async function lookAt(entry) {
   try {
     if (!was) entry.bulk = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(number)}`);
     const { bulk } = entry;
-    if (bulk.ended_at && bulk.deed === 'replay') entry.outcome = await outcomeOf(number);
+    if (bulk.ended_at && bulk.action === 'replay') entry.outcome = await outcomeOf(number);
     if (bulk.ended_at && !was) speak(`Number ${number} has ended: ${count(bulk.done)} done, ${count(bulk.passed_over)} passed over.`);
     else if (isOver(entry)) speak(`Number ${number}: ${becameWords(entry)}.`);
     if ((bulk.ended_at && !was) || isOver(entry)) for (const act of listeners) act();
@@ -63,7 +63,7 @@ async function lookAt(entry) {
     // It is looked at again.
   }
   entry.isAsked = false;
-  entry.nextAt = Date.now() + Math.max(LOOK_MS, SPARING * (Date.now() - began));
+  entry.nextAt = Date.now() + Math.max(LOOK_MS, THROTTLE * (Date.now() - began));
   show();
 }
 
@@ -85,7 +85,7 @@ function becameWords({ bulk, outcome }) {
 /** Sent on their way is not answered: there is a tick only if all were. */
 function stands({ bulk, outcome }) {
   if (!bulk.ended_at) return sign('going', 'under way');
-  if (bulk.deed === 'drop') return bulk.was_stopped ? sign('off', 'stopped') : sign('good', 'ended');
+  if (bulk.action === 'drop') return bulk.was_stopped ? sign('off', 'stopped') : sign('good', 'ended');
   if (!outcome) return sign('going', bulk.was_stopped ? 'stopped' : 'sent on their way');
   if (outcome.open) return sign('going', bulk.was_stopped ? 'stopped, some on their way' : 'on their way');
   if (bulk.done && outcome.answered >= bulk.done) return sign(bulk.was_stopped ? 'off' : 'good', bulk.was_stopped ? 'stopped, all others answered' : 'all answered');
@@ -94,9 +94,9 @@ function stands({ bulk, outcome }) {
 
 function row(entry) {
   const { bulk, of, outcome } = entry;
-  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} ${bulk.deed === 'drop' ? 'dropped' : 'replayed'}, ${count(bulk.passed_over)} passed over`;
+  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} ${bulk.action === 'drop' ? 'dropped' : 'replayed'}, ${count(bulk.passed_over)} passed over`;
   return el('li', {}, stands(entry),
-    el('span', {}, `${bulk.deed === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number} (${filterWords(bulk)}): ${progress}${outcome ? `; ${becameWords(entry)}` : ''}`),
+    el('span', {}, `${bulk.action === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number} (${filterWords(bulk)}): ${progress}${outcome ? `; ${becameWords(entry)}` : ''}`),
     bulk.ended_at ? button('Hide', () => { entry.isHidden = true; show(); }, { class: 'small quiet', 'aria-label': `Hide no. ${bulk.number}` }) : button('Stop', () => stop(entry), { class: 'small', 'aria-label': `Stop no. ${bulk.number}` }));
 }
 

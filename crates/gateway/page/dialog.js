@@ -1,5 +1,5 @@
 // Questions before anything is done that costs money or cannot be undone. A dialog says what will happen and what it costs, and
-// whatever is not said to be so closes it without a deed.
+// whatever is not said to be so closes it without an action.
 
 import { button, el, fill, speak, toHeading } from './dom.js';
 
@@ -16,10 +16,10 @@ export function unloaded(error) {
 }
 
 /**
- * Asks, and does it. `content` is what is shown at first, or a promise of it (then the deed waits for it). `deed` is called when
+ * Asks, and does it. `content` is what is shown at first, or a promise of it (then the action waits for it). `action` is called when
  * it is confirmed; what it returns is what the dialog comes to, and what it throws is shown in the dialog.
  */
-export function confirmed({ title, content, verb, isGrave = false, deed }) {
+export function confirmed({ title, content, verb, isGrave = false, action }) {
   return new Promise((settle) => {
     let outcome;
     const body = el('div', { class: 'body' });
@@ -28,7 +28,7 @@ export function confirmed({ title, content, verb, isGrave = false, deed }) {
       act.disabled = true;
       fill(wrong);
       try {
-        outcome = await deed();
+        outcome = await action();
         dialog.close();
       } catch (error) {
         fill(wrong, trouble(error));

@@ -59,8 +59,8 @@ export function toHeading() {
 /** What a person has done to a part of the page that is about to be made anew: where the focus is, what is open, how far it is scrolled. */
 function habits(node) {
   // Of those that do the same to other things, the next one is at the same place when this one is gone.
-  const { deed } = document.activeElement?.dataset ?? {};
-  const alike = deed ? `[data-deed="${CSS.escape(deed)}"]` : FOCUSABLE;
+  const { action } = document.activeElement?.dataset ?? {};
+  const alike = action ? `[data-action="${CSS.escape(action)}"]` : FOCUSABLE;
   const focus = [...node.querySelectorAll(alike)].indexOf(document.activeElement);
   const opened = [...node.querySelectorAll('details')].map((one) => one.open);
   const scrolls = [...node.querySelectorAll('.scrolled')].map((one) => one.scrollLeft);

@@ -2,14 +2,14 @@
 
 import { ask, withQuery } from './ask.js';
 import * as bulks from './bulks.js';
-import { FILTERS, all, one, several, spentOn } from './deeds.js';
+import { FILTERS, all, one, several, spentOn } from './actions.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, fill, refill, scrolled, table } from './dom.js';
 import { ago, at, count, now } from './figures.js';
 import { CAUSES, REPLAYS, orderLink } from './standing.js';
 
 const PAGE = 50;
-/** So long after a deed what changes is taken to be of one's own doing, and the list follows. */
+/** So long after an action what changes is taken to be of one's own doing, and the list follows. */
 const OWN_MS = 20_000;
 /** From here on the filters stand open. */
 const WIDE = window.matchMedia('(min-width: 40.01rem)');
@@ -51,7 +51,7 @@ const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[
 const CAN_PICK = 'tbody input[type="checkbox"]';
 
 function rowOf(letter, picked, changed) {
-  const drop = button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-deed': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` });
+  const drop = button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-action': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` });
   if (letter.cause === 'unreadable') {
     return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', el('span', { class: 'acts' }, drop)] };
   }
@@ -67,7 +67,7 @@ function rowOf(letter, picked, changed) {
     el('span', { class: 'what' }, letter.kind, clipped(letter.site), el('span', { class: 'soft' }, clipped(letter.tenant))),
     [el('span', { class: 'narrow' }, 'Dead '), ago(letter.dead_ms)],
     [el('span', { class: 'narrow' }, 'Spent '), spentOn(letter, { isShort: true })],
-    el('span', { class: 'acts' }, letter.on_replay === 'not_allowed' ? el('span', { class: 'soft' }, REPLAYS.not_allowed) : button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }), drop),
+    el('span', { class: 'acts' }, letter.on_replay === 'not_allowed' ? el('span', { class: 'soft' }, REPLAYS.not_allowed) : button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-action': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }), drop),
   ] };
 }
 
@@ -88,8 +88,8 @@ export function letters({ query }) {
   const forAll = [button('Replay all that match…', () => begin('replay')), button('Drop all that match…', () => begin('drop'), { class: 'quiet' })];
   const everything = el('div', { class: 'acts' }, forAll);
 
-  async function begin(deed) {
-    const bulk = await all(deed, filter);
+  async function begin(action) {
+    const bulk = await all(action, filter);
     if (bulk) bulks.begun(bulk);
   }
 
@@ -104,8 +104,8 @@ export function letters({ query }) {
     const boxes = [...list.querySelectorAll(CAN_PICK)];
     whole.checked = boxes.length > 0 && boxes.every((box) => box.checked);
     whole.indeterminate = !whole.checked && picked.size > 0;
-    const act = (deed, given) => button(`${deed === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
-      const said = await several(deed, [...picked.values()]);
+    const act = (action, given) => button(`${action === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
+      const said = await several(action, [...picked.values()]);
       if (!said) return;
       ownAt = Date.now();
       load(said.refused);

@@ -80,16 +80,16 @@ function show(text) {
 async function listen(leave, heard) {
   const silence = new AbortController();
   const signal = AbortSignal.any([leave, silence.signal]);
-  let alarm = setTimeout(() => silence.abort(), SILENCE_MS);
+  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
     const response = await request('/v1/admin/live', { accept: 'text/event-stream', signal });
     await events(response, (name, text) => {
-      clearTimeout(alarm);
-      alarm = setTimeout(() => silence.abort(), SILENCE_MS);
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
       if (name === 'now' && !signal.aborted) heard(text);
     });
   } finally {
-    clearTimeout(alarm);
+    clearTimeout(timer);
     silence.abort();
   }
 }

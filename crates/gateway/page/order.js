@@ -1,7 +1,7 @@
-// One order: how it stands, its story as a timeline, every attempt with its cost, and what can be done about it.
+// One order: how it stands, its timeline, every attempt with its cost, and what can be done about it.
 
 import { ask } from './ask.js';
-import { one } from './deeds.js';
+import { one } from './actions.js';
 import { trouble, unloaded } from './dialog.js';
 import { button, el, facts, fill, place, say, scrolled, speak, table } from './dom.js';
 import { ago, at, atLeast, count, millis, money, notKnown, priced, span, words } from './figures.js';
@@ -10,7 +10,7 @@ import { CAUSES, ofOrder, orderLink } from './standing.js';
 const NOTE_BYTES_MAX = 1000;
 const EVERY = 3;
 const MANNERS = {
-  Solved: 'good', Taken: 'good', Told: 'good', Supplied: 'good', Stocked: 'good',
+  Solved: 'good', Taken: 'good', Told: 'good', ServedFromStock: 'good', Stocked: 'good',
   Faulted: 'bad', Failed: 'bad', NotTold: 'bad', Buried: 'grave', Doubted: 'slow', GaveUp: 'slow', Held: 'slow', TooOld: 'slow', Noted: 'note',
 };
 const manner = (name) => {
@@ -23,8 +23,8 @@ const SPELT = { n: '\n', r: '', t: ' ', '\\': '\\', "'": "'", '"': '"' };
 const asWritten = (what) => what.replace(/\\([nrt\\'"])/g, (_, c) => SPELT[c]);
 
 function timeline(story) {
-  const first = story.story[0]?.at_ms;
-  const items = story.story.map((entry, n) => el('li', { class: manner(entry.name) },
+  const first = story.timeline[0]?.at_ms;
+  const items = story.timeline.map((entry, n) => el('li', { class: manner(entry.name) },
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
     el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
@@ -93,7 +93,7 @@ function noteForm(story, again) {
       await ask(`/v1/admin/orders/${encodeURIComponent(story.key)}/note`, { method: 'POST', body: { text: text.value } });
       text.value = '';
       measure();
-      speak('The note is in the story.');
+      speak('The note is in the timeline.');
       again();
     } catch (error) {
       fill(wrong, trouble(error));
@@ -101,11 +101,11 @@ function noteForm(story, again) {
   } } }, el('label', { for: 'note' }, 'Note for whoever looks next'), text, room, wrong, el('button', { type: 'submit' }, 'Add the note'));
 }
 
-function letterOf(story, again) {
+function deadLetterOf(story, again) {
   const { letter, on_replay: replay } = story;
   if (!letter) return null;
   const subject = { ...story, cause: letter.cause, on_replay: replay?.name, price_micros: replay?.price_micros };
-  const act = (deed, verb, given) => button(verb, () => one(deed, subject, { words: replay?.words }).then((done) => done && again()), given);
+  const act = (action, verb, given) => button(verb, () => one(action, subject, { words: replay?.words }).then((done) => done && again()), given);
   return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
     el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
     el('p', {}, letter.why),
@@ -149,8 +149,8 @@ export function order({ rest }) {
       story.page && ['Page', shortened(story.page), 'whole'],
       story.error && ['Why', story.error.message, 'whole'],
     ]));
-    places.letter([story.letter, story.on_replay], () => letterOf(story, load));
-    places.story([story.story, story.left_out], () => timeline(story));
+    places.letter([story.letter, story.on_replay], () => deadLetterOf(story, load));
+    places.story([story.timeline, story.left_out], () => timeline(story));
     places.attempts(story.attempts, (list) => attempts(list, story.currency));
     places.params(story.params, params);
   }
@@ -158,7 +158,7 @@ export function order({ rest }) {
   function frame() {
     fill(body, spots.standing, spots.letter,
       el('div', { class: 'two' },
-        el('section', { 'aria-labelledby': 'of-story' }, el('h2', { id: 'of-story' }, 'Story'), spots.story, noteForm(story, load)),
+        el('section', { 'aria-labelledby': 'of-story' }, el('h2', { id: 'of-story' }, 'Timeline'), spots.story, noteForm(story, load)),
         el('div', {}, el('section', { 'aria-labelledby': 'of-attempts' }, el('h2', { id: 'of-attempts' }, 'Attempts'), spots.attempts),
           el('section', { 'aria-labelledby': 'of-params' }, el('h2', { id: 'of-params' }, 'Parameters'), spots.params))));
   }

@@ -1,6 +1,6 @@
-// The overview: everything that moves, on one sheet. It is built once, and each snapshot only changes what changed.
+// The overview: everything that moves, on one document. It is built once, and each snapshot only changes what changed.
 
-import { release } from './deeds.js';
+import { release } from './actions.js';
 import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
 import { PRICE_NOT_KNOWN, ago, count, countShort, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
@@ -22,8 +22,8 @@ function dial(label, traits = {}) {
   return { node, set: (figure, words, values) => { put(value, figure); say(note, words); line.update(values); } };
 }
 
-function card(title, id, ...inner) {
-  return el('section', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, title), inner);
+function node_status(title, id, ...inner) {
+  return el('section', { class: 'node_status', 'aria-labelledby': id }, el('h2', { id }, title), inner);
 }
 
 function providers(snapshot) {
@@ -122,12 +122,12 @@ export function overview() {
     holder.alertsNode,
     el('div', { class: 'dials' }, Object.values(dials).map((one) => one.node)),
     el('div', { class: 'head' }, el('h2', {}, 'The last while'), el('span', { class: 'soft' }, `Times are ${zone()}`), choices),
-    el('div', { class: 'plots' }, plots.map((plot) => plot.node), card('Orders by phase', 'of-phases', holder.phasesNode)),
-    el('div', { class: 'cards' },
-      card('Today (UTC)', 'of-today', holder.moneyNode),
-      card('Providers', 'of-providers', holder.providersNode, holder.balanceNode),
-      card('Pools', 'of-pools', holder.poolsNode),
-      card('Nodes', 'of-nodes', holder.nodesNode)));
+    el('div', { class: 'plots' }, plots.map((plot) => plot.node), node_status('Orders by phase', 'of-phases', holder.phasesNode)),
+    el('div', { class: 'node_statuses' },
+      node_status('Today (UTC)', 'of-today', holder.moneyNode),
+      node_status('Providers', 'of-providers', holder.providersNode, holder.balanceNode),
+      node_status('Pools', 'of-pools', holder.poolsNode),
+      node_status('Nodes', 'of-nodes', holder.nodesNode)));
 
   function draw(snapshot) {
     const to = snapshot.at_ms;

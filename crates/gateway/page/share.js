@@ -22,15 +22,15 @@ export async function together(key, signal, hold, heard) {
   if (!name) return alone(signal);
   const channel = new BroadcastChannel(name);
   let own = null;
-  let patience;
+  let timeout;
   const leaveIt = () => {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     own?.abort();
     own = null;
   };
   const rely = () => {
     leaveIt();
-    patience = setTimeout(() => {
+    timeout = setTimeout(() => {
       own = new AbortController();
       alone(AbortSignal.any([signal, own.signal])).catch(() => {});
     }, HOLDER_MS);

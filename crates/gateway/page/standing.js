@@ -7,8 +7,8 @@ const SIGNS = {
   good: '✓', going: '●', slow: '◐', bad: '✕', off: '○', grave: '▲',
 };
 const ORDERS = {
-  queued: 'going', held: 'slow', submitting: 'going', solving: 'going', unsure: 'slow', pending: 'going',
-  solved: 'good', taken: 'good', spoiled: 'off', expired: 'off', cancelled: 'off', failed: 'bad', dead: 'grave',
+  queued: 'going', held: 'slow', submitting: 'going', solving: 'going', in_doubt: 'slow', pending: 'going',
+  solved: 'good', claimed: 'good', expired: 'off', cancelled: 'off', failed: 'bad', dead: 'grave',
 };
 const PROVIDERS = { ok: 'good', throttled: 'slow', tripped: 'bad', paused: 'grave' };
 
@@ -26,7 +26,7 @@ export function ofAlert(alert) {
 
 /** The words for why something waits for a person. */
 export const CAUSES = {
-  retries_spent: 'Retries spent', deadline: 'Deadline passed', doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
+  retries_spent: 'Retries spent', deadline: 'Deadline passed', in_doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
 };
 /** What a replay does, in short; the order's own page has the sentence. */
 export const REPLAYS = {

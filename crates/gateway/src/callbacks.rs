@@ -4,13 +4,14 @@
 //! The answer is 200 for genuine, repeated, late, forged and senseless calls alike, so nobody learns from it which of
 //! his guesses came close; only what could not be made safe is a 503, because then the caller should try again.
 
-use crate::door::{Asked, Body};
-use crate::server::{House, Limits, Server, Turned};
+use crate::api::{ApiRequest, Body};
+use crate::server::{Limits, RequestError, RequestHandler, Server};
+use crate::wrong_keys::Shown;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Engine;
-use quittance_ports::{Callback, Provider, Saying};
+use quittance_ports::{Callback, CallbackMessage, Provider};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ pub const CALLBACK_PATH: &str = "/callback";
 
 /// The door itself, and a server for where it is the only one; clones share both.
 #[derive(Clone)]
-pub struct CallbackDoor {
+pub struct CallbackApi {
     engine: Arc<Engine>,
     provider: Arc<dyn Provider>,
     limits: Limits,
@@ -29,13 +30,13 @@ pub struct CallbackDoor {
     server: Server,
 }
 
-impl fmt::Debug for CallbackDoor {
+impl fmt::Debug for CallbackApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallbackDoor").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
-impl CallbackDoor {
+impl CallbackApi {
     #[must_use]
     pub fn new(engine: Arc<Engine>, provider: Arc<dyn Provider>, limits: Limits) -> Self {
         Self { engine, provider, limits, senseless: Arc::default(), server: Server::new(limits) }
@@ -63,27 +64,27 @@ impl CallbackDoor {
         segment(path).is_some()
     }
 
-    pub(crate) async fn answer(&self, asked: Asked) -> Response<Body> {
-        empty(match self.hear(&asked).await {
+    pub(crate) async fn answer(&self, asked: ApiRequest) -> Response<Body> {
+        empty(match self.read_callback(&asked).await {
             Ok(()) => StatusCode::OK,
             Err(status) => status,
         })
     }
 
     /// A callback that is refused here should come again, so what it brings then may be old.
-    pub(crate) fn refuse(&self, asked: &Asked, why: Turned) -> Response<Body> {
+    pub(crate) fn refuse(&self, asked: &ApiRequest, why: RequestError) -> Response<Body> {
         if let Some(segment) = segment(&asked.path) {
             self.engine.callback_not_answered(segment);
         }
         empty(match why {
-            Turned::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Turned::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Turned::Broken => StatusCode::BAD_REQUEST,
-            Turned::Overloaded | Turned::Panicked => StatusCode::SERVICE_UNAVAILABLE,
+            RequestError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            RequestError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            RequestError::Broken => StatusCode::BAD_REQUEST,
+            RequestError::Overloaded | RequestError::Panicked => StatusCode::SERVICE_UNAVAILABLE,
         })
     }
 
-    async fn hear(&self, asked: &Asked) -> Result<(), StatusCode> {
+    async fn read_callback(&self, asked: &ApiRequest) -> Result<(), StatusCode> {
         let segment = segment(&asked.path).ok_or(StatusCode::NOT_FOUND)?;
         if asked.head.method != Method::GET && asked.head.method != Method::POST {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
@@ -94,7 +95,7 @@ impl CallbackDoor {
         }
         let (query, content_type) = (asked.query(), asked.content_type());
         let callback = Callback { query, content_type, body: &asked.body };
-        let Some(Saying { task, word }) = self.provider.hear(&callback) else {
+        let Some(CallbackMessage { task, word }) = self.provider.read_callback(&callback) else {
             self.senseless.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
@@ -105,9 +106,13 @@ impl CallbackDoor {
     }
 }
 
-impl House for CallbackDoor {
-    fn has_own_seat(&self, _: &Asked) -> bool {
+impl RequestHandler for CallbackApi {
+    fn has_own_seat(&self, _: &ApiRequest) -> bool {
         true
+    }
+
+    fn shown_early(&self, _: &ApiRequest, _: &[u8]) -> Shown {
+        Shown::Nothing
     }
 
     fn has_one_tenant(&self) -> bool {
@@ -118,15 +123,15 @@ impl House for CallbackDoor {
         false
     }
 
-    async fn answer(&self, asked: Asked) -> Response<Body> {
+    async fn answer(&self, asked: ApiRequest) -> Response<Body> {
         Self::answer(self, asked).await
     }
 
-    fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body> {
+    fn turn_away(&self, asked: &ApiRequest, why: RequestError) -> Response<Body> {
         if Self::is_for(&asked.path) { self.refuse(asked, why) } else { empty(StatusCode::NOT_FOUND) }
     }
 
-    fn route(&self, asked: &Asked) -> &'static str {
+    fn route(&self, asked: &ApiRequest) -> &'static str {
         if Self::is_for(&asked.path) { CALLBACK_PATH } else { "other" }
     }
 }

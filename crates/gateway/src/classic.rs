@@ -6,26 +6,26 @@
 
 mod actions;
 mod dump;
-mod manner;
 mod pingbacks;
+mod response_format;
 mod turned;
 
+use crate::api::{self, ApiRequest, Body};
 use crate::codes;
-use crate::desk::{Accepted, Desk, NotSeen, Seen, Wish};
-use crate::door::{self, Asked, Body};
 use crate::gateway::PLAIN;
 use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
+use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView};
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
-use manner::Manner;
 use pingbacks::Pingbacks;
-use quittance_classic::code::Place;
-use quittance_classic::{BadForm, Form, Part, method};
 use quittance_engine::Outcome;
 use quittance_lifecycle::Value;
 use quittance_ports::StoreError;
+use quittance_protocol::classic::code::Place;
+use quittance_protocol::classic::{BadForm, Form, Part, method};
+use response_format::ResponseFormat;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,30 +101,30 @@ impl Flavour {
     /// How whoever asked to be called is called: by GET at the one, by POST at the other.
     const fn dialect(self) -> &'static str {
         match self {
-            Self::TwoCaptcha => crate::outbound::TWO_CAPTCHA,
-            Self::CaptchaAi => crate::outbound::CAPTCHAAI,
+            Self::TwoCaptcha => crate::webhooks::TWO_CAPTCHA,
+            Self::CaptchaAi => crate::webhooks::CAPTCHAAI,
         }
     }
 }
 
 /// Clones share the desk and the list of pingbacks.
 #[derive(Clone)]
-pub(crate) struct ClassicDoor {
-    desk: Desk,
+pub(crate) struct ClassicApi {
+    orders: OrderService,
     /// Of whoever has chosen none, if the operator has.
     flavour: Option<String>,
     pingbacks: Arc<Pingbacks>,
 }
 
-impl fmt::Debug for ClassicDoor {
+impl fmt::Debug for ClassicApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClassicDoor").field("desk", &self.desk).finish_non_exhaustive()
+        f.debug_struct("ClassicDoor").field("desk", &self.orders).finish_non_exhaustive()
     }
 }
 
-impl ClassicDoor {
-    pub(crate) fn new(desk: Desk, flavour: Option<String>) -> Self {
-        Self { desk, flavour, pingbacks: Arc::default() }
+impl ClassicApi {
+    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
+        Self { orders, flavour, pingbacks: Arc::default() }
     }
 
     /// Whether a path, without the flavour before it, leads here.
@@ -144,21 +144,21 @@ impl ClassicDoor {
     }
 
     /// What a request is told that did not get here.
-    pub(crate) fn turn_away(asked: &Asked, why: crate::server::Turned) -> Response<Body> {
+    pub(crate) fn turn_away(asked: &ApiRequest, why: crate::server::RequestError) -> Response<Body> {
         turned::answer(asked, why)
     }
 
     /// What whoever may not come in at all is told.
-    pub(crate) fn refuse(asked: &Asked, code: &str, why: &str) -> Response<Body> {
+    pub(crate) fn refuse(asked: &ApiRequest, code: &str, why: &str) -> Response<Body> {
         turned::said(asked, &Code::because(code, why))
     }
 
-    pub(crate) async fn answer(&self, mut asked: Asked) -> Response<Body> {
+    pub(crate) async fn answer(&self, mut asked: ApiRequest) -> Response<Body> {
         let Some(page) = Page::of(&asked.path) else {
-            return door::answer(StatusCode::NOT_FOUND, PLAIN, "there is no such page");
+            return api::answer(StatusCode::NOT_FOUND, PLAIN, "there is no such page");
         };
         if asked.head.method != Method::GET && asked.head.method != Method::POST {
-            let mut answer = door::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, codes::BAD_PARAMETERS);
+            let mut answer = api::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, codes::BAD_PARAMETERS);
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
             return answer;
         }
@@ -178,9 +178,11 @@ impl ClassicDoor {
         };
         // Whoever waits for an answer must not keep his picture in memory twice.
         asked.body = bytes::Bytes::new();
-        let manner = Manner::of(&form);
+        let response_format = ResponseFormat::of(&form);
         let answer = match page {
-            Page::In if form.text("method") == Some("get_server_errors") => Ok(manner.bare(&server_errors())),
+            Page::In if form.text("method") == Some("get_server_errors") => {
+                Ok(response_format.bare(&server_errors()))
+            }
             Page::In | Page::Solve if !doubled.is_empty() => {
                 let field = doubled.into_iter().next().unwrap_or_default();
                 Err(bad_option(BadOption::SentTwice { field }))
@@ -188,16 +190,16 @@ impl ClassicDoor {
             Page::In => self
                 .submit(&asked, form)
                 .await
-                .map(|accepted| door::with_origin(manner.ok(&accepted.id.to_string()), &accepted)),
-            Page::Solve => self.solve(&asked, form, &manner).await,
-            Page::Res => self.act(&asked, &form, &manner).await,
-            Page::Load => Ok(manner.xml(LOAD)),
+                .map(|accepted| api::with_origin(response_format.ok(&accepted.id.to_string()), &accepted)),
+            Page::Solve => self.solve(&asked, form, &response_format).await,
+            Page::Res => self.act(&asked, &form, &response_format).await,
+            Page::Load => Ok(response_format.xml(LOAD)),
         };
-        answer.unwrap_or_else(|why| manner.refuse(&why))
+        answer.unwrap_or_else(|why| response_format.refuse(&why))
     }
 
     /// In the form, or as other services want it, in the head.
-    fn caller(&self, asked: &Asked, form: &Form) -> Result<Caller, Code> {
+    fn caller(&self, asked: &ApiRequest, form: &Form) -> Result<Caller, Code> {
         let in_head = || {
             let said = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
             let (scheme, key) = said.split_once(' ')?;
@@ -205,49 +207,49 @@ impl ClassicDoor {
         };
         let key = form.text("key").or_else(in_head).map_or("", str::trim);
         let extensions = &asked.head.extensions;
-        let caller = self.desk.tenants().caller(key);
+        let caller = self.orders.tenants().caller(key);
         match &caller {
             Ok(caller) => Visit::note_tenant(extensions, caller.tenant.name()),
             // Where any key will do, there is none to guess.
-            Err(_) if self.desk.tenants().is_open() => {}
-            Err(_) => Visit::note_wrong(extensions, key, self.desk.wrong_keys()),
+            Err(_) if self.orders.tenants().is_open() => {}
+            Err(_) => Visit::note_wrong(extensions, key, self.orders.wrong_keys()),
         }
         caller.map_err(|why| codes::code_of_not_known(why).into())
     }
 
-    fn flavour(&self, asked: &Asked, caller: &Caller) -> Flavour {
+    fn flavour(&self, asked: &ApiRequest, caller: &Caller) -> Flavour {
         let of_tenant = caller.tenant.settings.flavour.as_deref();
         let name = asked.flavour.or(of_tenant).or(self.flavour.as_deref());
         name.map_or(Flavour::TwoCaptcha, Flavour::of)
     }
 
-    async fn submit(&self, asked: &Asked, form: Form) -> Result<Accepted, Code> {
+    async fn submit(&self, asked: &ApiRequest, form: Form) -> Result<Accepted, Code> {
         let caller = self.caller(asked, &form)?;
-        let wish = self.wish(asked, &caller, form)?;
-        self.place(caller, wish).await
+        let request = self.request(asked, &caller, form)?;
+        self.place(caller, request).await
     }
 
-    fn wish(&self, asked: &Asked, caller: &Caller, mut form: Form) -> Result<Wish, Code> {
+    fn request(&self, asked: &ApiRequest, caller: &Caller, mut form: Form) -> Result<OrderRequest, Code> {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_wish(&bad), &bad))?;
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
         let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
         let dialect = self.flavour(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
-        Ok(Wish {
+        Ok(OrderRequest {
             kind: wanted.kind,
             params: wanted.params,
-            collected_in: crate::desk::COLLECTED_IN,
+            collected_in: crate::orders::COLLECTED_IN,
             callback,
             trace: asked.trace(),
-            ..options.wish()
+            ..options.request()
         })
     }
 
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
-    async fn place(&self, caller: Caller, wish: Wish) -> Result<Accepted, Code> {
-        let desk = self.desk.clone();
-        match door::carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT).await {
+    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Code> {
+        let orders = self.orders.clone();
+        match api::carry_out(async move { orders.place(&caller, request).await }, PLACE_WAIT).await {
             Some(Ok(accepted)) => Ok(accepted),
             Some(Err(declined)) => Err(Code::because(codes::code_of_declined(&declined), &declined)),
             None => Err(Code::because(codes::NO_SLOT, codes::SLOW_STORE)),
@@ -255,23 +257,33 @@ impl ClassicDoor {
     }
 
     /// What an order has come to, and how long its answer still lives.
-    fn answer_with(&self, seen: &Seen, manner: &Manner, with_price: bool) -> Result<Response<Body>, Code> {
-        let response = manner.answer(seen, with_price)?;
-        Ok(door::with_remaining_life(response, seen.remaining_life(self.desk.clock().now())))
+    fn answer_with(
+        &self,
+        seen: &OrderView,
+        response_format: &ResponseFormat,
+        with_price: bool,
+    ) -> Result<Response<Body>, Code> {
+        let response = response_format.answer(seen, with_price)?;
+        Ok(api::with_remaining_life(response, seen.remaining_life(self.orders.clock().now())))
     }
 
     /// A picture, and its answer at once.
-    async fn solve(&self, asked: &Asked, form: Form, manner: &Manner) -> Result<Response<Body>, Code> {
+    async fn solve(
+        &self,
+        asked: &ApiRequest,
+        form: Form,
+        response_format: &ResponseFormat,
+    ) -> Result<Response<Body>, Code> {
         let caller = self.caller(asked, &form)?;
-        let wish = self.wish(asked, &caller, form)?;
-        if !wish.params.values().any(|value| matches!(value, Value::Bytes(_))) {
+        let request = self.request(asked, &caller, form)?;
+        if !request.params.values().any(|value| matches!(value, Value::Bytes(_))) {
             return Err("ERROR_UPLOAD".into());
         }
-        let accepted = self.place(caller, wish).await?;
-        match self.desk.wait_for_accepted(&accepted, SOLVE_WAIT).await {
-            Ok(seen) => {
-                self.answer_with(&seen, manner, false).map(|answer| door::with_origin(answer, &accepted))
-            }
+        let accepted = self.place(caller, request).await?;
+        match self.orders.wait_for_accepted(&accepted, SOLVE_WAIT).await {
+            Ok(seen) => self
+                .answer_with(&seen, response_format, false)
+                .map(|answer| api::with_origin(answer, &accepted)),
             Err(not_seen) => Err(code_of_not_seen(&not_seen)),
         }
     }
@@ -292,6 +304,7 @@ fn take_options(form: &mut Form) -> Result<OptionFields, BadOption> {
             fields.add(&name, || Ok(as_text(&part)))?;
         }
     }
+    form.0.keys().try_for_each(|name| order_options::check_not_misspelt(name))?;
     Ok(fields)
 }
 
@@ -320,7 +333,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_classic::FaultCodes::of(quittance_classic::Profile::TwoCaptcha);
+    let codes = quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::Profile::TwoCaptcha);
     let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

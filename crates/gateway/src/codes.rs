@@ -8,19 +8,19 @@ use ending::code_of_fault;
 pub(crate) use ending::{code_of_outcome, in_classic, in_json, reason_of_outcome};
 pub use own::{OWN_CODES, OwnCode, own_code};
 
-use crate::desk::Declined;
+use crate::orders::Declined;
 use crate::tenant::NotKnown;
-use quittance_classic::method::BadWish;
 use quittance_engine::PlaceError;
 use quittance_engine::targets::NotAllowed;
 use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
+use quittance_protocol::classic::method::BadOption;
 use std::borrow::Cow;
 
 /// There is no room, or no store, for the moment; every client knows that it should come again.
 pub(crate) const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
 /// As the protocol spells it.
-pub(crate) const NOT_READY: &str = quittance_classic::code::PENDING[0];
+pub(crate) const NOT_READY: &str = quittance_protocol::classic::code::PENDING[0];
 pub(crate) const BAD_PARAMETERS: &str = "ERROR_BAD_PARAMETERS";
 pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 /// The deadline was reached while the provider worked on the task. Dialects without such a code call it unsolvable, as their
@@ -54,9 +54,7 @@ pub(crate) fn code_of_declined(declined: &Declined) -> Cow<'_, str> {
     match declined {
         Declined::Place(error) => code_of_place_error(error),
         Declined::HostNotForYou(why) => code_of_not_allowed(why).into(),
-        Declined::TooFast { .. } | Declined::TooManyOpen { .. } | Declined::TooManyListeners => {
-            NO_SLOT.into()
-        }
+        Declined::TooFast { .. } | Declined::TooManyOpen { .. } | Declined::TooManyWebhooks => NO_SLOT.into(),
         Declined::Callback(_) => "ERROR_IP_ADDRES".into(),
         Declined::KindNotForYou { .. } | Declined::InFlight { .. } => BAD_PARAMETERS.into(),
     }
@@ -115,10 +113,10 @@ fn code_of_bad_request(bad: &BadRequest) -> &'static str {
     }
 }
 
-pub(crate) const fn code_of_bad_wish(bad: &BadWish) -> &'static str {
+pub(crate) const fn code_of_bad_option(bad: &BadOption) -> &'static str {
     match bad {
-        BadWish::NoMethod | BadWish::SaidTwice { .. } => BAD_PARAMETERS,
-        BadWish::NotBase64 { .. } => "ERROR_UPLOAD",
+        BadOption::NoMethod | BadOption::SaidTwice { .. } => BAD_PARAMETERS,
+        BadOption::NotBase64 { .. } => "ERROR_UPLOAD",
     }
 }
 

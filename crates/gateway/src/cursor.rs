@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::Key;
-use quittance_ports::{Standing, Which};
+use quittance_ports::{OrderClass, Which};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -32,15 +32,15 @@ impl CursorOf<'_> {
     }
 
     fn mac(self, root: &[u8; 32], key: &Key) -> [u8; MAC_BYTES] {
-        let Which { standing, tenant } = self.0;
-        let standing: &[u8] = match standing {
+        let Which { class, tenant } = self.0;
+        let class: &[u8] = match class {
             None => b"all",
-            Some(Standing::Open) => b"open",
-            Some(Standing::Dead) => b"dead",
-            Some(Standing::AtRest) => b"rest",
+            Some(OrderClass::Open) => b"open",
+            Some(OrderClass::Dead) => b"dead",
+            Some(OrderClass::AtRest) => b"rest",
         };
         let tenant = tenant.unwrap_or_default().as_bytes();
-        let mac = hmac(root, &[b"quittance/cursor/1", standing, tenant, &key.0]);
+        let mac = hmac(root, &[b"quittance/cursor/1", class, tenant, &key.0]);
         mac[..MAC_BYTES].try_into().expect("half of it")
     }
 }

@@ -4,17 +4,18 @@
 mod guard;
 mod turned;
 
-use crate::callbacks::{CALLBACK_PATH, CallbackDoor};
-use crate::classic::ClassicDoor;
-use crate::desk::Desk;
-use crate::door::{self, Asked, Body};
-use crate::json::JsonDoor;
-use crate::lookout::{AlertSettings, Lookout, ShownSetting};
+use crate::api::{self, ApiRequest, Body};
+use crate::callbacks::{CALLBACK_PATH, CallbackApi};
+use crate::classic::ClassicApi;
+use crate::json::JsonApi;
+use crate::monitor::{AlertSettings, Monitor, ShownSetting};
 use crate::once::Once;
+use crate::orders::OrderService;
 use crate::page;
-use crate::server::{Counts, House, Limits, Server, Turned};
+use crate::server::{Counts, Limits, RequestError, RequestHandler, Server};
 use crate::tls::Tls;
-use crate::v1::{self, V1Door};
+use crate::v1::{self, V1Api};
+use crate::wrong_keys::{Shown, early_key};
 use bytes::Bytes;
 use guard::Reach;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -53,17 +54,17 @@ pub struct GatewaySettings {
 /// Clones share it.
 #[derive(Clone)]
 pub struct Gateway {
-    doors: Arc<Doors>,
+    doors: Arc<Apis>,
     server: Server,
 }
 
-struct Doors {
-    desk: Desk,
-    callbacks: CallbackDoor,
-    classic: ClassicDoor,
-    json: JsonDoor,
-    v1: V1Door,
-    lookout: Lookout,
+struct Apis {
+    orders: OrderService,
+    callbacks: CallbackApi,
+    classic: ClassicApi,
+    json: JsonApi,
+    v1: V1Api,
+    monitor: Monitor,
     ready: Arc<AtomicBool>,
     flavour: Option<String>,
     hosts: Vec<HostPattern>,
@@ -86,9 +87,9 @@ impl Route {
         match path {
             "/openapi.json" | "/metrics" | "/healthz" | "/readyz" | "/v1" => Self::V1,
             path if path.starts_with("/v1/") => Self::V1,
-            path if CallbackDoor::is_for(path) => Self::Callback,
-            path if ClassicDoor::is_for(path) => Self::Classic,
-            path if JsonDoor::is_for(path) => Self::Json,
+            path if CallbackApi::is_for(path) => Self::Callback,
+            path if ClassicApi::is_for(path) => Self::Classic,
+            path if JsonApi::is_for(path) => Self::Json,
             path if page::is_for(path) => Self::Page,
             _ => Self::Nowhere,
         }
@@ -97,35 +98,35 @@ impl Route {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("desk", &self.doors.desk).finish_non_exhaustive()
+        f.debug_struct("Gateway").field("desk", &self.doors.orders).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
     #[must_use]
-    pub fn new(desk: Desk, settings: GatewaySettings) -> Self {
+    pub fn new(orders: OrderService, settings: GatewaySettings) -> Self {
         let GatewaySettings { limits, flavour, alerts, shown, store, hosts } = settings;
-        let lookout = Lookout::new(desk.clone(), alerts, store);
-        let (engine, provider) = (Arc::clone(desk.engine()), Arc::clone(desk.provider()));
+        let monitor = Monitor::new(orders.clone(), alerts, store);
+        let (engine, provider) = (Arc::clone(orders.engine()), Arc::clone(orders.provider()));
         let ready = Arc::<AtomicBool>::default();
-        let doors = Doors {
-            callbacks: CallbackDoor::new(engine, provider, limits),
-            classic: ClassicDoor::new(desk.clone(), flavour.clone()),
-            json: JsonDoor::new(desk.clone(), flavour.clone()),
-            v1: V1Door::new(desk.clone(), Arc::clone(&ready), lookout.clone(), shown),
-            lookout,
+        let doors = Apis {
+            callbacks: CallbackApi::new(engine, provider, limits),
+            classic: ClassicApi::new(orders.clone(), flavour.clone()),
+            json: JsonApi::new(orders.clone(), flavour.clone()),
+            v1: V1Api::new(orders.clone(), Arc::clone(&ready), monitor.clone(), shown),
+            monitor,
             ready,
             flavour,
             hosts,
             logged: Once::default(),
-            desk,
+            orders,
         };
         Self { doors: Arc::new(doors), server: Server::new(limits) }
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
     pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
-        self.doors.desk.engine().listens_for_callbacks();
+        self.doors.orders.engine().listens_for_callbacks();
         self.server.clone().serve(self.clone(), listener, tls)
     }
 
@@ -134,7 +135,7 @@ impl Gateway {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let asked = Asked { head, path, flavour: None, content_type, body };
+        let asked = ApiRequest { head, path, flavour: None, content_type, body };
         self.doors.v1.answer(asked).await.map(|body| match body {
             Either::Left(whole) => whole.boxed_unsync(),
             Either::Right(live) => live,
@@ -148,24 +149,24 @@ impl Gateway {
 
     /// Lets nobody new in and answers those who are inside; a caller that waits for an answer is told at once that its order
     /// is on its way. Says whether all were answered, or some had to be cut off.
-    pub async fn drain(&self, patience: Duration) -> bool {
+    pub async fn drain(&self, timeout: Duration) -> bool {
         self.set_ready(false);
-        self.doors.desk.stop_waiting();
+        self.doors.orders.stop_waiting();
         // Whoever watches would stay inside for ever.
-        self.doors.lookout.close();
-        self.server.drain(patience).await
+        self.doors.monitor.close();
+        self.server.drain(timeout).await
     }
 
     #[must_use]
-    pub fn desk(&self) -> &Desk {
-        &self.doors.desk
+    pub fn orders(&self) -> &OrderService {
+        &self.doors.orders
     }
 
-    /// What people look through who want to see this node at work. Somebody must run [`Lookout::keep_watch`] for samples to be
+    /// What people look through who want to see this node at work. Somebody must run [`Monitor::keep_watch`] for samples to be
     /// taken and alerts to be raised.
     #[must_use]
-    pub fn lookout(&self) -> &Lookout {
-        &self.doors.lookout
+    pub fn monitor(&self) -> &Monitor {
+        &self.doors.monitor
     }
 
     #[must_use]
@@ -174,12 +175,12 @@ impl Gateway {
     }
 }
 
-impl House for Gateway {
-    async fn answer(&self, asked: Asked) -> Response<Body> {
+impl RequestHandler for Gateway {
+    async fn answer(&self, asked: ApiRequest) -> Response<Body> {
         let route = Route::of(&asked.path);
-        let Doors { desk, callbacks, classic, json, v1, .. } = &*self.doors;
+        let Apis { orders, callbacks, classic, json, v1, .. } = &*self.doors;
         // Where nobody needs a key, a page in a browser must not be able to act for whoever sits in front of it.
-        let is_guarded = route != Route::Callback && desk.tenants().is_open();
+        let is_guarded = route != Route::Callback && orders.tenants().is_open();
         let reach = match route {
             Route::Classic | Route::Json => Reach::Acts,
             Route::V1 if asked.head.method != Method::GET => Reach::Acts,
@@ -193,9 +194,9 @@ impl House for Gateway {
             }
             return match route {
                 Route::V1 => v1::forbidden(&why),
-                Route::Classic => ClassicDoor::refuse(&asked, guard::CODE, &why),
+                Route::Classic => ClassicApi::refuse(&asked, guard::CODE, &why),
                 Route::Json => turned::json_code(&asked, self.doors.flavour.as_deref(), guard::CODE, &why),
-                _ => door::answer(StatusCode::FORBIDDEN, PLAIN, why),
+                _ => api::answer(StatusCode::FORBIDDEN, PLAIN, why),
             };
         }
         match route {
@@ -208,10 +209,10 @@ impl House for Gateway {
         }
     }
 
-    fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body> {
+    fn turn_away(&self, asked: &ApiRequest, why: RequestError) -> Response<Body> {
         match Route::of(&asked.path) {
             Route::Callback => self.doors.callbacks.refuse(asked, why),
-            Route::Classic => ClassicDoor::turn_away(asked, why),
+            Route::Classic => ClassicApi::turn_away(asked, why),
             Route::Json => turned::json(asked, self.doors.flavour.as_deref(), why),
             Route::V1 => v1::turn_away(why),
             Route::Page => page::turn_away(why),
@@ -219,15 +220,27 @@ impl House for Gateway {
         }
     }
 
+    fn shown_early(&self, asked: &ApiRequest, beginning: &[u8]) -> Shown {
+        let tenants = self.doors.orders.tenants();
+        let of = |key: &str| match tenants.caller(key) {
+            Ok(caller) => Shown::Tenant(caller.tenant.name().to_owned()),
+            Err(_) if tenants.is_admin(key) => Shown::Operator,
+            Err(_) => Shown::Nothing,
+        };
+        let in_head = || v1::key_in_head(&asked.head.headers).or_else(|| early_key(asked.query().as_bytes()));
+        let key = if beginning.is_empty() { in_head() } else { early_key(beginning) };
+        key.map_or(Shown::Nothing, of)
+    }
+
     fn has_one_tenant(&self) -> bool {
-        self.doors.desk.tenants().is_only_one()
+        self.doors.orders.tenants().is_only_one()
     }
 
     fn needs_no_key(&self) -> bool {
-        self.doors.desk.tenants().local().is_some()
+        self.doors.orders.tenants().local().is_some()
     }
 
-    fn has_own_seat(&self, asked: &Asked) -> bool {
+    fn has_own_seat(&self, asked: &ApiRequest) -> bool {
         match Route::of(&asked.path) {
             Route::Callback | Route::Page => true,
             Route::V1 => {
@@ -238,10 +251,10 @@ impl House for Gateway {
         }
     }
 
-    fn route(&self, asked: &Asked) -> &'static str {
+    fn route(&self, asked: &ApiRequest) -> &'static str {
         match Route::of(&asked.path) {
             Route::Callback => CALLBACK_PATH,
-            Route::Classic => ClassicDoor::name(&asked.path),
+            Route::Classic => ClassicApi::name(&asked.path),
             Route::Json => "json",
             Route::V1 => "v1",
             Route::Page => "page",
@@ -251,5 +264,5 @@ impl House for Gateway {
 }
 
 fn nowhere() -> Response<Body> {
-    door::answer(StatusCode::NOT_FOUND, PLAIN, WHAT_THERE_IS)
+    api::answer(StatusCode::NOT_FOUND, PLAIN, WHAT_THERE_IS)
 }

@@ -1,11 +1,11 @@
 //! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
 //! of each commit, keeps no order, and never makes anybody wait.
 
-use crate::lookout::Latencies;
+use crate::monitor::Latencies;
 use crate::traces::Traces;
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
-use quittance_lifecycle::{Beat, Key, Order, Phase};
+use quittance_lifecycle::{Key, Order, Phase, TimelineEvent};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
@@ -206,13 +206,15 @@ impl Hub {
 
 /// Whether this write only says that the answer has reached a caller: what came before it has been told already.
 fn is_collection(order: &Order) -> bool {
-    let last = order.story.entries.last().map(|entry| &entry.beat);
+    let last = order.timeline.entries.last().map(|entry| &entry.event);
     match &order.phase {
         Phase::Solved { answer, .. } => {
-            answer.expires.is_some() && !order.uncollected && matches!(last, Some(Beat::Solved { .. }))
+            answer.expires.is_some()
+                && !order.uncollected
+                && matches!(last, Some(TimelineEvent::Solved { .. }))
         }
-        Phase::Taken { .. } => {
-            order.taker().is_some() && !order.uncollected && matches!(last, Some(Beat::Taken))
+        Phase::Claimed { .. } => {
+            order.taker().is_some() && !order.uncollected && matches!(last, Some(TimelineEvent::Claimed))
         }
         _ => false,
     }

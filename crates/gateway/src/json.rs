@@ -12,31 +12,31 @@ mod wrong;
 
 pub(crate) use wrong::spelled;
 
-use crate::desk::{Accepted, Desk, NotSeen, Reported, Seen, Wish};
-use crate::door::{self, Asked, Body};
+use crate::api::{self, ApiRequest, Body};
 use crate::id::OrderId;
+use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
-use quittance_json::{Finished, Flavour, Statistic, TaskId};
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
-use said::Said;
+use quittance_protocol::json::{Finished, Flavour, Statistic, TaskId};
+use said::JsonBody;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use wrong::Wrong;
 
 /// How long a client is kept waiting for a store that is slow.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct Timeout {
     place: Duration,
     look: Duration,
     /// How long `createTask` waits where its dialect answers with the solution.
     solve: Duration,
 }
 
-impl Patience {
+impl Timeout {
     /// Some clients hang up after five seconds, and take their task for lost.
     const DEFAULT: Self =
         Self { place: Duration::from_secs(4), look: Duration::from_secs(3), solve: Duration::from_secs(30) };
@@ -72,7 +72,7 @@ impl Verb {
             "getBalance" => Some(Self::Balance),
             "feedbackTask" => Some(Self::Feedback),
             "test" => Some(Self::Test),
-            name => match (quittance_json::reply::report_named(name), Statistic::named(name)) {
+            name => match (quittance_protocol::json::reply::report_named(name), Statistic::named(name)) {
                 (Some(is_good), _) => Some(Self::Report { is_good }),
                 (None, Some(which)) => Some(Self::Statistic(which)),
                 (None, None) => is_method_name(name).then_some(Self::Other),
@@ -90,17 +90,17 @@ fn is_method_name(name: &str) -> bool {
 
 /// Clones share the desk.
 #[derive(Clone, Debug)]
-pub(crate) struct JsonDoor {
-    desk: Desk,
+pub(crate) struct JsonApi {
+    orders: OrderService,
     /// The manners of whoever has chosen none, if the operator has.
     flavour: Option<Flavour>,
-    patience: Patience,
+    timeout: Timeout,
 }
 
-impl JsonDoor {
-    pub(crate) fn new(desk: Desk, flavour: Option<String>) -> Self {
+impl JsonApi {
+    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
         let flavour = flavour.and_then(|name| Flavour::parse(&name));
-        Self { desk, flavour, patience: Patience::DEFAULT }
+        Self { orders, flavour, timeout: Timeout::DEFAULT }
     }
 
     /// Whether a path, without the flavour before it, leads here.
@@ -108,17 +108,17 @@ impl JsonDoor {
         Verb::of(path).is_some()
     }
 
-    pub(crate) async fn answer(&self, asked: Asked) -> Response<Body> {
-        let (said, broken) = match Said::read(&asked.body) {
+    pub(crate) async fn answer(&self, asked: ApiRequest) -> Response<Body> {
+        let (said, broken) = match JsonBody::read(&asked.body) {
             Ok(said) => (said, None),
-            Err(wrong) => (Said::default(), Some(wrong)),
+            Err(wrong) => (JsonBody::default(), Some(wrong)),
         };
         let caller = said.key().and_then(|key| self.caller(key));
         match (&caller, said.key()) {
             (Some(caller), _) => Visit::note_tenant(&asked.head.extensions, caller.tenant.name()),
             // Where any key will do, there is none to guess.
-            (None, _) if self.desk.tenants().is_open() => {}
-            (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.desk.wrong_keys()),
+            (None, _) if self.orders.tenants().is_open() => {}
+            (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.orders.wrong_keys()),
             (None, None) => {}
         }
         let flavour = self.manners(&asked, &said, caller.as_ref());
@@ -129,7 +129,7 @@ impl JsonDoor {
             (Some(Verb::Test), None, _) => Ok(in_json(said.echo())),
             // Nobody sends a key with this question.
             (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if flavour.facts().has_statistics => {
-                Ok(in_json(quittance_json::statistic(which)))
+                Ok(in_json(quittance_protocol::json::statistic(which)))
             }
             (Some(_), None, None) => Err(Wrong::Key),
             (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, &asked).await,
@@ -142,20 +142,24 @@ impl JsonDoor {
         verb: Verb,
         flavour: Flavour,
         caller: Caller,
-        said: Said,
-        asked: &Asked,
+        said: JsonBody,
+        asked: &ApiRequest,
     ) -> Result<Response<Body>, Wrong> {
         let body = match verb {
             Verb::Create => {
                 let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
-                let wish = said.wish(flavour, &asked.head.headers)?;
-                return self.create(flavour, caller, Wish { trace: asked.trace(), ..wish }, is_held).await;
+                let request = said.request(flavour, &asked.head.headers)?;
+                return self
+                    .create(flavour, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
+                    .await;
             }
             Verb::Result => return self.result(flavour, &caller, &said).await,
             Verb::Balance => self.balance(flavour, &caller).await,
             Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
             Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
-            Verb::Statistic(which) if flavour.facts().has_statistics => Ok(quittance_json::statistic(which)),
+            Verb::Statistic(which) if flavour.facts().has_statistics => {
+                Ok(quittance_protocol::json::statistic(which))
+            }
             Verb::Statistic(_) | Verb::Other => Err(Wrong::NoSuchMethod),
             Verb::Test => Ok(said.echo()),
         };
@@ -164,14 +168,14 @@ impl JsonDoor {
 
     /// Where nobody needs a key of ours, any will do: clients cannot do without one.
     fn caller(&self, key: &str) -> Option<Caller> {
-        let tenants = self.desk.tenants();
+        let tenants = self.orders.tenants();
         match tenants.local() {
             Some(local) => said::local_caller(local, key),
             None => tenants.caller(key).ok(),
         }
     }
 
-    fn manners(&self, asked: &Asked, said: &Said, caller: Option<&Caller>) -> Flavour {
+    fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> Flavour {
         let of_path = asked.flavour.and_then(Flavour::parse);
         let of_tenant =
             || caller.and_then(|caller| Flavour::parse(caller.tenant.settings.flavour.as_deref()?));
@@ -188,12 +192,12 @@ impl JsonDoor {
         &self,
         flavour: Flavour,
         caller: Caller,
-        wish: Wish,
+        request: OrderRequest,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
-        let accepted = self.place(caller, wish).await?;
+        let accepted = self.place(caller, request).await?;
         let response = self.created(flavour, &accepted, is_held).await?;
-        Ok(door::with_origin(response, &accepted))
+        Ok(api::with_origin(response, &accepted))
     }
 
     async fn created(
@@ -205,30 +209,30 @@ impl JsonDoor {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
         let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
-        let patience = match (is_held, is_there) {
-            (true, _) => Some(self.patience.solve),
+        let timeout = match (is_held, is_there) {
+            (true, _) => Some(self.timeout.solve),
             (false, true) => Some(Duration::ZERO),
             (false, false) => None,
         };
-        if let Some(patience) = patience {
-            let there = self.desk.wait_for_accepted(accepted, patience);
-            match tokio::time::timeout(patience.max(self.patience.look), there).await {
-                Ok(Ok(Seen { order, outcome: Outcome::Answered(answer) })) => {
+        if let Some(timeout) = timeout {
+            let there = self.orders.wait_for_accepted(accepted, timeout);
+            match tokio::time::timeout(timeout.max(self.timeout.look), there).await {
+                Ok(Ok(OrderView { order, outcome: Outcome::Answered(answer) })) => {
                     return Ok(self.finished(flavour, id, &order, &answer));
                 }
-                Ok(Ok(Seen { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
+                Ok(Ok(OrderView { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
                     return Err(Wrong::Outcome(outcome));
                 }
                 _ => {}
             }
         }
-        Ok(in_json(quittance_json::created(flavour, TaskId(id.number()))))
+        Ok(in_json(quittance_protocol::json::created(flavour, TaskId(id.number()))))
     }
 
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
-    async fn place(&self, caller: Caller, wish: Wish) -> Result<Accepted, Wrong> {
-        let desk = self.desk.clone();
-        match door::carry_out(async move { desk.place(&caller, wish).await }, self.patience.place).await {
+    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Wrong> {
+        let orders = self.orders.clone();
+        match api::carry_out(async move { orders.place(&caller, request).await }, self.timeout.place).await {
             Some(placed) => Ok(placed?),
             None => Err(Wrong::Away),
         }
@@ -236,10 +240,15 @@ impl JsonDoor {
 
     // ---- reading -------------------------------------------------------------------------------------------
 
-    async fn result(&self, flavour: Flavour, caller: &Caller, said: &Said) -> Result<Response<Body>, Wrong> {
+    async fn result(
+        &self,
+        flavour: Flavour,
+        caller: &Caller,
+        said: &JsonBody,
+    ) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(in_json(quittance_json::processing(flavour, TaskId(id.number()))));
-        let seen = match tokio::time::timeout(self.patience.look, self.desk.look(caller, id)).await {
+        let processing = || Ok(in_json(quittance_protocol::json::processing(flavour, TaskId(id.number()))));
+        let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
             Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(Wrong::Damaged),
@@ -257,16 +266,18 @@ impl JsonDoor {
     /// A task that is done, and how long its answer still lives.
     fn finished(&self, flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
         let solution = solution_of(flavour, order, answer);
-        let body = quittance_json::ready(flavour, &finished_task(id, order, answer, &solution));
-        door::with_remaining_life(in_json(body), answer.remaining_life(self.desk.clock().now()))
+        let body = quittance_protocol::json::ready(flavour, &finished_task(id, order, answer, &solution));
+        api::with_remaining_life(in_json(body), answer.remaining_life(self.orders.clock().now()))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
     /// A balance that is not known is not 0: a client would stop for lack of money.
     async fn balance(&self, flavour: Flavour, caller: &Caller) -> Result<String, Wrong> {
-        let known = self.desk.balance_for(caller).await;
-        known.map(|balance| quittance_json::balance(flavour, balance.0)).ok_or(Wrong::BalanceNotKnown)
+        let known = self.orders.balance_for(caller).await;
+        known
+            .map(|balance| quittance_protocol::json::balance(flavour, balance.0))
+            .ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
@@ -276,10 +287,10 @@ impl JsonDoor {
         id: OrderId,
         is_good: bool,
     ) -> Result<String, Wrong> {
-        let desk = self.desk.clone();
-        let reporting = tokio::spawn(async move { desk.report(&caller, id, is_good).await });
-        match tokio::time::timeout(self.patience.place, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_json::reported(flavour)),
+        let orders = self.orders.clone();
+        let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
+        match tokio::time::timeout(self.timeout.place, reporting).await {
+            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_protocol::json::reported(flavour)),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
             Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
@@ -289,15 +300,15 @@ impl JsonDoor {
 }
 
 fn in_json(body: String) -> Response<Body> {
-    door::answer(StatusCode::OK, "application/json", body)
+    api::answer(StatusCode::OK, "application/json", body)
 }
 
 /// What an answer is in this dialect.
 pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> Map<String, Value> {
     let Terms { kind, params, .. } = &*order.terms;
-    let mut solution = quittance_json::solution(flavour, kind, &answer.goods);
+    let mut solution = quittance_protocol::json::solution(flavour, kind, &answer.payload);
     let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
-    quittance_json::name_the_agent(flavour, kind, asked, &mut solution);
+    quittance_protocol::json::name_the_agent(flavour, kind, asked, &mut solution);
     solution
 }
 

@@ -3,43 +3,41 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod api;
 pub mod callbacks;
 mod classic;
 mod codes;
 mod cursor;
-mod desk;
-mod door;
 mod gateway;
 mod hub;
 mod id;
 mod json;
-mod lookout;
 pub mod money;
+mod monitor;
 mod names;
 mod once;
 mod order_options;
-mod outbound;
+mod orders;
 mod page;
 mod paid;
 mod plain;
+mod quota;
 mod seats;
 mod server;
 mod tenant;
 mod tls;
 mod traces;
 pub mod v1;
+mod webhooks;
 mod wrong_keys;
 
-pub use callbacks::{CALLBACK_PATH, CallbackDoor};
+pub use callbacks::{CALLBACK_PATH, CallbackApi};
 pub use codes::{OWN_CODES, OwnCode, own_code};
-pub use desk::{Accepted, Declined, Desk, NotSeen, Reported, Seen, Wish};
 pub use gateway::{Gateway, GatewaySettings};
 pub use hub::Hub;
 pub use id::{NotAnId, OrderId};
-pub use lookout::{AlertSettings, Announcement, Lookout, ShownSetting, Webhook};
-pub use outbound::{
-    Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
-};
+pub use monitor::{AlertSettings, Announcement, Monitor, ShownSetting, Webhook};
+pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 pub use plain::{is_odd, plain_json};
 pub use quittance_lifecycle::secrets::shown_param;
 pub use server::{Counts, Limits};
@@ -48,3 +46,6 @@ pub use tenant::{
 };
 pub use tls::Tls;
 pub use traces::{TraceSettings, Traces};
+pub use webhooks::{
+    Allowed, BadAllowed, BadCallback, WebhookSettings, Webhooks, derived_secret, secret_for_people,
+};

@@ -1,28 +1,28 @@
-//! What the books say about money beyond what was counted: what an answer costs on the average, and what was saved because
-//! nobody had to buy it again. Pure sums, told in docs/books.md, and never told too high.
+//! What the usage says about money beyond what was counted: what an answer costs on the average, and what was saved because
+//! nobody had to buy it again. Pure sums, told in docs/usage.md, and never told too high.
 
-use quittance_lifecycle::{Money, PriceSum, Tally, currency_of, is_in_another_currency};
-use quittance_ports::Line;
+use quittance_lifecycle::{Counters, Money, PriceSum, currency_of, is_in_another_currency};
+use quittance_ports::UsageRow;
 use std::collections::BTreeMap;
 
 /// Usage for a node whose money is in `currency`: every count stays, and amounts that were counted in another currency are not known.
 #[must_use]
-pub fn in_currency(mut books: Vec<(Line, Tally)>, currency: &str) -> Vec<(Line, Tally)> {
-    for (line, tally) in &mut books {
+pub fn in_currency(mut usage: Vec<(UsageRow, Counters)>, currency: &str) -> Vec<(UsageRow, Counters)> {
+    for (line, counters) in &mut usage {
         if is_in_another_currency(&line.account, currency) {
-            *tally = tally.in_another_currency();
+            *counters = counters.in_another_currency();
         }
     }
-    books
+    usage
 }
 
 /// What was counted in other currencies than `currency`, by currency.
 #[must_use]
-pub fn other_currencies(books: &[(Line, Tally)], currency: &str) -> BTreeMap<String, Tally> {
-    let mut others: BTreeMap<String, Tally> = BTreeMap::new();
-    for (line, tally) in books {
+pub fn other_currencies(usage: &[(UsageRow, Counters)], currency: &str) -> BTreeMap<String, Counters> {
+    let mut others: BTreeMap<String, Counters> = BTreeMap::new();
+    for (line, counters) in usage {
         if let Some(other) = currency_of(&line.account).filter(|other| *other != currency) {
-            *others.entry(other.to_owned()).or_default() += *tally;
+            *others.entry(other.to_owned()).or_default() += *counters;
         }
     }
     others
@@ -30,10 +30,10 @@ pub fn other_currencies(books: &[(Line, Tally)], currency: &str) -> BTreeMap<Str
 
 /// What an attempt that was charged has cost on the average; nothing, if nobody knows. One whose price is not known does not count.
 #[must_use]
-pub fn mean_price(tally: &Tally) -> Option<Money> {
-    let price = tally.cost_micros.checked_div(tally.priced)?;
+pub fn mean_price(counters: &Counters) -> Option<Money> {
+    let price = counters.cost_micros.checked_div(counters.priced)?;
     // Answers of which every price is known to be 0 are free; attempts without an answer have told no price.
-    let is_free = tally.solved > 0 && tally.spent().unpriced == 0;
+    let is_free = counters.solved > 0 && counters.spent().unpriced == 0;
     (price > 0 || is_free).then_some(Money(price))
 }
 
@@ -41,27 +41,27 @@ pub fn mean_price(tally: &Tally) -> Option<Money> {
 /// order in flight, or had the answer of one that was solved. The price is the line's own, or else that of its kind; if neither is
 /// known, its placements have none.
 #[must_use]
-pub fn savings(books: &[(Line, Tally)]) -> Vec<PriceSum> {
-    let mut kinds: BTreeMap<&str, Tally> = BTreeMap::new();
-    for (line, tally) in books {
-        *kinds.entry(&line.kind).or_default() += *tally;
+pub fn savings(usage: &[(UsageRow, Counters)]) -> Vec<PriceSum> {
+    let mut kinds: BTreeMap<&str, Counters> = BTreeMap::new();
+    for (line, counters) in usage {
+        *kinds.entry(&line.kind).or_default() += *counters;
     }
-    let saved = |(line, tally): &(Line, Tally)| {
+    let saved = |(line, counters): &(UsageRow, Counters)| {
         let of_kind = || kinds.get(line.kind.as_str()).and_then(mean_price);
-        let placements = tally.joined.saturating_add(tally.cached);
-        match mean_price(tally).or_else(of_kind) {
+        let placements = counters.joined.saturating_add(counters.cached);
+        match mean_price(counters).or_else(of_kind) {
             Some(Money(price)) => PriceSum { sum: Money(placements.saturating_mul(price)), unpriced: 0 },
             None => PriceSum { sum: Money(0), unpriced: placements },
         }
     };
-    books.iter().map(saved).collect()
+    usage.iter().map(saved).collect()
 }
 
-/// The same in all.
+/// What was saved in all.
 #[must_use]
-pub fn saved(books: &[(Line, Tally)]) -> PriceSum {
+pub fn saved(usage: &[(UsageRow, Counters)]) -> PriceSum {
     let mut all = PriceSum::default();
-    savings(books).into_iter().for_each(|saved| all += saved);
+    savings(usage).into_iter().for_each(|saved| all += saved);
     all
 }
 
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use quittance_ports::Day;
 
-    fn line(kind: &str, site: &str) -> Line {
-        Line {
+    fn line(kind: &str, site: &str) -> UsageRow {
+        UsageRow {
             day: Day(1),
             tenant: "anna".into(),
             kind: kind.into(),
@@ -84,48 +84,48 @@ mod tests {
         PriceSum { sum: Money(micros), unpriced: 0 }
     }
 
-    fn bought(paid: u64, cost_micros: u64) -> Tally {
-        Tally { asked: paid, paid, solved: paid, priced: paid, cost_micros, ..Tally::default() }
+    fn bought(paid: u64, cost_micros: u64) -> Counters {
+        Counters { asked: paid, paid, solved: paid, priced: paid, cost_micros, ..Counters::default() }
     }
 
     #[test]
     fn what_others_had_paid_for_is_saved_at_the_price_of_its_own_line() {
-        let shared = Tally { joined: 3, cached: 2, from_stock: 9, ..bought(2, 5_980) };
-        let books = [(line("turnstile", "a"), shared), (line("image", ""), bought(4, 2_000))];
-        assert_eq!(savings(&books), [known(5 * 2_990), known(0)]);
-        assert_eq!(saved(&books), known(14_950));
+        let shared = Counters { joined: 3, cached: 2, from_stock: 9, ..bought(2, 5_980) };
+        let usage = [(line("turnstile", "a"), shared), (line("image", ""), bought(4, 2_000))];
+        assert_eq!(savings(&usage), [known(5 * 2_990), known(0)]);
+        assert_eq!(saved(&usage), known(14_950));
     }
 
     #[test]
     fn a_line_that_bought_nothing_goes_by_its_kind_and_else_has_no_known_price() {
-        let joins = Tally { asked: 4, joined: 4, ..Tally::default() };
-        let books = [
+        let joins = Counters { asked: 4, joined: 4, ..Counters::default() };
+        let usage = [
             (line("turnstile", "a"), bought(2, 5_980)),
             (line("turnstile", "b"), joins),
             (line("hcaptcha", "b"), joins),
         ];
         let not_known = PriceSum { sum: Money(0), unpriced: 4 };
-        assert_eq!(savings(&books), [known(0), known(4 * 2_990), not_known]);
-        assert_eq!((not_known.known(), saved(&books).known()), (None, Some(Money(4 * 2_990))));
+        assert_eq!(savings(&usage), [known(0), known(4 * 2_990), not_known]);
+        assert_eq!((not_known.known(), saved(&usage).known()), (None, Some(Money(4 * 2_990))));
     }
 
     #[test]
     fn what_came_to_nothing_makes_no_answer_dearer_or_cheaper() {
-        let unsolved = Tally { solved: 1, priced: 1, joined: 10, ..bought(2, 2_990) };
+        let unsolved = Counters { solved: 1, priced: 1, joined: 10, ..bought(2, 2_990) };
         assert_eq!(mean_price(&unsolved), Some(Money(2_990)));
-        assert_eq!(mean_price(&Tally::default()), None);
-        let untold = Tally { paid: 5, ..Tally::default() };
+        assert_eq!(mean_price(&Counters::default()), None);
+        let untold = Counters { paid: 5, ..Counters::default() };
         assert_eq!(mean_price(&untold), None, "nobody told a price");
-        let in_doubt = Tally { unpriced: 3, ..bought(2, 5_980) };
+        let in_doubt = Counters { unpriced: 3, ..bought(2, 5_980) };
         assert_eq!(mean_price(&in_doubt), Some(Money(2_990)), "a doubt makes no answer dearer");
         // Taken before midnight and answered after it.
-        let answered = Tally { solved: 2, priced: 2, cost_micros: 5_980, ..Tally::default() };
+        let answered = Counters { solved: 2, priced: 2, cost_micros: 5_980, ..Counters::default() };
         assert_eq!(mean_price(&answered), Some(Money(2_990)));
     }
 
     #[test]
     fn sums_that_no_number_holds_stay_at_the_greatest() {
-        let odd = Tally { joined: u64::MAX, cached: 1, ..bought(1, u64::MAX) };
+        let odd = Counters { joined: u64::MAX, cached: 1, ..bought(1, u64::MAX) };
         assert_eq!(saved(&[(line("image", ""), odd), (line("image", "a"), odd)]), known(u64::MAX));
     }
 }

@@ -6,8 +6,8 @@ use hashbrown::{Equivalent, HashMap};
 use quittance_lifecycle::Key;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const SHELVES: usize = 64;
-/// How many names each shelf holds; when it is full, it is emptied, and the names are found again as they are needed.
+const STOCKS: usize = 64;
+/// How many names each stock holds; when it is full, it is emptied, and the names are found again as they are needed.
 const NAMES_MAX: usize = 4096;
 
 /// Whose it is and its number: a name that is looked up without being copied.
@@ -21,36 +21,36 @@ impl Equivalent<(u64, String)> for Name<'_> {
 }
 
 /// Two keys under one id are remembered as none: the store then shows that there are two.
-type Shelf = HashMap<(u64, String), Option<Key>>;
+type StockPlace = HashMap<(u64, String), Option<Key>>;
 
 #[derive(Debug)]
-pub(crate) struct Names(Vec<Mutex<Shelf>>);
+pub(crate) struct Names(Vec<Mutex<StockPlace>>);
 
 impl Default for Names {
     fn default() -> Self {
-        Self((0..SHELVES).map(|_| Mutex::default()).collect())
+        Self((0..STOCKS).map(|_| Mutex::default()).collect())
     }
 }
 
 impl Names {
-    fn shelf(&self, id: OrderId) -> MutexGuard<'_, Shelf> {
-        let index = usize::try_from(id.number() >> 1).unwrap_or_default() % SHELVES;
+    fn list_stock(&self, id: OrderId) -> MutexGuard<'_, StockPlace> {
+        let index = usize::try_from(id.number() >> 1).unwrap_or_default() % STOCKS;
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn learn(&self, tenant: &str, id: OrderId, key: Key) {
-        let mut shelf = self.shelf(id);
-        if let Some(known) = shelf.get_mut(&Name(id.number(), tenant)) {
+        let mut stock = self.list_stock(id);
+        if let Some(known) = stock.get_mut(&Name(id.number(), tenant)) {
             *known = known.filter(|known| *known == key);
             return;
         }
-        if shelf.len() >= NAMES_MAX {
-            shelf.clear();
+        if stock.len() >= NAMES_MAX {
+            stock.clear();
         }
-        shelf.insert((id.number(), tenant.to_owned()), Some(key));
+        stock.insert((id.number(), tenant.to_owned()), Some(key));
     }
 
     pub(crate) fn recall(&self, tenant: &str, id: OrderId) -> Option<Key> {
-        *self.shelf(id).get(&Name(id.number(), tenant))?
+        *self.list_stock(id).get(&Name(id.number(), tenant))?
     }
 }

@@ -1,22 +1,21 @@
 //! The fields of a request that are for Quittance itself: which job it is, how long it may take, and how fresh and how shared
 //! its answer may be. Both protocols of other services read them here, so a field means the same on each. None of them goes
-//! to a provider: all are on the catalogue's list of [control fields](quittance_catalog::CONTROL).
+//! to a provider: all are on the catalogue's list of [control fields](quittance_protocol::kinds::CONTROL).
 
-use crate::desk::Wish;
+use crate::orders::OrderRequest;
 use hyper::HeaderMap;
 use quittance_lifecycle::Reuse;
-use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, PATIENCE_MAX};
+use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, TIMEOUT_MAX};
+pub(crate) use quittance_protocol::kinds::order_field as field_named;
+use quittance_protocol::kinds::order_field_meant;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The fields that are read here.
-pub(crate) const NAMES: [&str; 6] =
-    ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
 const HEADER: &str = "idempotency-key";
 const KEY: &str = "idempotency_key";
 /// How long an order may take, in seconds.
-const DEADLINE_S: RangeInclusive<u64> = 1..=PATIENCE_MAX.as_secs();
+const DEADLINE_S: RangeInclusive<u64> = 1..=TIMEOUT_MAX.as_secs();
 /// How much life its answer must have; no answer that expires lives longer than a day.
 const MIN_LIFE_S: RangeInclusive<u64> = 0..=86_400;
 
@@ -44,33 +43,21 @@ pub(crate) enum BadOption {
     SentTwice { field: String },
     #[error("there is no field `{}`: did you mean `{meant}`?", .field.escape_debug())]
     Misspelt { field: String, meant: &'static str },
+    #[error(
+        "`{field}` stands beside the task and inside it, with different values: write it inside the task only"
+    )]
+    BesideTask { field: String },
+    #[error("`{field}` stands beside the task, where it says nothing: write it inside the task")]
+    OutsideTask { field: String },
     #[error("`{one}` and `{other}` are one field, and their values are different: send one of them")]
     TwoSpellings { one: String, other: String },
 }
 
-/// The field of ours that a client means by this name. Case, underscores and hyphens do not count: `idempotencyKey` is
-/// `idempotency_key`.
-pub(crate) fn field_named(name: &str) -> Option<&'static str> {
-    NAMES.into_iter().find(|known| squeezed(known).eq(squeezed(name)))
-}
-
-fn squeezed(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
-}
-
-/// How the names of our fields about money and time begin, squeezed. No service has a field that begins so.
-const BEGINNINGS: [(&str, &str); 3] =
-    [("idempot", KEY), ("deadline", "deadline_s"), ("minlife", "min_life_s")];
-
-/// Refuses a name that is nearly one of ours. To ignore it would buy a job again that its client takes to be safe.
+/// Refuses a name that is nearly one of ours.
 pub(crate) fn check_not_misspelt(name: &str) -> Result<(), BadOption> {
-    let squeezed: Vec<u8> = squeezed(name).collect();
-    let meant = BEGINNINGS.into_iter().find(|(beginning, _)| squeezed.starts_with(beginning.as_bytes()));
-    match meant {
-        Some((_, meant)) if field_named(name).is_none() => {
-            Err(BadOption::Misspelt { field: name.to_owned(), meant })
-        }
-        _ => Ok(()),
+    match order_field_meant(name) {
+        Some(meant) => Err(BadOption::Misspelt { field: name.to_owned(), meant }),
+        None => Ok(()),
     }
 }
 
@@ -162,9 +149,16 @@ impl OrderOptions {
     }
 
     /// The wish of a caller that said all this beside what is to be solved.
-    pub(crate) fn wish(self) -> Wish {
+    pub(crate) fn request(self) -> OrderRequest {
         let Self { idempotency_key, reuse, deadline, min_life, no_stock } = self;
-        Wish { idempotency_key, reuse, patience: deadline, min_life, no_stock, ..Wish::default() }
+        OrderRequest {
+            idempotency_key,
+            reuse,
+            timeout: deadline,
+            min_life,
+            no_stock,
+            ..OrderRequest::default()
+        }
     }
 }
 
@@ -276,6 +270,14 @@ mod tests {
             ("deadline", "deadline_s"),
             ("deadlineMs", "deadline_s"),
             ("min_life", "min_life_s"),
+            ("Idempotency", "idempotency_key"),
+            ("idempotency_id", "idempotency_key"),
+            ("idempkey", "idempotency_key"),
+            ("idempotency.key", "idempotency_key"),
+            ("idempotency_key[0]", "idempotency_key"),
+            ("deadlineSeconds", "deadline_s"),
+            ("reuse_mode", "reuse"),
+            ("no_cache_at_all", "nocache"),
         ] {
             let misspelt = BadOption::Misspelt { field: name.into(), meant };
             assert_eq!(check_not_misspelt(name), Err(misspelt), "{name}");

@@ -1,9 +1,9 @@
 //! The page for people: a few files that are part of the program, so that it works offline and needs no build. Nothing in them
 //! is secret; whatever the page shows it asks of `/v1`, with the key of whoever sits in front of it.
 
-use crate::door::{self, Asked, Body};
+use crate::api::{self, ApiRequest, Body};
 use crate::gateway::PLAIN;
-use crate::server::Turned;
+use crate::server::RequestError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -43,10 +43,10 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "app.js" SCRIPT;
     "alerts.js" SCRIPT;
     "ask.js" SCRIPT;
-    "books.js" SCRIPT;
+    "usage.js" SCRIPT;
     "bulks.js" SCRIPT;
     "csv.js" SCRIPT;
-    "deeds.js" SCRIPT;
+    "actions.js" SCRIPT;
     "dialog.js" SCRIPT;
     "dom.js" SCRIPT;
     "figures.js" SCRIPT;
@@ -77,7 +77,7 @@ pub(crate) fn is_for(path: &str) -> bool {
 }
 
 /// Nothing, if there is nothing for him here.
-pub(crate) fn answer(asked: &Asked) -> Option<Response<Body>> {
+pub(crate) fn answer(asked: &ApiRequest) -> Option<Response<Body>> {
     let headers = &asked.head.headers;
     if asked.path == "/" && !prefers_html(headers) {
         return None;
@@ -89,7 +89,7 @@ pub(crate) fn answer(asked: &Asked) -> Option<Response<Body>> {
     };
     let number = FILES.iter().position(|(file, ..)| *file == name)?;
     if !matches!(asked.head.method, Method::GET | Method::HEAD) {
-        let mut response = door::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "Not with this method.");
+        let mut response = api::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "Not with this method.");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Some(response);
     }
@@ -97,9 +97,9 @@ pub(crate) fn answer(asked: &Asked) -> Option<Response<Body>> {
     let tag = &TAGS[number];
     let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|seen| names(seen, tag));
     let mut response = if is_known {
-        door::answer(StatusCode::NOT_MODIFIED, kind, Bytes::new())
+        api::answer(StatusCode::NOT_MODIFIED, kind, Bytes::new())
     } else {
-        door::answer(StatusCode::OK, kind, Bytes::from_static(text.as_bytes()))
+        api::answer(StatusCode::OK, kind, Bytes::from_static(text.as_bytes()))
     };
     let said = response.headers_mut();
     said.insert(ETAG, tag.clone());
@@ -108,19 +108,21 @@ pub(crate) fn answer(asked: &Asked) -> Option<Response<Body>> {
 }
 
 /// What a request is told that did not get here.
-pub(crate) fn turn_away(why: Turned) -> Response<Body> {
+pub(crate) fn turn_away(why: RequestError) -> Response<Body> {
     let (status, words) = match why {
-        Turned::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Too large."),
-        Turned::TooSlow => (StatusCode::REQUEST_TIMEOUT, "Too slow."),
-        Turned::Broken => (StatusCode::BAD_REQUEST, "It broke off."),
-        Turned::Overloaded => (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in a moment."),
-        Turned::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "This should not have happened."),
+        RequestError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Too large."),
+        RequestError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "Too slow."),
+        RequestError::Broken => (StatusCode::BAD_REQUEST, "It broke off."),
+        RequestError::Overloaded => {
+            (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in a moment.")
+        }
+        RequestError::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "This should not have happened."),
     };
-    door::answer(status, PLAIN, words)
+    api::answer(status, PLAIN, words)
 }
 
 fn see_page() -> Response<Body> {
-    let mut response = door::answer(StatusCode::SEE_OTHER, PLAIN, "The page is at /page/.");
+    let mut response = api::answer(StatusCode::SEE_OTHER, PLAIN, "The page is at /page/.");
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(PAGE));
     guard(response.headers_mut());
     response
@@ -159,14 +161,14 @@ mod tests {
     use hyper::Request;
     use std::collections::BTreeSet;
 
-    fn asked(method: Method, path: &str, headers: &[(HeaderName, &str)]) -> Asked {
+    fn asked(method: Method, path: &str, headers: &[(HeaderName, &str)]) -> ApiRequest {
         let mut request = Request::new(());
         *request.method_mut() = method;
         for (name, value) in headers {
             request.headers_mut().append(name, value.parse().unwrap());
         }
         let head = request.into_parts().0;
-        Asked { head, path: path.to_owned(), flavour: None, content_type: None, body: Bytes::new() }
+        ApiRequest { head, path: path.to_owned(), flavour: None, content_type: None, body: Bytes::new() }
     }
 
     fn read(path: &str) -> Response<Body> {

@@ -1,7 +1,9 @@
 //! Each attempt of an order that was paid for, or may have been: why it was made, what became of it, and who got its answer. All
 //! of it is read from the order's record; a story that was shortened in the middle is said to be.
 
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Money, Order, Phase, Progress, Signal, Timestamp};
+use quittance_lifecycle::{
+    Attempt, FaultClass, Key, Money, Order, Phase, Progress, Signal, TimelineEvent, Timestamp,
+};
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl State {
     /// None of what was certainly not taken: nobody paid for that.
     fn of(attempt: &Attempt) -> Option<Self> {
         Some(match (&attempt.progress, attempt.accepted) {
-            (Progress::Answered | Progress::Spare { .. }, _) => Self::Answered,
+            (Progress::Answered | Progress::Surplus { .. }, _) => Self::Answered,
             (Progress::Solving { .. }, _) => Self::Solving,
             (Progress::Trailing { .. }, _) => Self::Trailing,
             (Progress::Sent | Progress::GivenUp { .. }, false) => Self::InDoubt,
@@ -43,7 +45,7 @@ impl State {
     }
 }
 
-pub(crate) const SPOILED: &str = "it spoiled untaken, and is wasted";
+pub(crate) const EXPIRED: &str = "it expired untaken, and is wasted";
 /// Why it reached no caller yet.
 const UNCOLLECTED: &str = "no caller has been given it yet";
 
@@ -52,11 +54,11 @@ const UNCOLLECTED: &str = "no caller has been given it yet";
 pub(crate) enum Who {
     /// Whoever placed the order, and whoever joined it.
     Caller,
-    /// Another order, from the shelf.
+    /// Another order, from the stock.
     Taker(Key),
-    /// It stands on the shelf for whoever comes.
-    Shelf,
-    /// It went to the shelf as an order of its own, which knows more.
+    /// It stands on the stock for whoever comes.
+    StockPlace,
+    /// It went to the stock as an order of its own, which knows more.
     Stock(Key),
     /// Nobody, and why.
     Nobody(&'static str),
@@ -66,9 +68,9 @@ impl Who {
     pub(crate) fn words(&self, tenant: &str) -> String {
         match self {
             Self::Caller => format!("{tenant}, and whoever joined"),
-            Self::Taker(_) => format!("another order of {tenant}, from the shelf"),
-            Self::Shelf => "nobody yet: it stands on the shelf".to_owned(),
-            Self::Stock(key) => format!("the shelf, as order {}", key.short()),
+            Self::Taker(_) => format!("another order of {tenant}, from the stock"),
+            Self::StockPlace => "nobody yet: it stands on the stock".to_owned(),
+            Self::Stock(key) => format!("the stock, as order {}", key.short()),
             Self::Nobody(why) => format!("nobody: {why}"),
         }
     }
@@ -92,9 +94,9 @@ pub(crate) struct Paid {
     pub(crate) is_possible_double: bool,
 }
 
-/// Those of an order. What came from the shelf was paid for by another order, and so was what stands there by itself.
+/// Those of an order. What came from the stock was paid for by another order, and so was what stands there by itself.
 pub(crate) fn paid(order: &Order) -> Vec<Paid> {
-    if is_spare(order) {
+    if is_surplus(order) {
         return Vec::new();
     }
     let own = || order.attempts.iter().filter(|attempt| attempt.made_for.is_none());
@@ -117,32 +119,36 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
 }
 
 /// An answer that stands in the stock as an order of its own.
-fn is_spare(order: &Order) -> bool {
-    matches!(order.story.entries.first().map(|entry| &entry.beat), Some(Beat::Stocked { .. }))
+fn is_surplus(order: &Order) -> bool {
+    matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
 }
 
-fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> + Clone {
-    order.story.entries.iter().map(|entry| &entry.beat)
+fn events(order: &Order) -> impl DoubleEndedIterator<Item = &TimelineEvent> + Clone {
+    order.timeline.entries.iter().map(|entry| &entry.event)
 }
 
 /// The last thing before the submit that asks for one.
 fn why(order: &Order, number: u32) -> String {
-    let is_it = |beat: &&Beat| matches!(beat, Beat::Submitted { attempt } if *attempt == number);
-    let before = beats(order).rev().skip_while(|beat| !is_it(beat)).skip(1);
-    let before = before.map_while(|beat| (!matches!(beat, Beat::Submitted { .. })).then_some(beat));
+    let is_it =
+        |event: &&TimelineEvent| matches!(event, TimelineEvent::Submitted { attempt } if *attempt == number);
+    let before = events(order).rev().skip_while(|event| !is_it(event)).skip(1);
+    let before =
+        before.map_while(|event| (!matches!(event, TimelineEvent::Submitted { .. })).then_some(event));
     // Whatever it had to wait for then, it was a person who wanted it.
-    if before.clone().any(|beat| matches!(beat, Beat::Replayed)) {
+    if before.clone().any(|event| matches!(event, TimelineEvent::Replayed)) {
         return "replayed by a person".to_owned();
     }
-    let reason = { before }.find_map(|beat| match beat {
-        Beat::Placed { .. } if order.terms.slot.is_some() => Some("to fill a place in a pool".to_owned()),
-        Beat::Placed { life: 1 } => Some("the first of the order".to_owned()),
-        Beat::Placed { life } => Some(format!("placed again: life {life}")),
-        Beat::Retried { class: Signal::InDoubt, .. } | Beat::GaveUp { .. } => {
+    let reason = { before }.find_map(|event| match event {
+        TimelineEvent::Placed { .. } if order.terms.slot.is_some() => {
+            Some("to fill a place in a pool".to_owned())
+        }
+        TimelineEvent::Placed { life: 1 } => Some("the first of the order".to_owned()),
+        TimelineEvent::Placed { life } => Some(format!("placed again: life {life}")),
+        TimelineEvent::Retried { class: Signal::InDoubt, .. } | TimelineEvent::GaveUp { .. } => {
             Some("after a doubt that nobody settled in time".to_owned())
         }
-        Beat::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
-        Beat::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
+        TimelineEvent::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
+        TimelineEvent::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
         _ => None,
     });
     reason.unwrap_or_else(|| "not told any more: the middle of a long story is left out".to_owned())
@@ -154,21 +160,22 @@ fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
     if earlier.progress == Progress::Faulted && !earlier.accepted {
         return false;
     }
-    let until =
-        beats(order).position(|beat| matches!(beat, Beat::Submitted { attempt } if *attempt == later));
+    let until = events(order)
+        .position(|event| matches!(event, TimelineEvent::Submitted { attempt } if *attempt == later));
     let told = |attempt: u32| attempt == earlier.number;
-    let story = || beats(order).take(until.unwrap_or_default());
-    let is_told = story().any(|beat| matches!(beat, Beat::Submitted { attempt } if told(*attempt)));
+    let timeline = || events(order).take(until.unwrap_or_default());
+    let is_told =
+        timeline().any(|event| matches!(event, TimelineEvent::Submitted { attempt } if told(*attempt)));
     if !is_told {
         return earlier.progress == (Progress::GivenUp { counted: true });
     }
     // A fault that nobody understands leaves the attempt as it was.
-    let is_over = |class: FaultClass| class != FaultClass::UnknownCode;
-    !story().any(|beat| match beat {
-        Beat::Faulted { attempt, fault } => told(*attempt) && is_over(fault.class),
-        Beat::Solved { attempt, .. } | Beat::CameLate { attempt } | Beat::TooOld { attempt } => {
-            told(*attempt)
-        }
+    let is_over = |class: FaultClass| class != FaultClass::UnlistedCode;
+    !timeline().any(|event| match event {
+        TimelineEvent::Faulted { attempt, fault } => told(*attempt) && is_over(fault.class),
+        TimelineEvent::Solved { attempt, .. }
+        | TimelineEvent::CameLate { attempt }
+        | TimelineEvent::TooOld { attempt } => told(*attempt),
         _ => false,
     })
 }
@@ -187,28 +194,30 @@ fn who(order: &Order, attempt: &Attempt, state: State) -> Who {
             return match (order.wanted, order.uncollected) {
                 (true, true) => Who::Nobody(UNCOLLECTED),
                 (true, false) => Who::Caller,
-                (false, _) => Who::Shelf,
+                (false, _) => Who::StockPlace,
             };
         }
-        Phase::Taken { answer, .. } if stands(answer.attempt) => {
-            if matches!(beats(order).next_back(), Some(Beat::Spoiled)) {
-                return Who::Nobody(SPOILED);
+        Phase::Claimed { answer, .. } if stands(answer.attempt) => {
+            if matches!(events(order).next_back(), Some(TimelineEvent::Expired)) {
+                return Who::Nobody(EXPIRED);
             }
             return order.taker().map_or(Who::Caller, Who::Taker);
         }
         _ => {}
     }
-    if matches!(attempt.progress, Progress::Spare { .. }) {
-        return Who::Shelf;
+    if matches!(attempt.progress, Progress::Surplus { .. }) {
+        return Who::StockPlace;
     }
-    let last = beats(order).rev().find_map(|beat| match beat {
-        Beat::Stocked { attempt } if stands(*attempt) => {
-            Some(Who::Stock(order.key.spare(order.born, *attempt)))
+    let last = events(order).rev().find_map(|event| match event {
+        TimelineEvent::Stocked { attempt } if stands(*attempt) => {
+            Some(Who::Stock(order.key.surplus(order.born, *attempt)))
         }
-        Beat::TooOld { attempt } if stands(*attempt) => {
+        TimelineEvent::TooOld { attempt } if stands(*attempt) => {
             Some(Who::Nobody("it came too late to be of use, and is wasted"))
         }
-        Beat::Solved { attempt, .. } if stands(*attempt) => Some(of_a_life_that_is_over(order, *attempt)),
+        TimelineEvent::Solved { attempt, .. } if stands(*attempt) => {
+            Some(of_a_life_that_is_over(order, *attempt))
+        }
         _ => None,
     });
     last.unwrap_or(Who::Nobody("not told any more: the middle of a long story is left out"))
@@ -216,11 +225,12 @@ fn who(order: &Order, attempt: &Attempt, state: State) -> Who {
 
 /// Whether what was solved then was handed out before its life was over.
 fn of_a_life_that_is_over(order: &Order, number: u32) -> Who {
-    let is_it = |beat: &&Beat| matches!(beat, Beat::Solved { attempt, .. } if *attempt == number);
-    let after = beats(order).skip_while(|beat| !is_it(beat)).skip(1);
-    let mut of_that_life = after.take_while(|beat| !matches!(beat, Beat::Placed { .. }));
-    match of_that_life.any(|beat| matches!(beat, Beat::Spoiled)) {
-        true => Who::Nobody(SPOILED),
+    let is_it =
+        |event: &&TimelineEvent| matches!(event, TimelineEvent::Solved { attempt, .. } if *attempt == number);
+    let after = events(order).skip_while(|event| !is_it(event)).skip(1);
+    let mut of_that_life = after.take_while(|event| !matches!(event, TimelineEvent::Placed { .. }));
+    match of_that_life.any(|event| matches!(event, TimelineEvent::Expired)) {
+        true => Who::Nobody(EXPIRED),
         false => Who::Caller,
     }
 }

@@ -14,7 +14,7 @@ pub fn is_odd(c: char) -> bool {
         )
 }
 
-/// The same JSON, with every such character escaped: whoever reads it as JSON reads the same.
+/// A JSON text with every such character escaped: it reads as the same JSON.
 #[must_use]
 pub fn plain_json(text: &str) -> Cow<'_, str> {
     if !text.contains(is_odd) {

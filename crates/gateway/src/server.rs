@@ -8,16 +8,17 @@ mod request;
 mod strangers;
 
 pub use limits::{Counts, Limits};
-pub(crate) use request::Turned;
+pub(crate) use request::RequestError;
 
-use crate::door::{Asked, Body};
+use crate::api::{ApiRequest, Body};
 use crate::tls::Tls;
+use crate::wrong_keys::Shown;
 use futures_util::FutureExt;
 use hyper::Response;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use patient::{Patient, Stage};
+use patient::{Stage, TimedIo};
 use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
@@ -44,17 +45,21 @@ const LAST_MAX: usize = 1024;
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
 /// What is behind the server: whoever answers, and what is said where nobody can.
-pub(crate) trait House: Clone + Send + Sync + 'static {
-    fn answer(&self, asked: Asked) -> impl Future<Output = Response<Body>> + Send;
+pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
+    fn answer(&self, asked: ApiRequest) -> impl Future<Output = Response<Body>> + Send;
 
     /// What a request is told that got no further. Of one whose body was not read, the body is empty here.
-    fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body>;
+    fn turn_away(&self, asked: &ApiRequest, why: RequestError) -> Response<Body>;
 
     /// Where it went, for the log: one of a few words, and nothing that the caller wrote.
-    fn route(&self, asked: &Asked) -> &'static str;
+    fn route(&self, asked: &ApiRequest) -> &'static str;
 
     /// Whether it is for what must work however many requests others have open: callbacks, health, metrics, the operator.
-    fn has_own_seat(&self, asked: &Asked) -> bool;
+    fn has_own_seat(&self, asked: &ApiRequest) -> bool;
+
+    /// Whose key a request shows in its head and in the beginning of its body, as far as that can be told before it has come whole. A
+    /// key that is wrong here may be no key at all, so it is not noted.
+    fn shown_early(&self, asked: &ApiRequest, beginning: &[u8]) -> Shown;
 
     /// Whether there is one tenant at most, so that none can take anything from another.
     fn has_one_tenant(&self) -> bool;
@@ -88,11 +93,11 @@ struct Shared {
     own_requests: Semaphore,
     connections: Arc<Connections>,
     state: watch::Sender<State>,
-    tally: Tally,
+    counters: Counters,
 }
 
 #[derive(Default)]
-struct Tally {
+struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
     turned_away: AtomicU64,
@@ -110,6 +115,7 @@ struct Visitor {
     address: IpAddr,
     stage: Stage,
     guest: Arc<Guest>,
+    is_over_tls: bool,
 }
 
 /// A connection is counted as open for as long as this lives, however it ends.
@@ -117,14 +123,14 @@ struct Present(Arc<Shared>);
 
 impl Present {
     fn new(shared: &Arc<Shared>) -> Self {
-        count(&shared.tally.connections);
+        count(&shared.counters.connections);
         Self(Arc::clone(shared))
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
-        self.0.tally.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -147,29 +153,29 @@ impl Server {
             own_requests: Semaphore::new(OWN_REQUESTS_MAX),
             connections: Connections::new(limits.connections_max),
             state: watch::Sender::new(State::Open),
-            tally: Tally::default(),
+            counters: Counters::default(),
         };
         Self { limits, shared: Arc::new(shared) }
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let Shared { tally, requests, own_requests, .. } = &*self.shared;
+        let Shared { counters, requests, own_requests, .. } = &*self.shared;
         let own = OWN_REQUESTS_MAX.saturating_sub(own_requests.available_permits());
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
-            connections_open: read(&tally.connections),
-            requests: read(&tally.requests),
+            connections_open: read(&counters.connections),
+            requests: read(&counters.requests),
             requests_open: (self.limits.requests_max.saturating_sub(requests.available_permits()) + own)
                 as u64,
-            turned_away: read(&tally.turned_away),
-            failed_handshakes: read(&tally.failed_handshakes),
-            panics: read(&tally.panics),
+            turned_away: read(&counters.turned_away),
+            failed_handshakes: read(&counters.failed_handshakes),
+            panics: read(&counters.panics),
             senseless_callbacks: 0,
         }
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
-    pub(crate) async fn serve<H: House>(self, house: H, listener: TcpListener, tls: Option<Tls>) {
+    pub(crate) async fn serve<H: RequestHandler>(self, house: H, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
         loop {
             let seats = Arc::clone(&self.shared.seats);
@@ -200,7 +206,7 @@ impl Server {
         }
     }
 
-    fn let_in<H: House>(
+    fn let_in<H: RequestHandler>(
         &self,
         house: &H,
         (stream, address): (TcpStream, IpAddr),
@@ -215,7 +221,8 @@ impl Server {
             guest.is_let_in();
         }
         tokio::spawn(async move {
-            let visitor = Visitor { address, stage, guest: Arc::clone(&guest) };
+            let is_over_tls = tls.is_some();
+            let visitor = Visitor { address, stage, guest: Arc::clone(&guest), is_over_tls };
             tokio::select! {
                 () = server.admit(house, stream, tls, visitor) => {}
                 () = guest.evicted() => {}
@@ -226,25 +233,31 @@ impl Server {
 
     /// Lets nobody new in, answers whoever is inside, and returns when all are gone or their time is up: then it cuts
     /// them off and says `false`.
-    pub(crate) async fn drain(&self, patience: Duration) -> bool {
+    pub(crate) async fn drain(&self, time_limit: Duration) -> bool {
         let Shared { state, seats, .. } = &*self.shared;
         state.send_if_modified(|state| std::mem::replace(state, State::Closing) == State::Open);
         let everybody = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
-        if timeout(patience, seats.acquire_many(everybody)).await.is_ok() {
+        if timeout(time_limit, seats.acquire_many(everybody)).await.is_ok() {
             return true;
         }
         let left = self.counts().connections_open;
         tracing::warn!(
             "{left} connections were still open {} s after the end began, and are cut off now; orders that were \
              acknowledged are on record",
-            patience.as_secs()
+            time_limit.as_secs()
         );
         state.send_replace(State::Closed);
         _ = timeout(CUT_WAIT, seats.acquire_many(everybody)).await;
         false
     }
 
-    async fn admit<H: House>(&self, house: H, stream: TcpStream, tls: Option<Tls>, visitor: Visitor) {
+    async fn admit<H: RequestHandler>(
+        &self,
+        house: H,
+        stream: TcpStream,
+        tls: Option<Tls>,
+        visitor: Visitor,
+    ) {
         // Answers are short and whole: nothing is gained by waiting for more of them.
         _ = stream.set_nodelay(true);
         let Some(tls) = tls else { return self.converse(house, stream, visitor).await };
@@ -256,11 +269,11 @@ impl Server {
         };
         match shaken {
             Ok(Ok(stream)) => Box::pin(self.converse(house, stream, visitor)).await,
-            Ok(Err(_)) | Err(_) => count(&self.shared.tally.failed_handshakes),
+            Ok(Err(_)) | Err(_) => count(&self.shared.counters.failed_handshakes),
         }
     }
 
-    async fn converse<H: House, S: AsyncRead + AsyncWrite + Unpin>(
+    async fn converse<H: RequestHandler, S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         house: H,
         stream: S,
@@ -268,7 +281,7 @@ impl Server {
     ) {
         let mut state = self.shared.state.subscribe();
         let stage = visitor.stage.clone();
-        let stream = Patient::new(stream, stage.clone(), &self.limits);
+        let stream = TimedIo::new(stream, stage.clone(), &self.limits);
         let service = service_fn(|request| {
             let (server, house, visitor) = (self.clone(), house.clone(), visitor.clone());
             Box::pin(async move {

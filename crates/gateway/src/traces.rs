@@ -1,7 +1,7 @@
 //! Traces: what the stories of orders tell, sent to whoever collects traces (OTLP over HTTP), in batches. Nobody waits for it:
 //! where the collector is slow or away, traces are left out and counted, and orders go on as ever.
 
-use crate::outbound::Caller;
+use crate::webhooks::Caller;
 use bytes::Bytes;
 use hyper::Uri;
 use quittance_lifecycle::{Order, Origin, Timestamp};
@@ -30,7 +30,7 @@ pub struct TraceSettings {
 }
 
 /// Spans, and not the orders that they tell of: what waits here is bounded in number, and an order may hold a picture.
-enum Told {
+enum TraceBatch {
     Spans(Vec<Span>),
     /// Whoever waits until all that was told before has been sent.
     Finish(oneshot::Sender<()>),
@@ -39,7 +39,7 @@ enum Told {
 /// Clones share it.
 #[derive(Clone)]
 pub struct Traces {
-    queue: Sender<Told>,
+    queue: Sender<TraceBatch>,
     counts: Arc<Counts>,
 }
 
@@ -81,7 +81,7 @@ impl Traces {
 
     /// An order was written.
     pub(crate) fn note(&self, order: &Order) {
-        let spans = news_of(order, quittance_catalog::label(&order.terms.kind));
+        let spans = news_of(order, quittance_protocol::kinds::label(&order.terms.kind));
         if !spans.is_empty() {
             self.tell(spans);
         }
@@ -107,7 +107,7 @@ impl Traces {
         now: Timestamp,
     ) {
         if placing.caller.is_sampled {
-            self.tell(vec![placed(placing, quittance_catalog::label(kind), outcome, now)]);
+            self.tell(vec![placed(placing, quittance_protocol::kinds::label(kind), outcome, now)]);
         }
     }
 
@@ -128,7 +128,7 @@ impl Traces {
     /// Returns when all that was told before has been sent, or left out.
     pub async fn finish(&self) {
         let (done, finished) = oneshot::channel();
-        if self.queue.send(Told::Finish(done)).await.is_ok() {
+        if self.queue.send(TraceBatch::Finish(done)).await.is_ok() {
             // Whoever sends is gone: then nothing can be waited for.
             _ = finished.await;
         }
@@ -143,7 +143,7 @@ impl Traces {
 
     fn tell(&self, spans: Vec<Span>) {
         let count = spans.len() as u64;
-        if self.queue.try_send(Told::Spans(spans)).is_err() {
+        if self.queue.try_send(TraceBatch::Spans(spans)).is_err() {
             self.counts.left_out.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -157,15 +157,15 @@ struct Sending {
 }
 
 impl Sending {
-    async fn run(mut self, mut told: Receiver<Told>) {
+    async fn run(mut self, mut told: Receiver<TraceBatch>) {
         while let Some(first) = told.recv().await {
             let (mut spans, mut finish) = (Vec::new(), None);
             let gathering = async {
                 let mut next = Some(first);
                 while let Some(told_next) = next {
                     match told_next {
-                        Told::Spans(more) => spans.extend(more),
-                        Told::Finish(done) => return finish = Some(done),
+                        TraceBatch::Spans(more) => spans.extend(more),
+                        TraceBatch::Finish(done) => return finish = Some(done),
                     }
                     if spans.len() >= BATCH_MAX {
                         return;

@@ -19,30 +19,31 @@ mod nodes;
 mod orders;
 mod outcome;
 mod page;
-mod pool_wish;
+mod pool_request;
 mod pools;
 mod prices;
 mod problem;
-mod report;
+mod request;
 mod settings;
 mod shown;
 mod stock;
-mod story;
 mod sums;
+mod timeline;
 mod told;
-mod wish;
+mod usage;
 
+pub(crate) use caller::shown as key_in_head;
 pub(crate) use live::picture;
 pub use moment::read_rfc3339;
 pub(crate) use moment::rfc3339;
 pub(crate) use pools::spent_this_hour;
 pub(crate) use told::told;
 
-use crate::Desk;
-use crate::door::{Asked, Body};
-use crate::lookout::{Lookout, ShownSetting};
+use crate::OrderService;
+use crate::api::{ApiRequest, Body};
+use crate::monitor::{Monitor, ShownSetting};
 use crate::seats::Seats;
-use crate::server::Turned;
+use crate::server::RequestError;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -50,6 +51,7 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body as HttpBody, Frame};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
+pub use problem::native_code;
 use problem::{Code, Refused};
 use serde::Serialize;
 use std::convert::Infallible;
@@ -66,51 +68,51 @@ use utoipa_axum::routes;
 
 /// What every endpoint stands on.
 #[derive(Clone)]
-struct Room {
-    desk: Desk,
+struct AppState {
+    orders: OrderService,
     ready: Arc<AtomicBool>,
     /// A seat for each live stream of a tenant, and of the operator.
     streams: Seats,
     operators_streams: Seats,
     document: Bytes,
-    lookout: Lookout,
+    monitor: Monitor,
     shown: Arc<[ShownSetting]>,
 }
 
 /// The door to `/v1`, `/openapi.json`, `/metrics`, `/healthz` and `/readyz`. Clones share it.
 #[derive(Clone)]
-pub(crate) struct V1Door {
+pub(crate) struct V1Api {
     router: Router,
 }
 
-impl std::fmt::Debug for V1Door {
+impl std::fmt::Debug for V1Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("V1Door")
     }
 }
 
-impl V1Door {
+impl V1Api {
     pub(crate) fn new(
-        desk: Desk,
+        orders: OrderService,
         ready: Arc<AtomicBool>,
-        lookout: Lookout,
+        monitor: Monitor,
         shown: Vec<ShownSetting>,
     ) -> Self {
         let (router, document) = routes();
-        let room = Room {
-            desk,
+        let state = AppState {
+            orders,
             ready,
             streams: Seats::new(events::STREAMS_MAX),
             operators_streams: Seats::new(events::OPERATORS_STREAMS_MAX),
             document: json_text(&document).into(),
-            lookout,
+            monitor,
             shown: shown.into(),
         };
-        let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(room);
+        let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(state);
         Self { router }
     }
 
-    pub(crate) async fn answer(&self, asked: Asked) -> hyper::Response<Body> {
+    pub(crate) async fn answer(&self, asked: ApiRequest) -> hyper::Response<Body> {
         let is_question = asked.head.method == Method::OPTIONS;
         let request = Request::from_parts(asked.head, axum::body::Body::from(asked.body));
         let Ok(mut response) = self.router.clone().oneshot(request).await;
@@ -124,13 +126,13 @@ impl V1Door {
 }
 
 /// What a request is told that did not reach this door.
-pub(crate) fn turn_away(why: Turned) -> hyper::Response<Body> {
+pub(crate) fn turn_away(why: RequestError) -> hyper::Response<Body> {
     let (code, again_in) = match why {
-        Turned::TooLarge => (Code::TooLarge, None),
-        Turned::TooSlow => (Code::TooSlow, None),
-        Turned::Broken => (Code::BrokenBody, None),
-        Turned::Overloaded => (Code::Overloaded, Some(Duration::from_secs(1))),
-        Turned::Panicked => (Code::Internal, None),
+        RequestError::TooLarge => (Code::TooLarge, None),
+        RequestError::TooSlow => (Code::TooSlow, None),
+        RequestError::Broken => (Code::BrokenBody, None),
+        RequestError::Overloaded => (Code::Overloaded, Some(Duration::from_secs(1))),
+        RequestError::Panicked => (Code::Internal, None),
     };
     whole(again_in.into_iter().fold(code.plain(), Refused::again_in))
 }
@@ -157,18 +159,18 @@ pub fn openapi() -> String {
 #[openapi(
     info(
         title = "Quittance",
-        description = "Orders to APIs that sell answers: paid once, never lost, never stale. Where no tenant is configured, \
-            no key is needed. Any error is an application/problem+json with a code from /v1/errors.",
+        description = "Orders for captcha answers: paid once, never lost, never stale. If no tenant is configured, \
+            no key is needed. Each error is an application/problem+json with a code from /v1/errors.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     components(schemas(problem::Problem, shown::Change)),
     modifiers(&Keys),
     tags(
         (name = "orders", description = "Place, read, list, cancel, report."),
-        (name = "stock", description = "What stands on the shelf, and the pools that keep it filled."),
-        (name = "events", description = "What happens, as it happens."),
-        (name = "about", description = "What there is."),
-        (name = "admin", description = "For the operator's key."),
+        (name = "stock", description = "The stock, and the pools that fill it."),
+        (name = "events", description = "Live streams of changes."),
+        (name = "about", description = "Endpoints, kinds, error codes, health."),
+        (name = "admin", description = "For the operator; needs the operator's key."),
     ),
 )]
 struct Document;
@@ -186,7 +188,7 @@ impl Modify for Keys {
     }
 }
 
-fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
+fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(orders::place, orders::list))
         .routes(routes!(orders::read, orders::cancel))
@@ -203,8 +205,8 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(about::document))
         .routes(routes!(admin::account))
         .routes(routes!(find::find))
-        .routes(routes!(story::story))
-        .routes(routes!(story::note))
+        .routes(routes!(timeline::timeline))
+        .routes(routes!(timeline::note))
         .routes(routes!(dead::list))
         .routes(routes!(dead::export))
         .routes(routes!(dead::import))
@@ -215,7 +217,7 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(dead::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
-        .routes(routes!(report::report))
+        .routes(routes!(usage::usage))
         .routes(routes!(audit::audit))
         .routes(routes!(live::now))
         .routes(routes!(live::live))

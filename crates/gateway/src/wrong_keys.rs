@@ -1,6 +1,7 @@
 //! Wrong keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
 //! nowhere.
 
+use crate::tenant::KEY_BYTES;
 use hyper::http::Extensions;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -140,9 +141,61 @@ impl Visit {
     }
 }
 
+/// How far a key may be from its name: `"clientKey" : "`, or the blank line in a form of several parts.
+const NAME_DISTANCE_MAX: usize = 8;
+
+/// The first key in the beginning of a query or a body, whatever the body's format: as many letters and digits as a key has, behind a
+/// name that ends in `key`.
+pub(crate) fn early_key(beginning: &[u8]) -> Option<&str> {
+    let mut from = 0;
+    for run in beginning.split(|byte| !byte.is_ascii_alphanumeric()) {
+        let begun = from;
+        from += run.len() + 1;
+        if run.len() != KEY_BYTES {
+            continue;
+        }
+        let before = &beginning[..begun];
+        let name_end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
+        let name = before[..name_end].last_chunk::<3>();
+        if before.len() - name_end <= NAME_DISTANCE_MAX
+            && name.is_some_and(|n| n.eq_ignore_ascii_case(b"key"))
+        {
+            return std::str::from_utf8(run).ok();
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
+    #[test]
+    fn a_key_is_found_in_the_beginning_of_any_format_behind_its_name_only() {
+        let key = "a1".repeat(KEY_BYTES / 2);
+        let found = |text: String| early_key(text.as_bytes()).map(str::to_owned);
+        for text in [
+            format!("key={key}"),
+            format!("method=base64&key={key}&body=AAAA"),
+            format!("{{\"clientKey\": \"{key}\", \"task\":"),
+            format!("--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n{key}\r\n--x"),
+        ] {
+            assert_eq!(found(text.clone()).as_deref(), Some(key.as_str()), "{text}");
+        }
+        for text in [
+            String::new(),
+            key.clone(),
+            format!("key={key}b"),
+            format!("key={}", &key[1..]),
+            format!("googlekeys={key}"),
+            format!("key={}{key}", "-".repeat(NAME_DISTANCE_MAX)),
+        ] {
+            assert_eq!(found(text.clone()), None, "{text}");
+        }
+    }
 
     #[test]
     fn whoever_guesses_is_answered_ever_more_slowly_and_nobody_else_is() {
@@ -153,5 +206,67 @@ mod tests {
         assert_eq!(keys.note(Some(IpAddr::from([192, 0, 2, 2])), now), Duration::ZERO);
         assert_eq!(keys.count(), 9);
         assert_eq!(keys.note(here, now + FORGET), Duration::ZERO, "a minute later it may start again");
+    }
+    /// Writes down every line of the log that is a warning.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    struct UsageRow(String);
+
+    impl Visit for UsageRow {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            self.0 += &format!("{}={value:?} ", field.name());
+        }
+    }
+
+    impl Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= Level::WARN
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn event(&self, event: &Event<'_>) {
+            let mut line = UsageRow(String::new());
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Trap: an attack of a hundred keys in a minute was one line that said 1.
+    #[test]
+    fn wrong_keys_are_logged_at_each_power_of_ten_with_their_total_and_never_the_key() {
+        let (keys, lines) = (WrongKeys::default(), Lines::default());
+        let mut guess = 0;
+        let mut send = |count: u32| {
+            for _ in 0..count {
+                guess += 1;
+                let mut extensions = Extensions::new();
+                extensions.insert(super::Visit::new(IpAddr::from([192, 0, 2, 1]), |_| {}));
+                super::Visit::note_wrong(&extensions, &format!("guess{guess:027}"), &keys);
+            }
+            lines.0.lock().unwrap().clone()
+        };
+        tracing::subscriber::with_default(lines.clone(), || {
+            assert_eq!(send(1).len(), 1);
+            assert_eq!(send(8).len(), 1, "the second to the ninth say nothing new");
+            assert_eq!(send(1).len(), 2);
+            assert_eq!(send(89).len(), 2);
+            assert_eq!(send(1).len(), 3);
+        });
+        let lines = lines.0.lock().unwrap().clone();
+        for (line, total) in lines.iter().zip([1, 10, 100]) {
+            assert!(line.contains(&format!("count={total} ")), "{line}");
+            assert!(line.contains(&format!("{total} wrong keys so far from 192.0.2.1")), "{line}");
+            assert!(!line.contains("guess"), "{line}");
+        }
+        assert_eq!(keys.count(), 100);
     }
 }

@@ -125,8 +125,9 @@ pub fn is_text(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let (mut letters, mut others) = (0_usize, 0_usize);
     for c in text.chars().filter(|c| *c != '\0') {
-        let is_letter = c.is_alphanumeric() || c.is_ascii_graphic() || c.is_whitespace() || is_invisible(c);
-        *(if is_letter { &mut letters } else { &mut others }) += 1;
+        let is_dead_letter =
+            c.is_alphanumeric() || c.is_ascii_graphic() || c.is_whitespace() || is_invisible(c);
+        *(if is_dead_letter { &mut letters } else { &mut others }) += 1;
     }
     if letters + others < MOSTLY_TEXT_BYTES_MIN { others == 0 } else { letters >= others * 3 }
 }
@@ -134,9 +135,9 @@ pub fn is_text(bytes: &[u8]) -> bool {
 /// Whatever in the text may be base64, decoded. Some readers leave out what is none, so the text as a whole, each text in quotes and
 /// each run of its letters is tried; parts of a run only if they are text.
 pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
+    let is_dead_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
     let mut found = BTreeSet::new();
-    for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_letter(c))) {
+    for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_dead_letter(c))) {
         found.extend(from_base64(piece));
     }
     let is_plain = |decoded: &Vec<u8>| !decoded.contains(&0) && std::str::from_utf8(decoded).is_ok();
@@ -155,8 +156,8 @@ pub(crate) fn as_bytes(text: &str) -> Vec<Vec<u8>> {
 /// What a text is if all of it is base64.
 pub(crate) fn whole_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
-    let is_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
-    text.bytes().all(is_letter).then(|| from_base64(text)).flatten()
+    let is_dead_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
+    text.bytes().all(is_dead_letter).then(|| from_base64(text)).flatten()
 }
 
 /// What the letters of base64 in a text say.

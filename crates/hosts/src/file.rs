@@ -50,11 +50,11 @@ fn body_of(text: &str) -> Option<Vec<u8>> {
         .and_then(|data| data.split_once(";base64,"))
         .filter(|(head, _)| is_media_type(head))
         .map_or(text, |(_, body)| body);
-    let is_letter = |byte: u8| {
+    let is_dead_letter = |byte: u8| {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\r' | b'\n' | b'\t' | b' ')
     };
-    if body.bytes().all(is_letter) { from_base64(body) } else { None }
+    if body.bytes().all(is_dead_letter) { from_base64(body) } else { None }
 }
 
 fn is_document(text: &str) -> bool {

@@ -4,6 +4,7 @@
 //!
 //! What is asked of a text follows from what it is:
 //! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
+//! - [`vendor_address`]: it is the address of a captcha's vendor: as an address, and the hosts that its query names.
 //! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address.
 //! - [`opaque`]: it identifies a captcha: addresses, also below base64, and a host between the signs that an address has.
 //! - [`token`]: it is a long token with dots and slashes by its nature: addresses, also below base64, and a host that stands alone.
@@ -36,7 +37,7 @@ pub use html::html;
 pub use name::roots;
 use std::collections::BTreeSet;
 use url::Host;
-pub use whole::{address, is_media_type, is_proxy, page};
+pub use whole::{address, is_media_type, is_proxy, page, vendor_address};
 
 /// Why a text cannot be vouched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,11 @@ pub fn word(text: &str) -> Result<Hosts, Unclear> {
     if scan::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
 }
 
+/// Every host of an address in the text, also in base64, and every host that begins what may be an address without a scheme.
+fn value(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Value)
+}
+
 /// Every host that the text names in any form: as an address, as a bare name, in JSON, in base64.
 pub fn anything(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Anything)
@@ -107,6 +113,8 @@ enum Reader {
     Prose,
     Token,
     Opaque,
+    /// A value in the query of an address.
+    Value,
     Anything,
 }
 
@@ -131,8 +139,16 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
             Reader::Prose => {}
             Reader::Token => scan::words(&text, &mut hosts),
             Reader::Opaque => scan::pieces(&text, &mut hosts),
+            Reader::Value if whole::is_one_address(&text) => {}
+            Reader::Value => scan::beginnings(&text, &mut hosts),
             // The path of an address has dots that make no hosts.
-            Reader::Anything if whole::is_one_address(&text) => {}
+            Reader::Anything if whole::is_one_address(&text) => {
+                whole::words_behind_path(&text).for_each(|word| {
+                    if !whole::is_one_address(word) {
+                        scan::beginnings(word, &mut hosts);
+                    }
+                });
+            }
             Reader::Anything => scan::names(&text, &mut hosts),
         }
         texts.decode(&text);

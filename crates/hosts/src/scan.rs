@@ -99,6 +99,16 @@ pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     words(text, hosts);
 }
 
+/// Hosts that begin a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. What follows the first slash is a path, whose dots
+/// make no hosts.
+pub(crate) fn beginnings(text: &str, hosts: &mut Hosts) {
+    for part in text.split(|c: char| c.is_whitespace() || "=&|,;+\"'()<>[]{}*".contains(c)) {
+        let authority = part.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+        let tokens = authority.split(['@', ':']).filter(|token| token.chars().all(is_name_char));
+        hosts.extend(tokens.filter_map(bare_host));
+    }
+}
+
 /// Top-level domains of two letters are countries; these are the others that hosts had before any word could be one.
 const OLD_DOMAINS: [&str; 16] = [
     "aero", "arpa", "biz", "cat", "com", "coop", "edu", "gov", "info", "int", "jobs", "mil", "mobi", "net",

@@ -2,7 +2,7 @@
 //! not is refused.
 
 use crate::decode::is_invisible;
-use crate::{Hosts, Unclear, addresses, canonical};
+use crate::{Hosts, Unclear, addresses, canonical, value};
 use url::{Host, Url};
 
 const SCHEMES: [&str; 2] = ["http://", "https://"];
@@ -30,6 +30,23 @@ pub fn address(text: &str) -> Result<Hosts, Unclear> {
         return page(text);
     }
     page(&format!("https://{text}"))
+}
+
+/// The hosts of the address of a captcha's vendor: as [`address`], and the hosts that its query and its fragment name as a value or as
+/// a name, also without a scheme and in base64. A vendor's address says there which site the captcha is for.
+pub fn vendor_address(text: &str) -> Result<Hosts, Unclear> {
+    let mut hosts = address(text)?;
+    for word in words_behind_path(text) {
+        hosts.extend(value(word)?);
+    }
+    Ok(hosts)
+}
+
+/// The names and the values in the query and in the fragment of an address.
+pub(crate) fn words_behind_path(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.find(['?', '#']).map_or("", |at| &text[at + 1..]);
+    let pairs = behind.split(['&', ';', '|', ',', '#']);
+    pairs.flat_map(|pair| pair.splitn(2, '=')).filter(|word| !word.is_empty())
 }
 
 /// Whether it is one address and no list of them.

@@ -2,8 +2,8 @@
 //! by it, so an amount keeps the currency in which it was counted, in every store, whatever the configuration says later.
 
 use crate::answer::{Money, PriceSum};
+use crate::counters::Counters;
 use crate::order::{Order, Phase};
-use crate::tally::Tally;
 use crate::terms::Terms;
 use alloc::format;
 use alloc::string::String;
@@ -62,7 +62,7 @@ fn not_known(cost: &mut Option<Money>) {
 }
 
 impl Order {
-    /// The same order for a node whose money is in `currency`: amounts in another currency are not known there.
+    /// What was spent, for a node whose money is in `currency`: amounts in another currency are not known there.
     #[must_use]
     pub fn spent_in(&self, currency: &str) -> PriceSum {
         let spent = self.spent();
@@ -76,7 +76,7 @@ impl Order {
 
     /// A new life is paid from another account: what earlier lives cost is not known in its currency.
     pub(crate) fn forget_prices(&mut self) {
-        if let Phase::Solved { answer, .. } | Phase::Taken { answer, .. } = &mut self.phase {
+        if let Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } = &mut self.phase {
             not_known(&mut answer.cost);
         }
         for attempt in &mut self.attempts {
@@ -88,20 +88,20 @@ impl Order {
     }
 }
 
-impl Tally {
+impl Counters {
     /// What was counted in another currency, for sums in this one: every count stays, and amounts are not known.
     #[must_use]
     pub fn in_another_currency(self) -> Self {
-        let mut tally = self;
-        if tally.cost_micros > 0 {
-            tally.unpriced = tally.unpriced.saturating_add(tally.priced.max(1));
-            (tally.cost_micros, tally.priced) = (0, 0);
+        let mut counters = self;
+        if counters.cost_micros > 0 {
+            counters.unpriced = counters.unpriced.saturating_add(counters.priced.max(1));
+            (counters.cost_micros, counters.priced) = (0, 0);
         }
-        if tally.wasted_micros > 0 {
-            tally.wasted_unpriced = tally.wasted.max(1);
-            tally.wasted_micros = 0;
+        if counters.wasted_micros > 0 {
+            counters.wasted_unpriced = counters.wasted.max(1);
+            counters.wasted_micros = 0;
         }
-        tally
+        counters
     }
 }
 
@@ -128,21 +128,21 @@ mod tests {
 
     #[test]
     fn amounts_in_another_currency_are_not_known_and_every_count_stays() {
-        let dollars = Tally {
+        let dollars = Counters {
             asked: 5,
             paid: 4,
             priced: 3,
             unpriced: 2,
             priced_late: 1,
             cost_micros: 8_970,
-            ..Tally::default()
+            ..Counters::default()
         };
-        let dollars = Tally { wasted: 2, wasted_micros: 2_990, wasted_unpriced: 1, ..dollars };
+        let dollars = Counters { wasted: 2, wasted_micros: 2_990, wasted_unpriced: 1, ..dollars };
         let here = dollars.in_another_currency();
         assert_eq!((here.asked, here.paid, here.wasted), (5, 4, 2));
         assert_eq!(here.spent(), PriceSum { sum: Money(0), unpriced: 4 });
         assert_eq!(here.wasted_cost(), PriceSum { sum: Money(0), unpriced: 2 });
-        let free = Tally { priced: 3, ..Tally::default() };
+        let free = Counters { priced: 3, ..Counters::default() };
         assert_eq!(free.in_another_currency(), free, "what is free is free in every currency");
     }
 }

@@ -1,6 +1,6 @@
 //! What is still owed when an order has come to something: word to whoever asked to be called, and word to the
 //! provider whether its answer was any good. Both are on record before they are carried out, and both have an
-//! alarm of their own, so a crash makes them late, never lost.
+//! timer of their own, so a crash makes them late, never lost.
 
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -8,16 +8,16 @@ use core::fmt;
 use core::time::Duration;
 
 /// How many may wait to be called about one order.
-pub const LISTENERS_MAX: usize = 16;
-pub const LISTENER_URL_BYTES_MAX: usize = 2048;
+pub const WEBHOOKS_MAX: usize = 16;
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2048;
 /// What is kept of the reason why somebody did not take his word.
 pub const WHY_BYTES_MAX: usize = 200;
 
 /// How long one try may stay unreported before it is made again.
-pub const ERRAND_WAIT: Duration = Duration::from_secs(30);
+pub const FOLLOW_UP_WAIT: Duration = Duration::from_secs(30);
 
 /// The pauses between two tries to tell a listener. When they are used up, a person must look.
-pub const TELL_PAUSES: [Duration; 6] = [
+pub const WEBHOOK_PAUSES: [Duration; 6] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
     Duration::from_secs(60),
@@ -26,7 +26,7 @@ pub const TELL_PAUSES: [Duration; 6] = [
     Duration::from_secs(2 * 3600),
 ];
 
-/// The same for a report. Providers count none that comes more than a quarter of an hour late.
+/// The pauses between two tries to report. Providers count no report that comes more than a quarter of an hour late.
 pub const REPORT_PAUSES: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -38,24 +38,24 @@ pub const REPORT_PAUSES: [Duration; 6] = [
 
 /// Somebody who asked to be called when the order has come to something.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Listener {
+pub struct Webhook {
     /// Unique among all listeners that the order ever had.
     pub number: u32,
     pub url: String,
     /// In which form he is told: a word for whoever carries it out.
     pub dialect: String,
-    pub telling: Telling,
+    pub state: DeliveryState,
 }
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for Webhook {
     /// People put secrets into such addresses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Listener({}, {}, {:?})", self.number, self.dialect, self.telling)
+        write!(f, "Listener({}, {}, {:?})", self.number, self.dialect, self.state)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum DeliveryState {
     /// To be told at `at`, or as soon after as there is something to tell.
     Owed { at: Timestamp, tries: u8 },
     /// He never took it: a dead letter of its own.
@@ -67,12 +67,12 @@ pub enum Telling {
 pub struct Report {
     pub is_good: bool,
     pub at: Timestamp,
-    pub passing: Passing,
+    pub state: ReportState,
 }
 
 /// Whether the provider knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Passing {
+pub enum ReportState {
     Owed {
         at: Timestamp,
         tries: u8,

@@ -79,7 +79,7 @@ impl core::ops::AddAssign for PriceSum {
 
 /// The answer itself, in the form in which the provider sent it.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Goods {
+pub struct Payload {
     pub text: String,
     /// Whether `text` is a JSON document (an object or an array) rather than a plain token.
     pub is_json: bool,
@@ -87,7 +87,7 @@ pub struct Goods {
     pub extras: BTreeMap<String, String>,
 }
 
-impl Goods {
+impl Payload {
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -104,17 +104,17 @@ impl Goods {
     }
 }
 
-impl fmt::Debug for Goods {
+impl fmt::Debug for Payload {
     /// An answer is as good as money: its text never reaches a log by way of `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Goods({} bytes)", self.text.len())
+        write!(f, "Payload({} bytes)", self.text.len())
     }
 }
 
 /// What a provider handed over, before we have judged how fresh it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    pub goods: Goods,
+pub struct ProviderAnswer {
+    pub payload: Payload,
     /// When the provider says that it solved the task; most do not say.
     pub solved_at: Option<Timestamp>,
     /// What the provider says that it cost. `None` if it does not say; `Some(Money(0))` if it says that it is free.
@@ -123,7 +123,7 @@ pub struct Delivery {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    pub goods: Goods,
+    pub payload: Payload,
     /// The attempt that brought it.
     pub attempt: u32,
     /// The earliest moment at which it can have been solved: its life is counted from here.

@@ -2,8 +2,8 @@
 //! repeats a value, which may be a secret.
 
 use crate::terms::{
-    IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, PATIENCE_MAX,
-    TENANT_BYTES_MAX,
+    IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, TENANT_BYTES_MAX,
+    TIMEOUT_MAX,
 };
 use alloc::string::String;
 use core::fmt;
@@ -83,7 +83,7 @@ pub enum BadRequest {
         wanted: Duration,
         most: Duration,
     },
-    BadPatience {
+    BadTimeout {
         wanted: Duration,
     },
 }
@@ -179,10 +179,10 @@ impl fmt::Display for BadRequest {
                 wanted.as_secs_f32(),
                 most.as_secs_f32()
             ),
-            Self::BadPatience { wanted } => write!(
+            Self::BadTimeout { wanted } => write!(
                 f,
-                "`patience` is how long an order may take: from 1 s to {} s, and {} s was asked for",
-                PATIENCE_MAX.as_secs(),
+                "`timeout` is how long an order may take: from 1 s to {} s, and {} s was asked for",
+                TIMEOUT_MAX.as_secs(),
                 wanted.as_secs_f32()
             ),
         }

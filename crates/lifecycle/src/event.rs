@@ -1,7 +1,7 @@
 //! What can happen to an order, and what a decision asks the engine to do. A past participle is an event, an
 //! imperative an effect.
 
-use crate::answer::{Answer, Delivery};
+use crate::answer::{Answer, ProviderAnswer};
 use crate::fault::{Evidence, Fault};
 use crate::key::Key;
 use crate::order::Attempt;
@@ -19,7 +19,7 @@ pub enum SubmitOutcome {
     /// Taken; the provider's name for the task.
     Accepted { task: String },
     /// Taken and solved in the same breath.
-    Answered(Delivery),
+    Answered(ProviderAnswer),
     /// Certainly not taken, and why.
     Rejected(Fault),
     /// It may have been taken, and what was seen.
@@ -29,37 +29,37 @@ pub enum SubmitOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PollOutcome {
     Pending,
-    Answered(Delivery),
+    Answered(ProviderAnswer),
     Faulted(Fault),
     /// The question or the reply was lost, or the reply could not be read. Harmless: the task is still there.
-    NoWord,
+    NoReply,
 }
 
 /// What became of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportOutcome {
     /// Counted, now or before.
-    Taken,
+    Accepted,
     /// It will never be counted; the provider's code.
     Refused { code: String },
     /// The question or the reply was lost. Harmless: it may be said again.
-    NoWord,
+    NoReply,
 }
 
 /// What became of telling a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TellOutcome {
-    Taken,
+pub enum DeliveryOutcome {
+    Delivered,
     /// He did not take it; what was seen, for people to read.
-    NotTaken {
+    NotDelivered {
         why: String,
     },
 }
 
 /// What a callback says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
-    Answered(Delivery),
+pub enum CallbackResult {
+    Answered(ProviderAnswer),
     Faulted(Fault),
 }
 
@@ -95,7 +95,7 @@ pub enum Gate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The order's alarm rang. `stamp` is new for every ring: it tells whose write a half-known commit was.
+    /// The order's timer rang. `stamp` is new for every ring: it tells whose write a half-known commit was.
     Woken {
         stamp: u64,
         gate: Gate,
@@ -114,7 +114,7 @@ pub enum Event {
     CalledBack {
         attempt: u32,
         task: Option<String>,
-        word: Word,
+        word: CallbackResult,
         /// `None`: not known when it arrived, so only what was known before it counts.
         receipt: Option<Receipt>,
     },
@@ -122,9 +122,9 @@ pub enum Event {
     Stocked {
         attempt: u32,
     },
-    /// An answer from the shelf was taken in the [name](crate::Order::claimant) of this order, before anything was bought for it; and the attempt that
+    /// An answer from the stock was taken in the [name](crate::Order::claimant) of this order, before anything was bought for it; and the attempt that
     /// it came of.
-    Supplied {
+    ServedFromStock {
         by: Key,
         from: Key,
         answer: Answer,
@@ -159,13 +159,13 @@ pub enum Event {
         outcome: ReportOutcome,
     },
     /// A caller wants to be called when the order has come to something.
-    ListenedFor {
+    WebhookAdded {
         url: String,
         dialect: String,
     },
-    Told {
-        listener: u32,
-        outcome: TellOutcome,
+    WebhookTried {
+        webhook: u32,
+        outcome: DeliveryOutcome,
     },
     /// The store forgot this order, and this is how a node remembers it. Other nodes may remember more: nothing is submitted
     /// before `others_by`.
@@ -188,5 +188,5 @@ pub enum Effect {
     Poll { attempt: u32, task: String },
     Stock { attempt: u32 },
     Report { attempt: u32, task: String, is_good: bool },
-    Tell { listener: u32 },
+    DeliverWebhook { webhook: u32 },
 }

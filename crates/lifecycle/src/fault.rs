@@ -12,13 +12,13 @@ pub enum FaultClass {
     /// Taken, tried, and given up by the provider.
     Unsolvable,
     /// The account has no money.
-    Broke,
+    NoFunds,
     /// The account is not accepted.
-    Account,
+    AccountBlocked,
     /// What was asked for makes no sense; asking again will not help.
     Caller,
     /// A code that nobody has seen before.
-    UnknownCode,
+    UnlistedCode,
 }
 
 impl FaultClass {
@@ -26,10 +26,10 @@ impl FaultClass {
         Self::Busy,
         Self::Unreachable,
         Self::Unsolvable,
-        Self::Broke,
-        Self::Account,
+        Self::NoFunds,
+        Self::AccountBlocked,
         Self::Caller,
-        Self::UnknownCode,
+        Self::UnlistedCode,
     ];
 
     #[must_use]
@@ -38,10 +38,10 @@ impl FaultClass {
             Self::Busy => "busy",
             Self::Unreachable => "unreachable",
             Self::Unsolvable => "unsolvable",
-            Self::Broke => "broke",
-            Self::Account => "account",
+            Self::NoFunds => "no_funds",
+            Self::AccountBlocked => "account_blocked",
             Self::Caller => "caller",
-            Self::UnknownCode => "unknown code",
+            Self::UnlistedCode => "unlisted_code",
         }
     }
 }
@@ -60,10 +60,10 @@ impl Signal {
         Self::Fault(FaultClass::Unreachable),
         Self::InDoubt,
         Self::Fault(FaultClass::Unsolvable),
-        Self::Fault(FaultClass::Broke),
-        Self::Fault(FaultClass::Account),
+        Self::Fault(FaultClass::NoFunds),
+        Self::Fault(FaultClass::AccountBlocked),
         Self::Fault(FaultClass::Caller),
-        Self::Fault(FaultClass::UnknownCode),
+        Self::Fault(FaultClass::UnlistedCode),
     ];
 
     /// Its place in [`Signal::ALL`].
@@ -74,10 +74,10 @@ impl Signal {
             Self::Fault(FaultClass::Unreachable) => 1,
             Self::InDoubt => 2,
             Self::Fault(FaultClass::Unsolvable) => 3,
-            Self::Fault(FaultClass::Broke) => 4,
-            Self::Fault(FaultClass::Account) => 5,
+            Self::Fault(FaultClass::NoFunds) => 4,
+            Self::Fault(FaultClass::AccountBlocked) => 5,
             Self::Fault(FaultClass::Caller) => 6,
-            Self::Fault(FaultClass::UnknownCode) => 7,
+            Self::Fault(FaultClass::UnlistedCode) => 7,
         }
     }
 
@@ -85,7 +85,7 @@ impl Signal {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fault(class) => class.name(),
-            Self::InDoubt => "in doubt",
+            Self::InDoubt => "in_doubt",
         }
     }
 }
@@ -99,7 +99,7 @@ impl From<FaultClass> for Signal {
 /// The longest code that is kept; a provider that answers with a page of HTML does not fill our records.
 pub const CODE_BYTES_MAX: usize = 200;
 
-/// The same for all that was said.
+/// The longest text of a provider's reply that is kept.
 pub const SAID_BYTES_MAX: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl KeyHead {
     }
 }
 
-/// Names what an answer is good for: all orders of one target can use each other's answers. It is the shelf in
+/// Names what an answer is good for: all orders of one target can use each other's answers. It is the stock in
 /// the stock on which they stand.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target(pub [u8; 32]);
@@ -98,13 +98,13 @@ impl Key {
         Self(digester.number(slot.number.into()).number(slot.generation).finish())
     }
 
-    /// The same key under a secret, so that nobody who sees it can try out what it stands for.
+    /// This key under a secret, so that a reader of it cannot try out what it stands for.
     #[must_use]
     pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
         Self(hidden("quittance/key/1", self.0, secret))
     }
 
-    /// In whose name an order takes from the shelf: another one in each life and after each attempt, so that whoever was slow
+    /// In whose name an order takes from the stock: another one in each life and after each attempt, so that whoever was slow
     /// can neither use nor give back what was taken for a later need.
     #[must_use]
     pub fn claimant(&self, life: u32, attempts: u32) -> Self {
@@ -114,7 +114,7 @@ impl Key {
 
     /// The key under which the spare answer of an attempt stands in the stock: the same however often it is put there.
     #[must_use]
-    pub fn spare(&self, born: Timestamp, attempt: u32) -> Self {
+    pub fn surplus(&self, born: Timestamp, attempt: u32) -> Self {
         let digester = Digester::new("quittance/spare/1").part(&self.0);
         Self(digester.number(born.as_millis()).number(attempt.into()).finish())
     }
@@ -167,7 +167,7 @@ impl Key {
 }
 
 impl Target {
-    /// The same target under a secret, so that nobody who sees it can try out what it stands for.
+    /// This target under a secret, so that a reader of it cannot try out what it stands for.
     #[must_use]
     pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
         Self(hidden("quittance/hidden-target/1", self.0, secret))

@@ -13,44 +13,45 @@ pub mod afterwards;
 pub mod answer;
 pub mod backoff;
 pub mod bad_request;
+pub mod counters;
+pub mod dead_letter;
 pub mod event;
 pub mod fault;
 pub mod key;
 pub mod kind;
-pub mod letter;
 pub mod order;
 pub mod policy;
 mod prefix;
 pub mod secrets;
-pub mod story;
-pub mod tally;
 pub mod terms;
 pub mod time;
+pub mod timeline;
 pub mod transition;
 
 #[cfg(test)]
 mod tests;
 
 pub use account::{account, currency_of, is_in_another_currency, provider_of};
-pub use afterwards::{Listener, Passing, Report, Telling};
-pub use answer::{Answer, Delivery, Goods, Money, PriceSum};
+pub use afterwards::{DeliveryState, Report, ReportState, Webhook};
+pub use answer::{Answer, Money, Payload, PriceSum, ProviderAnswer};
 pub use backoff::{Backoff, Jitter};
 pub use bad_request::BadRequest;
+pub use counters::Counters;
+pub use dead_letter::{DeadLetter, DeadLetterCause, DeadLetterFilter, OnReplay};
 pub use event::{
-    Effect, Event, Gate, Outage, PollOutcome, Receipt, ReportOutcome, SubmitOutcome, TellOutcome, Via, Word,
+    CallbackResult, DeliveryOutcome, Effect, Event, Gate, Outage, PollOutcome, Receipt, ReportOutcome,
+    SubmitOutcome, Via,
 };
 pub use fault::{Evidence, Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy, Signal};
 pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
-pub use letter::{Letter, LetterCause, LetterFilter, OnReplay};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
-pub use policy::{Pace, Policy, Preset, Unsolvable, WithoutWord};
+pub use policy::{Pace, Policy, Preset, UnsettledDoubt, Unsolvable};
 pub use prefix::KeyPrefix;
-pub use story::{Beat, Entry, Story};
-pub use tally::Tally;
 pub use terms::{Draft, KeySettings, Reuse, Slot, Terms, Value};
 pub use time::Timestamp;
+pub use timeline::{Timeline, TimelineEntry, TimelineEvent};
 pub use transition::{
-    Advance, Decision, Origin, Placement, Refusal, WhyIgnored, age_at_hand_out, from_the_shelf, place,
-    spare_as_order, transition, would_be_too_old,
+    Advance, Decision, Origin, Placement, Refusal, WhyIgnored, age_at_hand_out, from_stock_order, place,
+    surplus_as_order, transition, would_be_too_old,
 };

@@ -1,13 +1,13 @@
 //! One order is one record: what was agreed, where it stands, and every attempt that may still bring an answer.
-//! `due()`, `shelf()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
+//! `due()`, `list_stock()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
 
-use crate::afterwards::{Listener, Report};
+use crate::afterwards::{Report, Webhook};
 use crate::answer::{Answer, Money};
 use crate::fault::{Evidence, Fault, Signal};
 use crate::key::{Key, Target};
-use crate::story::{Beat, Story};
-use crate::terms::{PATIENCE_MAX, Reuse, Terms};
+use crate::terms::{Reuse, TIMEOUT_MAX, Terms};
 use crate::time::Timestamp;
+use crate::timeline::{Timeline, TimelineEvent};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,7 +42,7 @@ pub enum Phase {
         misses: u8,
     },
     /// Nobody knows whether it was taken.
-    Unsure {
+    InDoubt {
         attempt: u32,
         until: Timestamp,
     },
@@ -51,13 +51,13 @@ pub enum Phase {
         at: Timestamp,
     },
     /// Given to one order, and to no other.
-    Taken {
+    Claimed {
         answer: Answer,
         by: Key,
         at: Timestamp,
     },
     /// The answer expired before anybody took it.
-    Spoiled {
+    Expired {
         at: Timestamp,
     },
     Failed {
@@ -139,14 +139,14 @@ pub enum Progress {
         poll_at: Timestamp,
     },
     /// No longer waited for. An answer may still come by itself. `counted` once a later attempt was made in
-    /// spite of it, and the books say so.
+    /// spite of it, and the usage says so.
     GivenUp {
         counted: bool,
     },
     Faulted,
     Answered,
     /// Answered when the order needed it no more; on its way to the stock.
-    Spare {
+    Surplus {
         answer: Answer,
         since: Timestamp,
     },
@@ -165,7 +165,7 @@ pub struct Attempt {
     /// The provider's name for it, once it has answered: a report must name it.
     pub task: Option<String>,
     pub report: Option<Report>,
-    /// The order that it was made for, if its answer came from the shelf.
+    /// The order that it was made for, if its answer came from the stock.
     pub made_for: Option<Key>,
     /// What it cost, once it is over. `None` is "not known"; `Some(Money(0))` is "free".
     pub cost: Option<Money>,
@@ -174,6 +174,9 @@ pub struct Attempt {
     /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its number there.
     /// Callbacks name it by these.
     pub former: Option<(Timestamp, u32)>,
+    /// Which address its callback goes to, as a short digest; `None` if it was sent without one, or by a node that did not write it
+    /// down.
+    pub callback_address: Option<u32>,
 }
 
 impl Attempt {
@@ -192,7 +195,7 @@ impl Attempt {
     /// Whether it is over and was charged, or may have been, at a price that is not known.
     #[must_use]
     pub fn is_unpriced(&self) -> bool {
-        let is_answered = matches!(self.progress, Progress::Answered | Progress::Spare { .. });
+        let is_answered = matches!(self.progress, Progress::Answered | Progress::Surplus { .. });
         self.cost.is_none() && (is_answered || self.unpriced_since.is_some())
     }
 
@@ -228,32 +231,38 @@ pub struct Order {
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
     /// Who is to be called when it has come to something.
-    pub listeners: Vec<Listener>,
-    pub last_listener: u32,
+    pub webhooks: Vec<Webhook>,
+    pub last_webhook: u32,
     /// When a node put this order back after the store had forgotten it; until a person has seen it.
     pub put_back: Option<Timestamp>,
     /// The order to which new placements go while the answer here still belongs to the callers that it was bought for, and is
     /// too old for others.
     pub followed_by: Option<Key>,
-    pub story: Story,
+    pub timeline: Timeline,
 }
 
 impl Order {
     /// This order as it was before a person dropped it, if `letter` is what it was then. What has been learned of its
     /// attempts since stays: money that was spent is not forgotten.
     #[must_use]
-    pub fn taken_back(&self, letter: &Self) -> Option<Self> {
-        let is_same = (self.key, self.born, self.life) == (letter.key, letter.born, letter.life);
-        if !is_same || self.needs_a_person() || !letter.needs_a_person() {
+    pub fn taken_back(&self, dead_letter: &Self) -> Option<Self> {
+        let is_same =
+            (self.key, self.born, self.life) == (dead_letter.key, dead_letter.born, dead_letter.life);
+        if !is_same || self.needs_a_person() || !dead_letter.needs_a_person() {
             return None;
         }
-        let phase = match (&self.phase, &letter.phase) {
+        let phase = match (&self.phase, &dead_letter.phase) {
             (Phase::Failed { cause: FailCause::Cancelled, .. }, dead @ Phase::Dead { .. }) => dead.clone(),
             // Only the call about it was dropped.
             (now, then) if now == then => now.clone(),
             _ => return None,
         };
-        Some(Self { phase, wanted: letter.wanted, listeners: letter.listeners.clone(), ..self.clone() })
+        Some(Self {
+            phase,
+            wanted: dead_letter.wanted,
+            webhooks: dead_letter.webhooks.clone(),
+            ..self.clone()
+        })
     }
 }
 
@@ -264,10 +273,10 @@ impl Phase {
             Self::Queued { .. } => "queued",
             Self::Submitting { .. } => "submitting",
             Self::Solving { .. } => "solving",
-            Self::Unsure { .. } => "unsure",
+            Self::InDoubt { .. } => "in_doubt",
             Self::Solved { .. } => "solved",
-            Self::Taken { .. } => "taken",
-            Self::Spoiled { .. } => "spoiled",
+            Self::Claimed { .. } => "claimed",
+            Self::Expired { .. } => "expired",
             Self::Failed { .. } => "failed",
             Self::Dead { .. } => "dead",
         }
@@ -289,7 +298,7 @@ impl Phase {
     pub const fn is_open(&self) -> bool {
         matches!(
             self,
-            Self::Queued { .. } | Self::Submitting { .. } | Self::Solving { .. } | Self::Unsure { .. }
+            Self::Queued { .. } | Self::Submitting { .. } | Self::Solving { .. } | Self::InDoubt { .. }
         )
     }
 }
@@ -319,31 +328,33 @@ impl Order {
     pub fn due(&self) -> Option<Timestamp> {
         let attempts = self.attempts.iter().filter_map(|attempt| match attempt.progress {
             Progress::Trailing { poll_at, .. } => Some(poll_at),
-            Progress::Spare { since, .. } => Some(since),
+            Progress::Surplus { since, .. } => Some(since),
             _ => None,
         });
-        self.phase_due().into_iter().chain(attempts).chain(self.errand_due()).min()
+        self.phase_due().into_iter().chain(attempts).chain(self.follow_up_due()).min()
     }
 
     /// The moment at which the phase itself stops waiting.
     #[must_use]
     pub fn phase_due(&self) -> Option<Timestamp> {
         match &self.phase {
-            Phase::Queued { until, .. } | Phase::Unsure { until, .. } => Some(self.deadline.min(*until)),
+            Phase::Queued { until, .. } | Phase::InDoubt { until, .. } => Some(self.deadline.min(*until)),
             Phase::Solving { poll_at, .. } => Some(self.deadline.min(*poll_at)),
             Phase::Submitting { until, .. } => Some(*until),
             Phase::Solved { answer, .. } if self.must_be_claimed() => answer.expires,
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } if self.uncollected => answer.expires,
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } if self.uncollected => {
+                answer.expires
+            }
             _ => None,
         }
     }
 
-    /// The shelf on which the answer stands for anybody to take, and when it spoils.
+    /// The stock on which the answer stands for anybody to take, and when it expires.
     #[must_use]
-    pub fn shelf(&self) -> Option<(Target, Timestamp)> {
+    pub fn list_stock(&self) -> Option<(Target, Timestamp)> {
         match &self.phase {
             Phase::Solved { answer, .. } if self.terms.single_use && !self.wanted => {
-                answer.expires.map(|spoils| (self.terms.target, spoils))
+                answer.expires.map(|expires| (self.terms.target, expires))
             }
             _ => None,
         }
@@ -354,41 +365,41 @@ impl Order {
     #[must_use]
     pub fn taken(mut self, by: Key, at: Timestamp) -> Self {
         if let Phase::Solved { answer, .. } = self.phase {
-            self.phase = Phase::Taken { answer, by, at };
-            self.story.tell(at, Beat::Taken);
+            self.phase = Phase::Claimed { answer, by, at };
+            self.timeline.tell(at, TimelineEvent::Claimed);
         }
         self
     }
 
-    /// When it must be woken, and when it may be forgotten, once somebody has taken the answer from the shelf: neither
+    /// When it must be woken, and when it may be forgotten, once somebody has taken the answer from the stock: neither
     /// depends on who it is, or when.
     #[must_use]
     pub fn once_taken(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        let at = self.shelf().map_or(Timestamp::ZERO, |(_, spoils)| spoils);
+        let at = self.list_stock().map_or(Timestamp::ZERO, |(_, expires)| expires);
         let taken = self.clone().taken(self.key, at);
         (taken.due(), taken.forget_at())
     }
 
-    /// In whose name this order takes from the shelf, as it stands now.
+    /// In whose name this order takes from the stock, as it stands now.
     #[must_use]
     pub fn claimant(&self) -> Key {
         self.key.claimant(self.life, self.last_attempt)
     }
 
-    /// Who took the answer from the shelf.
+    /// Who took the answer from the stock.
     #[must_use]
     pub fn taker(&self) -> Option<Key> {
         match self.phase {
-            Phase::Taken { by, .. } if by != self.key => Some(by),
+            Phase::Claimed { by, .. } if by != self.key => Some(by),
             _ => None,
         }
     }
 
-    /// Whether the answer that stands came from the shelf, and was not bought for this order.
+    /// Whether the answer that stands came from the stock, and was not bought for this order.
     #[must_use]
-    pub fn is_supplied(&self) -> bool {
+    pub fn is_from_stock(&self) -> bool {
         match &self.phase {
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => {
                 self.attempt(answer.attempt).is_some_and(|attempt| attempt.made_for.is_some())
             }
             _ => false,
@@ -398,42 +409,42 @@ impl Order {
     /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
     #[must_use]
     pub fn forget_at(&self) -> Option<Timestamp> {
-        if self.due().is_some() || self.has_dead_listener() || self.put_back.is_some() {
+        if self.due().is_some() || self.has_dead_webhook() || self.put_back.is_some() {
             return None;
         }
         let settled = match &self.phase {
-            Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } => {
+            Phase::Solved { answer, at } | Phase::Claimed { answer, at, .. } => {
                 (*at).max(answer.expires.unwrap_or(*at))
             }
-            Phase::Spoiled { at } | Phase::Failed { at, .. } => *at,
+            Phase::Expired { at } | Phase::Failed { at, .. } => *at,
             _ => return None,
         };
         // Placements find the order that follows through this record, so it stays for as long as that one may be open.
-        let follows = if self.followed_by.is_some() { PATIENCE_MAX } else { Duration::ZERO };
+        let follows = if self.followed_by.is_some() { TIMEOUT_MAX } else { Duration::ZERO };
         Some(settled + self.terms.keep + follows)
     }
 
     /// What a caller that needs `min_life` can have of this order now. An answer from the stock keeps its margin.
     #[must_use]
     pub fn hand_out(&self, by: Key, min_life: Duration, now: Timestamp) -> HandOut<'_> {
-        let min_life = if self.is_supplied() { min_life.max(self.terms.margin) } else { min_life };
+        let min_life = if self.is_from_stock() { min_life.max(self.terms.margin) } else { min_life };
         match &self.phase {
             _ if self.phase.is_open() && !self.wanted => HandOut::Failed(&FailCause::Cancelled),
             Phase::Solved { answer, .. } if !answer.is_good_for(min_life, now) => HandOut::Expired,
             Phase::Solved { .. } if self.must_be_claimed() || self.uncollected => HandOut::Claim,
             Phase::Solved { answer, .. } => HandOut::Answer(answer),
-            Phase::Taken { by: owner, .. } if *owner != by => HandOut::TakenByAnother,
-            Phase::Taken { answer, .. } if answer.is_good_for(min_life, now) && self.uncollected => {
+            Phase::Claimed { by: owner, .. } if *owner != by => HandOut::TakenByAnother,
+            Phase::Claimed { answer, .. } if answer.is_good_for(min_life, now) && self.uncollected => {
                 HandOut::Claim
             }
-            Phase::Taken { answer, .. } if answer.is_good_for(min_life, now) => HandOut::Answer(answer),
-            Phase::Taken { .. } | Phase::Spoiled { .. } => HandOut::Expired,
+            Phase::Claimed { answer, .. } if answer.is_good_for(min_life, now) => HandOut::Answer(answer),
+            Phase::Claimed { .. } | Phase::Expired { .. } => HandOut::Expired,
             Phase::Failed { cause, .. } => HandOut::Failed(cause),
             Phase::Dead { cause, .. } => HandOut::Dead(cause),
             Phase::Queued { .. }
             | Phase::Submitting { .. }
             | Phase::Solving { .. }
-            | Phase::Unsure { .. } => HandOut::NotYet,
+            | Phase::InDoubt { .. } => HandOut::NotYet,
         }
     }
 
@@ -458,8 +469,10 @@ impl Order {
     #[must_use]
     pub fn task_of<'a>(&'a self, attempt: &'a Attempt) -> Option<&'a str> {
         let told = || {
-            self.story.entries.iter().find_map(|entry| match &entry.beat {
-                Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.as_str()),
+            self.timeline.entries.iter().find_map(|entry| match &entry.event {
+                TimelineEvent::Accepted { attempt: number, task } if *number == attempt.number => {
+                    Some(task.as_str())
+                }
                 _ => None,
             })
         };
@@ -491,7 +504,7 @@ impl Order {
         match self.phase {
             Phase::Submitting { attempt, .. }
             | Phase::Solving { attempt, .. }
-            | Phase::Unsure { attempt, .. } => Some(attempt),
+            | Phase::InDoubt { attempt, .. } => Some(attempt),
             _ => None,
         }
     }

@@ -15,11 +15,11 @@ pub struct Pace {
 
 /// What to do about a doubt when no callback can come to settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithoutWord {
+pub enum UnsettledDoubt {
     /// Submit again after the usual pause, and count a possible double payment.
     Resubmit,
-    /// Bury it: a person decides.
-    Bury,
+    /// DeadLetter it: a person decides.
+    DeadLetter,
 }
 
 /// Whether the provider charges a task that it could not solve.
@@ -36,7 +36,11 @@ pub enum Unsolvable {
 pub struct Policy {
     /// Whether the provider can call us: a public address is configured.
     pub callbacks: bool,
-    pub without_word: WithoutWord,
+    /// A short digest of that address, which is written down with each attempt.
+    pub callback_address: Option<u32>,
+    /// Whether no node answers any more at the address that the order's callback goes to.
+    pub callback_lost: bool,
+    pub unsettled_doubt: UnsettledDoubt,
     /// What the provider charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
     /// Whether the account is in another currency now than when the order was placed. What the provider says of prices then says
@@ -45,12 +49,12 @@ pub struct Policy {
     /// The longest that a submit may stay unreported before it is a doubt.
     pub submit_wait: Duration,
     /// The longest that a doubt waits for a callback.
-    pub unsure_wait: Duration,
+    pub in_doubt_wait: Duration,
     /// The shortest that a doubt lasts if a callback can settle it: time enough for another node to write down what
     /// it kept while the store was away.
-    pub doubt_least: Duration,
-    /// How late an alarm may ring when nothing is wrong; a later one says that we were away.
-    pub alarm_late: Duration,
+    pub in_doubt_min: Duration,
+    /// How late a timer may ring when nothing is wrong; a later one says that we were away.
+    pub timer_late: Duration,
     /// The longest that a taken task waits for its callback before it is asked for.
     pub callback_wait: Duration,
     /// The soonest a task may be asked for, and the interval after that: the provider's rules.
@@ -59,7 +63,7 @@ pub struct Policy {
     /// How long after its submission a task is worth asking for.
     pub task_life: Duration,
     /// How long an order may take when it does not say.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// How long after the solve a placement counts as a repeat of the same order. `None`: for as long as the answer can be
     /// reused, which follows from its life and its margin.
     pub share_window: Option<Duration>,
@@ -84,18 +88,20 @@ fn and_a_little(span: Duration) -> Duration {
 impl Policy {
     pub const DEFAULT: Self = Self {
         callbacks: false,
-        without_word: WithoutWord::Resubmit,
+        callback_address: None,
+        callback_lost: false,
+        unsettled_doubt: UnsettledDoubt::Resubmit,
         unsolvable: Unsolvable::NotKnown,
         other_currency: false,
         submit_wait: Duration::from_secs(30),
-        unsure_wait: Duration::from_secs(180),
-        doubt_least: Duration::from_secs(10),
-        alarm_late: Duration::from_secs(1),
+        in_doubt_wait: Duration::from_secs(180),
+        in_doubt_min: Duration::from_secs(10),
+        timer_late: Duration::from_secs(1),
         callback_wait: Duration::from_secs(120),
         first_poll: Duration::from_secs(5),
         poll_interval: Duration::from_secs(5),
         task_life: Duration::from_secs(600),
-        patience: Duration::from_secs(300),
+        timeout: Duration::from_secs(300),
         share_window: None,
         callback_lag: Duration::from_secs(5),
         clock_skew: Duration::ZERO,
@@ -113,15 +119,16 @@ impl Policy {
     /// How long after its submission a doubt may still be settled by a callback.
     #[must_use]
     pub fn doubt_wait(&self) -> Duration {
-        and_a_little(self.pace.p99).min(self.unsure_wait)
+        and_a_little(self.pace.p99).min(self.in_doubt_wait)
     }
 
     /// How long after its submission a task is first asked for. `usable` is the span after which an answer
     /// that was there from the start would no longer do: whoever asks later finds it dead on arrival.
     #[must_use]
     pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
+        let can_be_called = self.callbacks && !self.callback_lost;
         let expected =
-            if self.callbacks { and_a_little(self.pace.p95).min(self.callback_wait) } else { self.pace.p50 };
+            if can_be_called { and_a_little(self.pace.p95).min(self.callback_wait) } else { self.pace.p50 };
         // Early enough that one reply may be lost and the next still be of use.
         let latest = usable.unwrap_or(Duration::MAX).saturating_sub(self.poll_interval * 2);
         expected.min(self.callback_wait).min(latest).max(self.first_poll)
@@ -139,7 +146,7 @@ pub enum Preset {
     /// The default. What costs nothing and says nothing about the order (no room, not reachable) is tried until the order's
     /// deadline, paced by the gate.
     Patient,
-    /// The same pauses, and a limit for each class.
+    /// The pauses of the table, and a limit for each class.
     Standard,
     Conservative,
     Aggressive,
@@ -215,11 +222,13 @@ mod tests {
         );
         assert_eq!(Policy { callbacks: true, ..Policy::DEFAULT }.first_ask(Some(secs(80))), secs(67));
         assert_eq!(slow.first_ask(Some(secs(2))), secs(5), "but never sooner than the provider allows");
-        assert_eq!(slow.doubt_wait(), secs(180), "never longer than unsure_wait");
+        assert_eq!(slow.doubt_wait(), secs(180), "never longer than in_doubt_wait");
         assert_eq!(
             Policy::DEFAULT.first_ask(Some(secs(80))),
             secs(15),
             "without callbacks, when half are there"
         );
+        let lost = Policy { callbacks: true, callback_lost: true, ..Policy::DEFAULT };
+        assert_eq!(lost.first_ask(Some(secs(80))), secs(15), "also if no callback can come any more");
     }
 }

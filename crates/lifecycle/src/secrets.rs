@@ -1,7 +1,7 @@
 //! What of a parameter may be shown: such words end in logs, on screens and in bug reports, so whatever opens an account
 //! somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
 
-use crate::event::{Event, PollOutcome, SubmitOutcome, Word};
+use crate::event::{CallbackResult, Event, PollOutcome, SubmitOutcome};
 use crate::terms::Value;
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub fn shown<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
     without_user(text)
 }
 
-/// The same for a parameter of either shape.
+/// A parameter of either shape, as it may be shown.
 #[must_use]
 pub fn shown_param(name: &str, value: &Value) -> String {
     match value {
@@ -84,7 +84,9 @@ impl Event {
         let texts_said = match &mut self {
             Self::Submitted { outcome: SubmitOutcome::Rejected(fault), .. }
             | Self::Polled { outcome: PollOutcome::Faulted(fault), .. }
-            | Self::CalledBack { word: Word::Faulted(fault), .. } => [&mut fault.code, &mut fault.said],
+            | Self::CalledBack { word: CallbackResult::Faulted(fault), .. } => {
+                [&mut fault.code, &mut fault.said]
+            }
             Self::Submitted { outcome: SubmitOutcome::InDoubt(evidence), .. } => {
                 [&mut evidence.seen, &mut evidence.said]
             }
@@ -158,7 +160,7 @@ mod tests {
         ]);
         let said = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
                     0x4AAAA, C00kieSecret, S3cretPw";
-        let fault = Fault::new(FaultClass::UnknownCode, "ERROR_PROXY S3cretPw").saying(said);
+        let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_PROXY S3cretPw").saying(said);
         let event = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Rejected(fault) };
         let Event::Submitted { outcome: SubmitOutcome::Rejected(fault), .. } =
             event.without_secrets_of(&params)

@@ -21,7 +21,7 @@ pub const PARAM_NAME_BYTES_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const PAGE_ADDRESS_BYTES_MAX: usize = 8 * 1024;
-pub const PATIENCE_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value {
@@ -92,14 +92,14 @@ pub struct Draft {
     /// What the caller, or a setting, says about reuse; the [kind](Reuse::by_kind) decides if neither does.
     pub reuse: Option<Reuse>,
     /// How long the order may take.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// How much life the answer must have when it is handed out. `None`: one bought for the caller only has to be alive.
     pub min_life: Option<Duration>,
-    /// Whether an answer from the shelf will not do.
+    /// Whether an answer from the stock will not do.
     pub no_stock: bool,
     /// How long the caller may take to collect an answer that is there already: it must have the life that he needs then.
     pub collected_in: Duration,
-    /// The place in a pool that this order is to fill, if it is for the shelf and not for a caller.
+    /// The place in a pool that this order is to fill, if it is for the stock and not for a caller.
     pub slot: Option<Slot>,
     /// What the caller calls that of which this order is a part (the `traceparent` of W3C), or nothing.
     pub trace: String,
@@ -144,11 +144,11 @@ pub struct Terms {
     pub min_life: Duration,
     /// How much life a reused answer must have left: one that is given to a later placement, or taken from the stock.
     pub margin: Duration,
-    pub patience: Duration,
+    pub timeout: Duration,
     pub keep: Duration,
-    /// The host of the page, in lower case; empty for what is on no page. The books are kept by it.
+    /// The host of the page, in lower case; empty for what is on no page. The usage is kept by it.
     pub site: String,
-    /// Whether an answer from the shelf will do.
+    /// Whether an answer from the stock will do.
     pub takes_stock: bool,
     /// How long the caller may take to collect one that is there already.
     pub collected_in: Duration,
@@ -194,7 +194,7 @@ impl Draft {
             params: BTreeMap::new(),
             idempotency_key: None,
             reuse: None,
-            patience: None,
+            timeout: None,
             min_life: None,
             no_stock: false,
             collected_in: Duration::ZERO,
@@ -231,9 +231,9 @@ impl Draft {
         // What an order promises about life is part of what it is: the id says nothing about its callers, so all of them must
         // have asked for the same. An answer that lives for ever has every life.
         let life_asked = if kind.life.is_some() { min_life } else { Duration::ZERO };
-        let patience = self.patience.unwrap_or(policy.patience);
-        if patience < Duration::from_secs(1) || patience > PATIENCE_MAX {
-            return Err(BadRequest::BadPatience { wanted: patience });
+        let timeout = self.timeout.unwrap_or(policy.timeout);
+        if timeout < Duration::from_secs(1) || timeout > TIMEOUT_MAX {
+            return Err(BadRequest::BadTimeout { wanted: timeout });
         }
         let target = Target(identity(&self.tenant, kind, &self.params, settings.proxy_counts));
         let target = target.hidden(settings.secret.as_ref());
@@ -265,7 +265,7 @@ impl Draft {
             life: kind.life,
             min_life,
             margin,
-            patience,
+            timeout,
             keep: policy.keep,
             site,
             takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),

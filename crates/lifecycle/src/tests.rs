@@ -7,8 +7,8 @@ mod lives;
 
 use crate::kind::HostRules;
 use crate::{
-    Delivery, Draft, Field, Goods, Identity, Key, KeySettings, Kind, Money, Order, Pace, Placement, Policy,
-    Reuse, Shape, Terms, Timestamp, WithoutWord, place,
+    Draft, Field, Identity, Key, KeySettings, Kind, Money, Order, Pace, Payload, Placement, Policy,
+    ProviderAnswer, Reuse, Shape, Terms, Timestamp, UnsettledDoubt, place,
 };
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
@@ -38,8 +38,8 @@ fn kind(single_use: bool) -> Kind {
     }
 }
 
-fn policy(callbacks: bool, without_word: WithoutWord) -> Policy {
-    Policy { callbacks, without_word, pace: kind(true).pace, ..Policy::DEFAULT }
+fn policy(callbacks: bool, unsettled_doubt: UnsettledDoubt) -> Policy {
+    Policy { callbacks, unsettled_doubt, pace: kind(true).pace, ..Policy::DEFAULT }
 }
 
 fn agreed(single_use: bool, reuse: Reuse, keyed: bool) -> (Key, Arc<Terms>) {
@@ -59,6 +59,6 @@ fn placed(key: Key, terms: &Arc<Terms>, policy: &Policy) -> Order {
     }
 }
 
-fn delivery(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(Money(3)) }
+fn delivery(text: &str) -> ProviderAnswer {
+    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(Money(3)) }
 }

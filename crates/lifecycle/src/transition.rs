@@ -6,29 +6,29 @@
 
 mod answers;
 mod charges;
-mod errands;
+mod follow_ups;
 mod forgotten;
 mod people;
 mod words;
 
-pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order, would_be_too_old};
+pub use answers::{age_at_hand_out, from_stock_order, surplus_as_order, would_be_too_old};
 pub use people::{Origin, Placement, Refusal, place};
 
+use crate::counters::Counters;
 use crate::event::{Effect, Event, Gate};
 use crate::fault::{Evidence, Fault, Remedy, Signal};
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
-use crate::policy::{Policy, WithoutWord};
-use crate::story::Beat;
-use crate::tally::Tally;
+use crate::policy::{Policy, UnsettledDoubt};
 use crate::time::Timestamp;
+use crate::timeline::TimelineEvent;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// A step forward: what to write, what to add to the books with it, and what to do after.
+/// A step forward: what to write, what to add to the usage with it, and what to do after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
     pub next: Order,
-    pub tally: Tally,
+    pub counters: Counters,
     pub effect: Option<Effect>,
 }
 
@@ -90,7 +90,9 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         }
         Event::Stocked { attempt } => step.stocked(attempt),
         Event::Claimed { by, min_life } => step.claimed(by, min_life, policy),
-        Event::Supplied { by, from, answer, attempt } => step.supplied(by, (from, answer, *attempt), policy),
+        Event::ServedFromStock { by, from, answer, attempt } => {
+            step.served_from_stock(by, (from, answer, *attempt), policy)
+        }
         Event::Returned { by } => step.returned(by),
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
@@ -99,8 +101,8 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Released => step.released(),
         Event::Reported { is_good } => step.reported(is_good),
         Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
-        Event::ListenedFor { url, dialect } => step.listened_for(url, dialect),
-        Event::Told { listener, outcome } => step.told(listener, outcome),
+        Event::WebhookAdded { url, dialect } => step.webhook_added(url, dialect),
+        Event::WebhookTried { webhook, outcome } => step.told(webhook, outcome),
         Event::PutBack { others_by } => step.put_back(others_by),
         Event::Lost => step.lost(policy),
         Event::Recalled { born, attempts } => step.recalled(born, attempts, policy),
@@ -110,17 +112,17 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
 /// The next order in the making.
 struct Step {
     next: Order,
-    tally: Tally,
+    counters: Counters,
     now: Timestamp,
 }
 
 impl Step {
     fn new(order: &Order, now: Timestamp) -> Self {
-        Self { next: order.clone(), tally: Tally::default(), now }
+        Self { next: order.clone(), counters: Counters::default(), now }
     }
 
-    fn tell(&mut self, beat: Beat) {
-        self.next.story.tell(self.now, beat);
+    fn tell(&mut self, event: TimelineEvent) {
+        self.next.timeline.tell(self.now, event);
     }
 
     fn done(self) -> Decision {
@@ -133,10 +135,10 @@ impl Step {
 
     fn advance(mut self, effect: Option<Effect>) -> Decision {
         self.count_what_is_left();
-        Decision::Advance(Box::new(Advance { next: self.next, tally: self.tally, effect }))
+        Decision::Advance(Box::new(Advance { next: self.next, counters: self.counters, effect }))
     }
 
-    // ---- alarms --------------------------------------------------------------------------------------------
+    // ---- timers --------------------------------------------------------------------------------------------
 
     fn woken(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
         let now = self.now;
@@ -145,7 +147,7 @@ impl Step {
             return match self.next.phase.clone() {
                 Phase::Queued { .. } if late => {
                     let cause = DeadCause::NotTaken(self.last_fault());
-                    self.bury(cause, policy)
+                    self.move_to_dead_letters(cause, policy)
                 }
                 // A later deadline is no reason to try again what only a person can mend.
                 Phase::Queued { held: true, .. } => {
@@ -155,34 +157,34 @@ impl Step {
                 Phase::Queued { .. } => self.submit_if_open(stamp, gate, policy),
                 // Nobody reported back in time: whoever made the call is gone, or the call hangs.
                 Phase::Submitting { attempt, .. } => self.doubt(attempt, policy),
-                // An alarm that rings late says that we were away, and the word may be on its way from where it
+                // A timer that rings late says that we were away, and the word may be on its way from where it
                 // was kept meanwhile.
-                Phase::Unsure { attempt, until }
-                    if now > until + policy.alarm_late
+                Phase::InDoubt { attempt, until }
+                    if now > until + policy.timer_late
                         && !late
                         && self.may_wait_longer(attempt, until, policy) =>
                 {
                     let until = now + policy.submit_wait;
-                    self.next.phase = Phase::Unsure { attempt, until };
-                    self.tell(Beat::Doubted { attempt, until });
+                    self.next.phase = Phase::InDoubt { attempt, until };
+                    self.tell(TimelineEvent::InDoubt { attempt, until });
                     self.done()
                 }
-                Phase::Unsure { .. } if late => self.bury(DeadCause::Deadline, policy),
-                Phase::Unsure { attempt, .. } => self.doubt_waited_out(attempt, stamp, gate, policy),
-                Phase::Solving { .. } if late => self.bury(DeadCause::Deadline, policy),
+                Phase::InDoubt { .. } if late => self.move_to_dead_letters(DeadCause::Deadline, policy),
+                Phase::InDoubt { attempt, .. } => self.doubt_waited_out(attempt, stamp, gate, policy),
+                Phase::Solving { .. } if late => self.move_to_dead_letters(DeadCause::Deadline, policy),
                 Phase::Solving { attempt, .. } => self.ask(attempt),
                 Phase::Solved { answer, .. } => {
                     self.waste(&answer);
-                    self.next.phase = Phase::Spoiled { at: now };
+                    self.next.phase = Phase::Expired { at: now };
                     self.next.uncollected = false;
-                    self.tell(Beat::Spoiled);
+                    self.tell(TimelineEvent::Expired);
                     self.done()
                 }
                 // The caller that took it from the stock did not come for it. The phase keeps saying whose it was.
-                Phase::Taken { answer, .. } => {
+                Phase::Claimed { answer, .. } => {
                     self.waste(&answer);
                     self.next.uncollected = false;
-                    self.tell(Beat::Spoiled);
+                    self.tell(TimelineEvent::Expired);
                     self.done()
                 }
                 _ => Decision::Ignore(WhyIgnored::WrongPhase),
@@ -192,18 +194,18 @@ impl Step {
             Progress::Trailing { poll_at, .. } if *poll_at <= now => {
                 Some((attempt.number, attempt.sent, true))
             }
-            Progress::Spare { since, .. } if *since <= now => Some((attempt.number, attempt.sent, false)),
+            Progress::Surplus { since, .. } if *since <= now => Some((attempt.number, attempt.sent, false)),
             _ => None,
         });
         match due {
             Some((attempt, sent, true)) if now >= sent + policy.task_life => {
                 self.set_progress(attempt, Progress::GivenUp { counted: false });
-                self.tell(Beat::GaveUp { attempt });
+                self.tell(TimelineEvent::GaveUp { attempt });
                 self.done()
             }
             Some((attempt, _, true)) => self.ask(attempt),
             Some((attempt, ..)) => Decision::Act(Effect::Stock { attempt }),
-            None => self.run_errand(),
+            None => self.run_follow_up(),
         }
     }
 
@@ -228,7 +230,7 @@ impl Step {
                 // At least a moment ahead, so that a gate that shuts for no time at all cannot spin.
                 let until = until.max(self.now + Duration::from_millis(10));
                 self.next.phase = Phase::Queued { until, held: false };
-                self.tell(Beat::Deferred { until });
+                self.tell(TimelineEvent::Deferred { until });
                 self.done()
             }
         }
@@ -259,12 +261,13 @@ impl Step {
             cost: None,
             unpriced_since: None,
             former: None,
+            callback_address: policy.callback_address,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
-        self.tally.attempts = 1;
-        self.tally.retried = u64::from(is_retry);
-        self.tally.possible_doubles = doubles.into();
-        self.tell(Beat::Submitted { attempt });
+        self.counters.attempts = 1;
+        self.counters.retried = u64::from(is_retry);
+        self.counters.possible_doubles = doubles.into();
+        self.tell(TimelineEvent::Submitted { attempt });
         self.then(Effect::Submit { attempt })
     }
 
@@ -273,22 +276,24 @@ impl Step {
     /// Unknown is not no: wait for the word that may still come. It may also be here already: with a node of ours
     /// that could not write it down for a while, and more likely so if nobody has reported in time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
-        self.tally.doubts = 1;
+        self.counters.doubts = 1;
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
         let grace = match (is_overdue, policy.callbacks) {
             (true, _) => policy.submit_wait,
-            (false, true) => policy.doubt_least,
+            (false, true) => policy.in_doubt_min,
             (false, false) => Duration::ZERO,
         };
         let sent = self.next.attempt(attempt).map_or(self.now, |attempt| attempt.sent);
-        let until = match (policy.callbacks, policy.without_word) {
+        let until = match (policy.callbacks, policy.unsettled_doubt) {
             (true, _) => sent + policy.doubt_wait(),
-            (false, WithoutWord::Resubmit) => self.now + self.pause(Signal::InDoubt, policy),
-            (false, WithoutWord::Bury) => return self.bury(DeadCause::Doubt, policy),
+            (false, UnsettledDoubt::Resubmit) => self.now + self.pause(Signal::InDoubt, policy),
+            (false, UnsettledDoubt::DeadLetter) => {
+                return self.move_to_dead_letters(DeadCause::Doubt, policy);
+            }
         };
         let until = until.max(self.now + grace);
-        self.next.phase = Phase::Unsure { attempt, until };
-        self.tell(Beat::Doubted { attempt, until });
+        self.next.phase = Phase::InDoubt { attempt, until };
+        self.tell(TimelineEvent::InDoubt { attempt, until });
         self.done()
     }
 
@@ -299,7 +304,7 @@ impl Step {
     }
 
     fn doubt_waited_out(mut self, attempt: u32, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
-        self.tell(Beat::GaveUp { attempt });
+        self.tell(TimelineEvent::GaveUp { attempt });
         if !self.next.wanted {
             return self.fail(FailCause::Cancelled);
         }
@@ -309,7 +314,7 @@ impl Step {
         let spent = &mut self.next.retries[Signal::InDoubt.index()];
         if policy.faults.rule(Signal::InDoubt).is_spent(*spent) {
             let cause = DeadCause::DoubtsSpent(self.why_in_doubt(attempt));
-            return self.bury(cause, policy);
+            return self.move_to_dead_letters(cause, policy);
         }
         *spent = spent.saturating_add(1);
         self.submit_if_open(stamp, gate, policy)
@@ -317,8 +322,8 @@ impl Step {
 
     /// What was seen when the attempt fell silent, as far as its adapter could tell.
     fn why_in_doubt(&self, number: u32) -> Evidence {
-        let told = self.next.story.entries.iter().rev().find_map(|entry| match &entry.beat {
-            Beat::LeftInDoubt { attempt, evidence } if *attempt == number => Some(evidence.clone()),
+        let told = self.next.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
+            TimelineEvent::LeftInDoubt { attempt, evidence } if *attempt == number => Some(evidence.clone()),
             _ => None,
         });
         told.unwrap_or_default()
@@ -326,12 +331,18 @@ impl Step {
 
     /// What the last attempt of this life was met with, if the provider has not taken one since.
     fn last_fault(&self) -> Option<Fault> {
-        let beats = self.next.story.entries.iter().rev().map(|entry| &entry.beat);
-        let is_before = |beat: &&Beat| {
-            matches!(beat, Beat::Placed { .. } | Beat::Replayed | Beat::Accepted { .. } | Beat::GaveUp { .. })
+        let events = self.next.timeline.entries.iter().rev().map(|entry| &entry.event);
+        let is_before = |event: &&TimelineEvent| {
+            matches!(
+                event,
+                TimelineEvent::Placed { .. }
+                    | TimelineEvent::Replayed
+                    | TimelineEvent::Accepted { .. }
+                    | TimelineEvent::GaveUp { .. }
+            )
         };
-        beats.take_while(|beat| !is_before(beat)).find_map(|beat| match beat {
-            Beat::Faulted { fault, .. } => Some(fault.clone()),
+        events.take_while(|event| !is_before(event)).find_map(|event| match event {
+            TimelineEvent::Faulted { fault, .. } => Some(fault.clone()),
             _ => None,
         })
     }
@@ -341,7 +352,7 @@ impl Step {
         let was_current = self.next.current() == Some(number);
         self.set_progress(number, Progress::Faulted);
         self.charge_for_a_fault(number, fault.class, policy);
-        self.tell(Beat::Faulted { attempt: number, fault: fault.clone() });
+        self.tell(TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
         if was_current { self.retry_or_end(fault, policy) } else { self.done() }
     }
 
@@ -357,7 +368,7 @@ impl Step {
             Remedy::Tell => return self.fail(FailCause::Refused(fault)),
             Remedy::Hold => {
                 self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
-                self.tell(Beat::Held);
+                self.tell(TimelineEvent::Held);
                 return self.done();
             }
             Remedy::AtOnce => Duration::ZERO,
@@ -365,16 +376,16 @@ impl Step {
         };
         let spent = &mut self.next.retries[Signal::from(fault.class).index()];
         if rule.is_spent(*spent) {
-            return self.bury(DeadCause::Spent(fault), policy);
+            return self.move_to_dead_letters(DeadCause::Spent(fault), policy);
         }
         *spent = spent.saturating_add(1);
         let number = *spent;
         let until = self.now + pause;
         if until >= self.next.deadline {
-            return self.bury(DeadCause::NotTaken(Some(fault)), policy);
+            return self.move_to_dead_letters(DeadCause::NotTaken(Some(fault)), policy);
         }
         self.next.phase = Phase::Queued { until, held: false };
-        self.tell(Beat::Retried { class: fault.class.into(), number, at: until });
+        self.tell(TimelineEvent::Retried { class: fault.class.into(), number, at: until });
         self.done()
     }
 
@@ -387,13 +398,13 @@ impl Step {
     // ---- endings -------------------------------------------------------------------------------------------
 
     fn fail(mut self, cause: FailCause) -> Decision {
-        self.tally.failed = u64::from(cause != FailCause::Cancelled);
+        self.counters.failed = u64::from(cause != FailCause::Cancelled);
         self.next.phase = Phase::Failed { cause, at: self.now };
-        self.tell(Beat::Failed);
+        self.tell(TimelineEvent::Failed);
         self.done()
     }
 
-    fn bury(mut self, cause: DeadCause, policy: &Policy) -> Decision {
+    fn move_to_dead_letters(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
         // Nobody wants it, or only a pool, which asks again; but whether it was paid for is a question for a person all
         // the same.
@@ -402,9 +413,9 @@ impl Step {
         {
             return self.fail(FailCause::Cancelled);
         }
-        self.tally.dead = 1;
+        self.counters.dead = 1;
         self.next.phase = Phase::Dead { cause: cause.clone(), at: self.now };
-        self.tell(Beat::Buried { cause });
+        self.tell(TimelineEvent::MovedToDeadLetters { cause });
         self.done()
     }
 
@@ -418,8 +429,8 @@ impl Step {
             Progress::Solving { task } => {
                 attempt.progress = Progress::Trailing { task: task.clone(), poll_at };
             }
-            // No alarm will ask what became of it, so it is a doubt from here on.
-            Progress::Sent if is_submitting => self.tally.doubts = 1,
+            // No timer will ask what became of it, so it is a doubt from here on.
+            Progress::Sent if is_submitting => self.counters.doubts = 1,
             _ => {}
         }
     }

@@ -250,7 +250,7 @@ fn keys_are_the_same_in_every_process_and_version() {
             Key::chosen("alice", "order-17"),
             "58fbe3a7d9cdbf256a1c2dff3bada926ed3743e33a944ba69ae89e8a605ad48e",
         ),
-        (shared.spare(NOON, 2), "539b15d58b91ccb1a6a75bac6b9aa8bc1cf90c58d32b52d35821d821780331a3"),
+        (shared.surplus(NOON, 2), "539b15d58b91ccb1a6a75bac6b9aa8bc1cf90c58d32b52d35821d821780331a3"),
         (key(&PARCEL, &draft()), "86e31cb8747b540d399037e3e1ff5fbf94c7becbd02e7ff37ec0877d86ab20ae"),
         (key(&LETTER, &draft()), "bb10ed7cc75cb92f56c2de95f61a04724ae2ab7c1d198d688d8310e83a36d64e"),
     ] {
@@ -262,13 +262,18 @@ fn keys_are_the_same_in_every_process_and_version() {
 }
 
 #[test]
-fn a_spare_has_one_key_however_often_it_is_put_on_the_shelf() {
+fn a_spare_has_one_key_however_often_it_is_put_on_the_stock() {
     let key = Key::chosen("alice", "order-17");
     let later = NOON + Duration::from_millis(1);
-    assert_eq!(key.spare(NOON, 1), key.spare(NOON, 1));
-    let keys: BTreeSet<_> =
-        [key, key.spare(NOON, 1), key.spare(NOON, 2), key.spare(later, 1), key.spare(NOON, 1).spare(NOON, 1)]
-            .into();
+    assert_eq!(key.surplus(NOON, 1), key.surplus(NOON, 1));
+    let keys: BTreeSet<_> = [
+        key,
+        key.surplus(NOON, 1),
+        key.surplus(NOON, 2),
+        key.surplus(later, 1),
+        key.surplus(NOON, 1).surplus(NOON, 1),
+    ]
+    .into();
     assert_eq!(keys.len(), 5);
 }
 

@@ -1,15 +1,15 @@
-//! What a shelf of a given size comes to, by formula. A pool that buys an answer for every one that leaves is Erlang's
-//! telephone exchange: what is on its way is a line in use, and an order that finds the shelf empty is a call that finds all
+//! What a stock of a given size comes to, by formula. A pool that buys an answer for every one that leaves is Erlang's
+//! telephone exchange: what is on its way is a line in use, and an order that finds the stock empty is a call that finds all
 //! lines in use.
 //!
-//! Answers that spoil are not in Erlang's formula, and still have a closed form. Line up the answers of a pool by when
+//! Answers that expire are not in Erlang's formula, and still have a closed form. Line up the answers of a pool by when
 //! they were ordered. Only the oldest can leave: by an order, at rate `r`, once it is older than the lead `l`; or by
 //! spoiling, at age `l + u`. Then the age `x` of the oldest of `s` has a density of `x^(s-1) exp(-r max(0, x - l))` up to a
 //! constant, which with `F(k; m)` for "a Poisson number of mean `m` is at most `k`" and `P(k; m)` for "is `k`" gives
 //!
 //! ```text
 //! missed            = P(s; r l) / (F(s; r l) - F(s-1; r l + r u))
-//! spoiled per order = P(s-1; r l + r u) / (the same)
+//! expired per order = P(s-1; r l + r u) / (the same)
 //! ```
 //!
 //! The first is Erlang's formula when `u` is endless. It is exact when every lead is the same; with leads that vary only
@@ -18,10 +18,10 @@
 /// What to expect of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// The share of orders that the shelf serves.
+    /// The share of orders that the stock serves.
     pub served: f64,
-    /// The share of the answers bought for the shelf that spoil there.
-    pub spoiled: f64,
+    /// The share of the answers bought for the stock that expire there.
+    pub expired: f64,
 }
 
 /// The share of calls that find all of so many lines in use; `load` is calls a second times seconds a call.
@@ -40,7 +40,7 @@ pub fn erlang_b(servers: u32, load: f64) -> f64 {
 #[must_use]
 pub fn expected(size: u32, load: f64, per_life: f64) -> Expected {
     let mut ladder = Ladder::new(load, per_life);
-    (0..size).fold(Expected { served: 0.0, spoiled: 0.0 }, |_, _| ladder.climb())
+    (0..size).fold(Expected { served: 0.0, expired: 0.0 }, |_, _| ladder.climb())
 }
 
 /// Pools of size one, two, three and so on, each from the one before.
@@ -80,11 +80,11 @@ impl Ladder {
         let ratio = self.ln_ratio.exp();
         let rest = self.inverse - ratio * self.inverse_spoiling;
         if !rest.is_finite() || rest < self.inverse * TINY {
-            // So large a pool for so few orders that all but a few answers spoil: each place is filled once in lead and life.
-            return Expected { served: 1.0, spoiled: (1.0 - both / self.size).clamp(0.0, 1.0) };
+            // So large a pool for so few orders that all but a few answers expire: each place is filled once in lead and life.
+            return Expected { served: 1.0, expired: (1.0 - both / self.size).clamp(0.0, 1.0) };
         }
-        let (served, spoiled) = ((1.0 - 1.0 / rest).clamp(0.0, 1.0), ratio / rest);
-        Expected { served, spoiled: if spoiled > 0.0 { spoiled / (spoiled + served) } else { 0.0 } }
+        let (served, expired) = ((1.0 - 1.0 / rest).clamp(0.0, 1.0), ratio / rest);
+        Expected { served, expired: if expired > 0.0 { expired / (expired + served) } else { 0.0 } }
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_whose_answers_never_spoil_is_erlangs() {
+    fn a_pool_whose_answers_never_expire_is_erlangs() {
         for (size, load) in [(1, 0.3), (4, 1.7), (33, 27.6), (210, 200.0)] {
             let found = expected(size, load, 1e9);
             assert!(is_near(found.served, 1.0 - erlang_b(size, load), 1e-9), "{size} {load}: {found:?}");
-            assert!(found.spoiled < 1e-12);
+            assert!(found.expired < 1e-12);
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let (waits, taken) = (1.0 - (-per_life).exp(), 1.0 - (-per_life).exp());
         let found = expected(1, load, per_life);
         assert!(is_near(found.served, waits / (load + waits), 1e-12), "{found:?}");
-        assert!(is_near(found.spoiled, 1.0 - taken, 1e-12), "{found:?}");
+        assert!(is_near(found.expired, 1.0 - taken, 1e-12), "{found:?}");
     }
 
     #[test]
@@ -141,12 +141,12 @@ mod tests {
         for size in [0, 1, 5, 1000] {
             for load in [0.0, 1e-6, 0.5, 200.0, 1e5] {
                 for per_life in [0.0, 1e-6, 3.0, 800.0, 1e7] {
-                    let Expected { served, spoiled } = expected(size, load, per_life);
-                    let are_shares = (0.0..=1.0).contains(&served) && (0.0..=1.0).contains(&spoiled);
-                    assert!(are_shares, "{size} {load} {per_life}: {served} {spoiled}");
+                    let Expected { served, expired } = expected(size, load, per_life);
+                    let are_shares = (0.0..=1.0).contains(&served) && (0.0..=1.0).contains(&expired);
+                    assert!(are_shares, "{size} {load} {per_life}: {served} {expired}");
                 }
             }
         }
-        assert!(expected(1000, 10.0, 30.0).spoiled > 0.95);
+        assert!(expected(1000, 10.0, 30.0).expired > 0.95);
     }
 }

@@ -10,18 +10,18 @@ pub struct Level {
     pub why: Why,
     /// Orders a second.
     pub rate: f64,
-    /// How long an answer takes from the decision to buy it to the shelf.
+    /// How long an answer takes from the decision to buy it to the stock.
     pub lead: Duration,
-    /// The share of orders that the shelf is expected to serve.
+    /// The share of orders that the stock is expected to serve.
     pub served: f64,
-    /// The share of the answers bought for the shelf that are expected to spoil there.
-    pub spoiled: f64,
+    /// The share of the answers bought for the stock that are expected to expire there.
+    pub expired: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     NothingSeenYet,
-    /// So few orders come in an answer's usable life that one that is held most likely spoils.
+    /// So few orders come in an answer's usable life that one that is held most likely expires.
     TooLittleDemand {
         per_life: f64,
         usable: Duration,
@@ -32,10 +32,10 @@ pub enum Why {
         load: f64,
     },
     /// The goal asks for more than can be held without too much of it spoiling.
-    SpoilsTooSoon {
+    ExpiresTooSoon {
         asked: u32,
         held: u32,
-        spoiled_if_asked: f64,
+        expired_if_asked: f64,
     },
     /// The goal asks for more than any pool may hold.
     TooMuchDemand {
@@ -68,11 +68,11 @@ impl fmt::Display for Why {
                     "{load:.1} orders come while an answer is on its way: the fewest that serve {share} of orders"
                 )
             }
-            Self::SpoilsTooSoon { asked, held, spoiled_if_asked } => {
-                let (percent, most) = (spoiled_if_asked * 100.0, crate::SPOILED_MAX * 100.0);
+            Self::ExpiresTooSoon { asked, held, expired_if_asked } => {
+                let (percent, most) = (expired_if_asked * 100.0, crate::EXPIRED_MAX * 100.0);
                 write!(
                     f,
-                    "the goal asks for {asked}, of which {percent:.0} % would spoil: {held} is the most of which no more than about {most:.0} % does"
+                    "the goal asks for {asked}, of which {percent:.0} % would expire: {held} is the most of which no more than about {most:.0} % does"
                 )
             }
             Self::TooMuchDemand { load } => {

@@ -15,7 +15,7 @@ mod trust;
 pub use erlang::{Expected, erlang_b, expected};
 pub use hours::{Hours, HoursError};
 pub use level::{Level, Why};
-pub use sizer::{Goal, LIVES_UNTIL_IDLE, PER_LIFE_MIN, SPOILED_MAX, Sizer};
+pub use sizer::{EXPIRED_MAX, Goal, LIVES_UNTIL_IDLE, PER_LIFE_MIN, Sizer};
 pub use trust::{HEARD_MAX, Heard, Trust};
 
 /// No pool holds more than this, whatever is asked of it.

@@ -1,5 +1,5 @@
-//! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the shelf.
-//! The level is the smallest that serves the share of orders that was asked for, unless too much of it would spoil.
+//! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the stock.
+//! The level is the smallest that serves the share of orders that was asked for, unless too much of it would expire.
 
 use crate::SIZE_MAX;
 use crate::erlang::{Expected, Ladder, expected};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// What the operator asks of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// The share of orders, in thousandths, that the shelf is to serve: 1 to 999.
+    /// The share of orders, in thousandths, that the stock is to serve: 1 to 999.
     Served {
         permille: u32,
     },
@@ -22,10 +22,10 @@ pub enum Goal {
     },
 }
 
-/// With fewer orders than this in an answer's usable life even a pool of one wastes more than [`SPOILED_MAX`].
+/// With fewer orders than this in an answer's usable life even a pool of one wastes more than [`EXPIRED_MAX`].
 pub const PER_LIFE_MIN: f64 = 3.0;
-/// The most that may spoil of what is bought for a shelf.
-pub const SPOILED_MAX: f64 = 0.05;
+/// The most that may expire of what is bought for a stock.
+pub const EXPIRED_MAX: f64 = 0.05;
 /// A fixed pool that nobody has asked for so many usable lives holds nothing until somebody does: an idle pool costs nothing.
 pub const LIVES_UNTIL_IDLE: u32 = 10;
 
@@ -59,7 +59,7 @@ pub struct Sizer {
 
 impl Sizer {
     /// `usable`: how long after its solve an answer can be handed out (life less margin). `lead`: how long one takes from
-    /// the decision to buy to the shelf, until we have seen for ourselves.
+    /// the decision to buy to the stock, until we have seen for ourselves.
     #[must_use]
     pub fn new(goal: Goal, usable: Duration, lead: Duration) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Sizer {
         self.is_stale = true;
     }
 
-    /// One answer took so long until it stood on the shelf.
+    /// One answer took so long until it stood on the stock.
     pub fn bought(&mut self, lead: Duration) {
         self.leads.came(self.looked.unwrap_or_default(), lead);
     }
@@ -191,8 +191,8 @@ impl Sizer {
             Goal::Served { .. } if self.recent.last.is_none() => (0, Why::NothingSeenYet),
             Goal::Served { permille } => self.steadied(permille, seen, held),
         };
-        let Expected { served, spoiled } = expected(size, seen.load, seen.per_life);
-        let level = Level { size, why, rate, lead: Duration::from_secs_f64(lead), served, spoiled };
+        let Expected { served, expired } = expected(size, seen.load, seen.per_life);
+        let level = Level { size, why, rate, lead: Duration::from_secs_f64(lead), served, expired };
         self.level = Some(level);
         self.is_stale = false;
         level
@@ -240,14 +240,14 @@ impl Sizer {
         let mut ladder = Ladder::new(load, per_life);
         let mut keeps = None;
         for size in 1..=SIZE_MAX {
-            let Expected { served, spoiled } = ladder.climb();
-            if spoiled > SPOILED_MAX && keeps.is_none() {
+            let Expected { served, expired } = ladder.climb();
+            if expired > EXPIRED_MAX && keeps.is_none() {
                 keeps = Some((size - 1).max(1));
             }
             if served >= goal {
                 return match keeps {
                     Some(held) if held < size => {
-                        (held, Why::SpoilsTooSoon { asked: size, held, spoiled_if_asked: spoiled })
+                        (held, Why::ExpiresTooSoon { asked: size, held, expired_if_asked: expired })
                     }
                     _ => (size, Why::Served { permille, load }),
                 };

@@ -90,7 +90,7 @@ fn steady_demand_is_held_at_erlangs_level_within_one_up_to_two_hundred_on_their_
         let wanted = erlangs(rate * lead_s as f64);
         assert!(level.size.abs_diff(wanted) <= 1, "{rate} a second: {wanted}, and not {level:?}");
         assert!(matches!(level.why, Why::Served { permille: 950, .. }), "{level:?}");
-        assert!(level.served > 0.945 && level.spoiled < 0.01, "{level:?}");
+        assert!(level.served > 0.945 && level.expired < 0.01, "{level:?}");
         assert!((level.rate / rate - 1.0).abs() < 0.05, "{level:?}");
     }
     let said = Why::Served { permille: 950, load: 20.04 }.to_string();
@@ -145,16 +145,16 @@ fn one_or_two_orders_after_a_long_silence_buy_nothing() {
 }
 
 #[test]
-fn a_goal_that_would_spoil_too_much_is_not_reached_and_that_is_said() {
+fn a_goal_that_would_expire_too_much_is_not_reached_and_that_is_said() {
     let mut pool = Pool::new(GOAL, USABLE, 20);
     let level = pool.after(80_000, 4.5 / 80.0);
-    let Why::SpoilsTooSoon { asked, held, spoiled_if_asked } = level.why else { panic!("{level:?}") };
-    assert!(held == level.size && held < asked && spoiled_if_asked > 0.05, "{level:?}");
-    assert!(level.served < 0.95 && level.spoiled < 0.07, "{level:?}");
-    let said = Why::SpoilsTooSoon { asked: 5, held: 3, spoiled_if_asked: 0.117 }.to_string();
+    let Why::ExpiresTooSoon { asked, held, expired_if_asked } = level.why else { panic!("{level:?}") };
+    assert!(held == level.size && held < asked && expired_if_asked > 0.05, "{level:?}");
+    assert!(level.served < 0.95 && level.expired < 0.07, "{level:?}");
+    let said = Why::ExpiresTooSoon { asked: 5, held: 3, expired_if_asked: 0.117 }.to_string();
     assert_eq!(
         said,
-        "the goal asks for 5, of which 12 % would spoil: 3 is the most of which no more than about 5 % does"
+        "the goal asks for 5, of which 12 % would expire: 3 is the most of which no more than about 5 % does"
     );
 }
 

@@ -18,7 +18,7 @@
 //! conformance!(run);
 //! ```
 //!
-//! A store behind a network brings its runtime, its set-up and its patience. No promise sets a limit to its own
+//! A store behind a network brings its runtime, its set-up and its timeout. No promise sets a limit to its own
 //! waiting: the runner knows how long word takes here, and a wake-up that never comes is for it to notice.
 //!
 //! ```ignore
@@ -37,33 +37,35 @@
 //! Nothing here hides behind a cargo feature: it is small, it needs nothing that the crate does not need anyway, and
 //! what is always compiled does not rot.
 
-mod books;
 mod due;
 mod keeping;
+mod leases;
+mod membership;
 pub mod model;
 mod racing;
 mod records;
 mod relay;
-mod roster;
 pub mod samples;
-mod shelf;
+mod stock;
 mod taking;
+mod usage;
 mod watching;
 
-pub use books::*;
 pub use due::*;
 pub use keeping::*;
+pub use leases::*;
+pub use membership::*;
 pub use model::it_answers_like_the_memory_store;
 pub use racing::*;
 pub use records::*;
 pub use relay::Relay;
-pub use roster::*;
-pub use shelf::*;
+pub use stock::*;
 pub use taking::*;
+pub use usage::*;
 pub use watching::*;
 
 use crate::store::{Commit, Store, Version, Versioned, Which};
-use quittance_lifecycle::{Key, Order, Tally};
+use quittance_lifecycle::{Counters, Key, Order};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -109,15 +111,15 @@ macro_rules! conformance {
             a_due_order_goes_to_one_of_many_claimers
             a_claim_ends_when_the_order_is_written
             a_lapsed_claim_stands_behind_what_was_due_sooner
-            the_next_alarm_is_told
+            the_next_timer_is_told
             the_due_index_follows_each_write
 
-            the_shelf_lists_the_soonest_to_spoil_first
-            the_shelf_leaves_out_what_has_spoiled
-            the_shelf_of_a_target_holds_nothing_of_another
-            what_was_taken_is_off_the_shelf
+            the_stock_lists_the_soonest_to_expire_first
+            the_stock_leaves_out_what_has_expired
+            the_stock_of_a_target_holds_nothing_of_another
+            what_was_taken_is_off_the_stock
 
-            the_soonest_to_spoil_is_taken_first_and_the_last_like_any_other
+            the_soonest_to_expire_is_taken_first_and_the_last_like_any_other
             what_is_taken_stands_as_if_it_had_been_claimed
             one_answer_goes_to_one_of_many_takers
             whoever_takes_again_is_given_the_same
@@ -143,15 +145,15 @@ macro_rules! conformance {
             what_is_kept_until_the_end_of_time_is_kept
             only_what_nobody_can_read_is_discarded
 
-            books_add_up_with_the_commits
+            usage_add_up_with_the_commits
             a_lost_race_is_not_booked
             count_adds_what_changed_no_order
             no_count_is_lost_among_many
-            books_come_by_day_in_the_order_of_their_lines
-            a_tally_of_nothing_opens_no_line
-            closed_books_keep_their_sums
-            nothing_is_lost_when_books_are_closed_in_a_crowd
-            a_census_counts_who_is_open_and_who_waits_for_a_person
+            usage_come_by_day_in_the_order_of_their_lines
+            a_count_of_nothing_opens_no_line
+            closed_usage_keep_their_sums
+            nothing_is_lost_when_usage_are_closed_in_a_crowd
+            a_count_counts_who_is_open_and_who_waits_for_a_person
 
             it_answers_like_the_memory_store
         }
@@ -163,8 +165,8 @@ macro_rules! conformance {
 pub const PROMISES: &[(&str, Promise)] = conformance!(@each names []);
 
 /// Runs a future to its end on this thread. It panics if the future waits and nothing wakes it for as long as
-/// `patience`: zero for a store that answers at once, real time for one that works behind the scenes.
-pub fn drive<T>(patience: Duration, future: impl Future<Output = T>) -> T {
+/// `timeout`: zero for a store that answers at once, real time for one that works behind the scenes.
+pub fn drive<T>(timeout: Duration, future: impl Future<Output = T>) -> T {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut future = pin!(future);
@@ -175,7 +177,7 @@ pub fn drive<T>(patience: Duration, future: impl Future<Output = T>) -> T {
         let rung = bell.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut rung, timeout) = bell
             .ringing
-            .wait_timeout_while(rung, patience, |rung| !*rung)
+            .wait_timeout_while(rung, timeout, |rung| !*rung)
             .unwrap_or_else(PoisonError::into_inner);
         assert!(!timeout.timed_out(), "it waits for something that never comes");
         *rung = false;
@@ -198,9 +200,9 @@ impl Wake for Bell {
 /// Why the suite may `expect` whatever a store returns.
 const AVAILABLE: &str = "a store under test is there, and can read what it wrote";
 
-/// Commits without adding to the books.
+/// Commits without adding to the usage.
 async fn commit(store: &dyn Store, expected: Version, next: &Arc<Order>) -> Commit {
-    store.commit(expected, next, &Tally::default(), samples::START).await.expect(AVAILABLE)
+    store.commit(expected, next, &Counters::default(), samples::START).await.expect(AVAILABLE)
 }
 
 /// Commits over `expected`, which must succeed.

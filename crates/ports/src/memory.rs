@@ -1,13 +1,14 @@
 //! The store and the spill that forget everything when the process ends. They are the reference: one lock over
 //! plain ordered maps, so that whoever reads them sees what the contract means, and a seed replays byte for byte.
 
-use crate::spill::{Arrival, Spill, SpillError};
+use crate::spill::{IncomingEvent, Spill, SpillError};
 use crate::store::{
-    Census, Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Which,
+    Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Which,
 };
 use crate::watch::{Watch, Watchers};
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::Bound;
@@ -26,19 +27,19 @@ struct Ledger {
     /// a node that slept through both cannot write over what it never saw.
     last_version: u64,
     records: BTreeMap<Key, Record>,
-    alarms: BTreeSet<(Timestamp, Key)>,
-    shelves: BTreeSet<(Target, Timestamp, Key)>,
-    /// Who took what from which shelf.
+    timers: BTreeSet<(Timestamp, Key)>,
+    stocks: BTreeSet<(Target, Timestamp, Key)>,
+    /// Who took what from which stock.
     takers: BTreeMap<(Key, Target), Key>,
     forgettable: BTreeSet<(Timestamp, Key)>,
     by_tenant: BTreeMap<String, BTreeSet<Key>>,
-    books: BTreeMap<Line, Tally>,
+    usage: BTreeMap<UsageRow, Counters>,
 }
 
 struct Record {
     versioned: Versioned,
     /// When it next comes up in `claim_due`: when it is due, or when its claim lapses.
-    alarm: Option<Timestamp>,
+    timer: Option<Timestamp>,
 }
 
 impl MemoryStore {
@@ -67,12 +68,12 @@ impl Ledger {
         self.erase(&next.key);
         self.last_version += 1;
         let version = Version(self.last_version);
-        let alarm = next.due();
-        if let Some(at) = alarm {
-            self.alarms.insert((at, next.key));
+        let timer = next.due();
+        if let Some(at) = timer {
+            self.timers.insert((at, next.key));
         }
-        if let Some((target, spoils)) = next.shelf() {
-            self.shelves.insert((target, spoils, next.key));
+        if let Some((target, expires)) = next.list_stock() {
+            self.stocks.insert((target, expires, next.key));
         }
         if let Some(taker) = next.taker() {
             self.takers.insert((taker, next.terms.target), next.key);
@@ -82,20 +83,20 @@ impl Ledger {
         }
         self.by_tenant.entry(next.terms.tenant.clone()).or_default().insert(next.key);
         let versioned = Versioned { version, order: Arc::clone(next) };
-        self.records.insert(next.key, Record { versioned, alarm });
+        self.records.insert(next.key, Record { versioned, timer });
         version
     }
 
     /// Removes a record and all that was derived from it.
     fn erase(&mut self, key: &Key) {
-        let Some(Record { versioned: Versioned { order, .. }, alarm }) = self.records.remove(key) else {
+        let Some(Record { versioned: Versioned { order, .. }, timer }) = self.records.remove(key) else {
             return;
         };
-        if let Some(at) = alarm {
-            self.alarms.remove(&(at, *key));
+        if let Some(at) = timer {
+            self.timers.remove(&(at, *key));
         }
-        if let Some((target, spoils)) = order.shelf() {
-            self.shelves.remove(&(target, spoils, *key));
+        if let Some((target, expires)) = order.list_stock() {
+            self.stocks.remove(&(target, expires, *key));
         }
         let taken = order.taker().map(|taker| (taker, order.terms.target));
         if let Some(taken) = taken.filter(|taken| self.takers.get(taken) == Some(key)) {
@@ -119,41 +120,41 @@ impl Ledger {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Option<Versioned> {
         if let Some(his) = self.takers.get(&(*by, *target)).and_then(|key| self.records.get(key)) {
             return Some(his.versioned.clone());
         }
-        let first = self.shelves.range((*target, good_until, Key([0; 32]))..).next();
+        let first = self.stocks.range((*target, good_until, Key([0; 32]))..).next();
         let key = first.filter(|(of, ..)| of == target)?.2;
         let order = (*self.records.get(&key)?.versioned.order).clone();
         let taken = Arc::new(order.taken(*by, at));
-        self.book(Line::of(&taken, at), tally);
+        self.book(UsageRow::of(&taken, at), counters);
         let version = self.write(&taken);
         Some(Versioned { version, order: taken })
     }
 
-    /// A tally of nothing opens no line.
-    fn book(&mut self, line: Line, tally: &Tally) {
-        if *tally != Tally::default() {
-            *self.books.entry(line).or_default() += *tally;
+    /// A counters of nothing opens no line.
+    fn book(&mut self, line: UsageRow, counters: &Counters) {
+        if *counters != Counters::default() {
+            *self.usage.entry(line).or_default() += *counters;
         }
     }
 
     fn claim_due(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> Due {
-        let due: Vec<_> = self.alarms.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
-        for alarm in &due {
-            self.alarms.remove(alarm);
+        let due: Vec<_> = self.timers.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
+        for timer in &due {
+            self.timers.remove(timer);
         }
         // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
-        let next = self.alarms.first().map(|(at, _)| *at);
+        let next = self.timers.first().map(|(at, _)| *at);
         let mut orders = Vec::with_capacity(due.len());
         for (at, key) in due {
             let Some(record) = self.records.get_mut(&key) else { continue };
-            // A claim puts the alarm off, and that is all it does: a write sets it anew.
+            // A claim puts the timer off, and that is all it does: a write sets it anew.
             let lapses = at.max(until);
-            record.alarm = Some(lapses);
-            self.alarms.insert((lapses, key));
+            record.timer = Some(lapses);
+            self.timers.insert((lapses, key));
             orders.push(record.versioned.clone());
         }
         Due { orders, next, unreadable: Vec::new() }
@@ -170,7 +171,7 @@ impl Store for MemoryStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         let version = {
@@ -179,7 +180,7 @@ impl Store for MemoryStore {
             if found.map_or(Version::ABSENT, |found| found.version) != expected {
                 return Ok(Commit::Conflict(found.cloned().map(Box::new)));
             }
-            ledger.book(Line::of(next, at), tally);
+            ledger.book(UsageRow::of(next, at), counters);
             ledger.write(next)
         };
         if !next.is_awaited() {
@@ -199,15 +200,20 @@ impl Store for MemoryStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        Ok(self.ledger().take(target, good_until, by, at, tally))
+        Ok(self.ledger().take(target, good_until, by, at, counters))
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        let spoiled = Bound::Excluded((*target, now, Key([0xff; 32])));
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let expired = Bound::Excluded((*target, now, Key([0xff; 32])));
         let ledger = self.ledger();
-        let fresh = ledger.shelves.range((spoiled, Bound::Unbounded));
+        let fresh = ledger.stocks.range((expired, Bound::Unbounded));
         Ok(fresh.take_while(|(of, ..)| of == target).take(limit).map(|(.., key)| *key).collect())
     }
 
@@ -250,40 +256,40 @@ impl Store for MemoryStore {
         Ok(false)
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.ledger().book(line.clone(), tally);
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.ledger().book(line.clone(), counters);
         Ok(())
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         let ledger = self.ledger();
-        let asked = ledger.books.iter().filter(|(line, _)| from <= line.day && line.day <= to);
-        Ok(asked.map(|(line, tally)| (line.clone(), *tally)).collect())
+        let asked = ledger.usage.iter().filter(|(line, _)| from <= line.day && line.day <= to);
+        Ok(asked.map(|(line, counters)| (line.clone(), *counters)).collect())
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
         let mut ledger = self.ledger();
-        let books = std::mem::take(&mut ledger.books);
-        for (mut line, tally) in books.into_iter().filter(|(line, _)| line.day >= sums) {
+        let usage = std::mem::take(&mut ledger.usage);
+        for (mut line, counters) in usage.into_iter().filter(|(line, _)| line.day >= sums) {
             if line.day < detail {
-                line.site = Line::ALL_SITES.to_owned();
+                line.site = UsageRow::ALL_SITES.to_owned();
             }
-            ledger.book(line, &tally);
+            ledger.book(line, &counters);
         }
         Ok(())
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
         let ledger = self.ledger();
-        let mut census = Census::default();
+        let mut order_counts = OrderCounts::default();
         for record in ledger.records.values() {
-            match Standing::of(&record.versioned.order) {
-                Standing::Open => census.open += 1,
-                Standing::Dead => census.dead += 1,
-                Standing::AtRest => {}
+            match OrderClass::of(&record.versioned.order) {
+                OrderClass::Open => order_counts.open += 1,
+                OrderClass::Dead => order_counts.dead += 1,
+                OrderClass::AtRest => {}
             }
         }
-        Ok(census)
+        Ok(order_counts)
     }
 }
 
@@ -296,23 +302,23 @@ impl fmt::Debug for MemoryStore {
 /// A handle; its clones share the same arrivals. It holds whatever it is given, and is never full.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySpill {
-    arrivals: Arc<Mutex<VecDeque<Arrival>>>,
+    arrivals: Arc<Mutex<VecDeque<IncomingEvent>>>,
     reachable_until: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl MemorySpill {
-    fn arrivals(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
+    fn arrivals(&self) -> MutexGuard<'_, VecDeque<IncomingEvent>> {
         self.arrivals.lock().expect("nothing panics while it holds the arrivals")
     }
 }
 
 impl Spill for MemorySpill {
-    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+    fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError> {
         self.arrivals().push_back(arrival.clone());
         Ok(())
     }
 
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError> {
         Ok(self.arrivals().iter().cloned().collect())
     }
 

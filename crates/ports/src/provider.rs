@@ -2,7 +2,9 @@
 //! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value, Word};
+use quittance_lifecycle::{
+    CallbackResult, Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -61,9 +63,9 @@ impl fmt::Debug for Callback<'_> {
 
 /// What a callback says, of which task, in our words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saying {
+pub struct CallbackMessage {
     pub task: Option<String>,
-    pub word: Word,
+    pub word: CallbackResult,
 }
 
 /// What the provider says about our account with it.
@@ -128,7 +130,7 @@ pub trait Provider: Send + Sync {
     fn penalty(&self, fault: &Fault) -> Option<Penalty>;
 
     /// What a callback in this provider's dialect says; nothing, if it makes no sense.
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying>;
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage>;
 
     /// Says whether the answer of a task was any good. It may be said twice: a provider counts it once.
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome;

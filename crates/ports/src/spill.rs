@@ -5,7 +5,7 @@ use quittance_lifecycle::{Event, Key, Timestamp};
 
 /// Something that came in from a provider for an order, and has not been applied to it yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct IncomingEvent {
     pub key: Key,
     /// The birth of the record that it was meant for.
     pub born: Timestamp,
@@ -25,10 +25,10 @@ pub enum SpillError {
 
 pub trait Spill: Send + Sync {
     /// Returns when the arrival would survive a crash and a loss of power. It blocks for as long as a disk takes.
-    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError>;
+    fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError>;
 
     /// All that waits, oldest first. What cannot be read is set aside for a person and stops nothing else.
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError>;
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError>;
 
     /// The oldest `count` are safe in the store now.
     fn forget(&self, count: usize) -> Result<(), SpillError>;

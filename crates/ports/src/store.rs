@@ -1,17 +1,17 @@
 //! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race
-//! is an answer, and says who won. Another gives away what stands on a shelf, [`Store::take`], because whoever would have to
-//! read it first could not be quick. A third, [`Store::discard`], is for a person and for what nobody can read. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
+//! is an answer, and says who won. Another gives away what stands on a stock, [`Store::take`], because whoever would have to
+//! read it first could not be quick. A third, [`Store::discard`], is for a person and for what nobody can read. Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store
 //! knows no rule and the engine cannot tell stores apart.
 
 use crate::watch::Watch;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Terms, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Terms, Timestamp};
 use std::error::Error;
 use std::sync::Arc;
 
 /// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged
 /// and made anew: a node that slept through all of that must lose to what it has never seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
 impl Version {
@@ -65,9 +65,9 @@ impl Day {
     }
 }
 
-/// Which line of the books something is added to.
+/// Which line of the usage something is added to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line {
+pub struct UsageRow {
     pub day: Day,
     pub tenant: String,
     pub kind: String,
@@ -79,7 +79,7 @@ pub struct Line {
     pub account: String,
 }
 
-impl Line {
+impl UsageRow {
     /// What stands for the site in the sums of days that are no longer kept in detail. No host is called that.
     pub const ALL_SITES: &'static str = "*";
 
@@ -103,13 +103,13 @@ impl Line {
 
 /// Where an order stands for whoever lists orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum OrderClass {
     Open,
     Dead,
     AtRest,
 }
 
-impl Standing {
+impl OrderClass {
     #[must_use]
     pub fn of(order: &Order) -> Self {
         match &order.phase {
@@ -122,7 +122,7 @@ impl Standing {
 
 /// How many orders stand where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct OrderCounts {
     pub open: u64,
     /// Those that wait for a person, records that cannot be understood among them.
     pub dead: u64,
@@ -132,15 +132,15 @@ pub struct Census {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Which<'a> {
     /// Those that stand there; all, if absent.
-    pub standing: Option<Standing>,
+    pub class: Option<OrderClass>,
     /// Those of this tenant; everybody's, if absent.
     pub tenant: Option<&'a str>,
 }
 
 impl<'a> Which<'a> {
-    pub const ALL: Self = Self { standing: None, tenant: None };
-    pub const OPEN: Self = Self { standing: Some(Standing::Open), tenant: None };
-    pub const DEAD: Self = Self { standing: Some(Standing::Dead), tenant: None };
+    pub const ALL: Self = Self { class: None, tenant: None };
+    pub const OPEN: Self = Self { class: Some(OrderClass::Open), tenant: None };
+    pub const DEAD: Self = Self { class: Some(OrderClass::Dead), tenant: None };
 
     /// Of these, the orders of one tenant.
     #[must_use]
@@ -151,13 +151,13 @@ impl<'a> Which<'a> {
     #[must_use]
     pub fn includes(self, order: &Order) -> bool {
         self.tenant.is_none_or(|tenant| tenant == order.terms.tenant)
-            && self.standing.is_none_or(|standing| standing == Standing::of(order))
+            && self.class.is_none_or(|class| class == OrderClass::of(order))
     }
 
     /// Whether records that cannot be understood are among them. Nobody knows whose they are, and they wait for a person.
     #[must_use]
     pub fn includes_unreadable(self) -> bool {
-        self.tenant.is_none() && self.standing.is_none_or(|standing| standing == Standing::Dead)
+        self.tenant.is_none() && self.class.is_none_or(|class| class == OrderClass::Dead)
     }
 }
 
@@ -177,28 +177,28 @@ pub enum StoreError {
 pub trait Store: Send + Sync {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
-    /// Writes `next` if its record still has the version `expected`, adds `tally` to the books of the day of
+    /// Writes `next` if its record still has the version `expected`, adds `counters` to the usage of the day of
     /// `at`, updates every index and, if `next` is no longer [awaited](Order::is_awaited), wakes every watch of the
     /// order: all of it or nothing, durable when it returns. A commit that leaves the order awaited need not wake
     /// anybody, and should not: a hundred waiters would look, and learn nothing.
-    /// A tally of nothing opens no line in the books. Whoever loses changes nothing and wakes nobody.
+    /// A counters of nothing opens no line in the usage. Whoever loses changes nothing and wakes nobody.
     async fn commit(
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError>;
 
     /// Orders due by `now`, soonest first and then by key, hidden from other claimers until `until` or until they
     /// are written: a courtesy that saves work, never a lock that anything relies on. A claim puts the order's
-    /// alarm off to `until`, so one that nobody can finish stands behind what was due sooner, and starves nobody.
+    /// timer off to `until`, so one that nobody can finish stands behind what was due sooner, and starves nobody.
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Gives the answer on the shelf that spoils soonest, of those that do not spoil before `good_until`, to `by`: what then
-    /// stands is [`Order::taken`] by him `at` this moment, and `tally` is in the books of the day; all of it or nothing,
+    /// Gives the answer on the stock that expires soonest, of those that do not expire before `good_until`, to `by`: what then
+    /// stands is [`Order::taken`] by him `at` this moment, and `counters` is in the usage of the day; all of it or nothing,
     /// durable when it returns. Two who ask at the same instant are given two, or one of them nothing. `by` is the key of
-    /// one order, which wants one answer, from one shelf: who has taken one already is given the same again, whatever
+    /// one order, which wants one answer, from one stock: who has taken one already is given the same again, whatever
     /// `good_until` says, for as long as it is on record and his, and nothing is counted. So whoever does not know whether
     /// he was given anything asks again. One that cannot be understood is passed over.
     async fn take(
@@ -207,11 +207,12 @@ pub trait Store: Send + Sync {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError>;
 
-    /// The orders on a shelf that spoil after `now`, soonest to spoil first and then by key.
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError>;
+    /// The orders on a stock that expire after `now`, soonest to expire first and then by key.
+    async fn list_stock(&self, target: &Target, now: Timestamp, limit: usize)
+    -> Result<Vec<Key>, StoreError>;
 
     /// Misses no commit that is made after it returns and leaves this order no longer
     /// [awaited](Order::is_awaited). Of other commits it need not hear.
@@ -237,17 +238,17 @@ pub trait Store: Send + Sync {
     /// wakes nobody.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError>;
 
-    /// Adds to the books what changed no order.
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError>;
+    /// Adds to the usage what changed no order.
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError>;
 
-    /// The books of these days, both included, in the order of their lines.
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError>;
+    /// The usage of these days, both included, in the order of their lines.
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError>;
 
-    /// Of each day before `detail`, the lines of all sites become one, [`Line::ALL_SITES`], for each tenant, kind and provider;
+    /// Of each day before `detail`, the lines of all sites become one, [`UsageRow::ALL_SITES`], for each tenant, kind and provider;
     /// of days before `sums` nothing is left. All that was counted stays counted, also while others count. To do it again
     /// changes nothing.
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError>;
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError>;
 
     /// How many orders there are; it need not wait for writes that are under way.
-    async fn census(&self) -> Result<Census, StoreError>;
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError>;
 }

@@ -8,10 +8,10 @@ use crate::{Quittance, Running, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
 use quittance_gateway::{
-    CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
-    OutboundSettings, ReuseRule, TenantSettings, Tenants, TraceSettings, Traces,
+    CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
+    TenantSettings, Tenants, TraceSettings, Traces, WebhookSettings, Webhooks,
 };
-use quittance_ports::roster::SKEW_MAX;
+use quittance_ports::membership::SKEW_MAX;
 use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
 use std::fmt;
@@ -40,7 +40,7 @@ pub struct Callbacks {
     pub listen: Option<SocketAddr>,
     /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
     pub public_url: String,
-    /// The same on every node. If there is none, one is drawn and kept beside the store.
+    /// The secret of callback addresses, equal on every node. If there is none, one is drawn and kept beside the store.
     pub secret: Option<[u8; 32]>,
     pub limits: Limits,
 }
@@ -122,7 +122,7 @@ pub struct Builder {
     provider: Option<Arc<dyn Provider>>,
     callbacks: Option<Callbacks>,
     gateway: Option<GatewaySetup>,
-    outbound: OutboundSettings,
+    webhooks: WebhookSettings,
     allow: Vec<String>,
     spill_bytes_max: u64,
     pools: Vec<PoolSpec>,
@@ -162,7 +162,7 @@ impl Builder {
             provider: None,
             callbacks: None,
             gateway: None,
-            outbound: OutboundSettings::default(),
+            webhooks: WebhookSettings::default(),
             allow: Vec::new(),
             spill_bytes_max: SPILL_BYTES_MAX,
             pools: Vec::new(),
@@ -228,8 +228,8 @@ impl Builder {
 
     /// How callers are called who asked for it. Every node on a store should be told the same.
     #[must_use]
-    pub fn outbound(mut self, settings: OutboundSettings) -> Self {
-        self.outbound = settings;
+    pub fn webhooks(mut self, settings: WebhookSettings) -> Self {
+        self.webhooks = settings;
         self
     }
 
@@ -280,7 +280,7 @@ impl Builder {
         let (name, is_shared) = (self.name.clone(), self.place.is_shared());
         let pools = std::mem::take(&mut self.pools);
         let opened = self.place.open().await?;
-        if let Some(note) = opened.roster.sealed().await? {
+        if let Some(note) = opened.membership.sealed().await? {
             return Err(StartError::Moved { note });
         }
         let (lost, is_restored) = (opened.stale(), opened.is_restored());
@@ -307,7 +307,7 @@ impl Builder {
         }
         let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
         let mut presence = Presence::new(
-            Arc::clone(&node.roster),
+            Arc::clone(&node.membership),
             Arc::clone(&node.engine),
             node.number,
             name,
@@ -316,22 +316,22 @@ impl Builder {
         );
         // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its roll, and
         // have a clock that agrees with the others'.
-        _ = presence.sign_in().await;
-        if let Some(note) = node.roster.filling().await? {
-            _ = node.roster.sign_out(node.number).await;
+        _ = presence.heartbeat().await;
+        if let Some(note) = node.membership.filling().await? {
+            _ = node.membership.leave(node.number).await;
             return Err(StartError::BeingFilled { note });
         }
         if let Err(error) = set_pools(&node, pools).await {
-            _ = node.roster.sign_out(node.number).await;
+            _ = node.membership.leave(node.number).await;
             return Err(error);
         }
         let mut running = Running::default();
         if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
-            let listener =
+            let webhook =
                 TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
-            running.listens_on = listener.local_addr().ok();
-            let door = CallbackDoor::new(Arc::clone(&node.engine), provider, limits);
-            running.door = Some((door.clone(), tokio::spawn(door.serve(listener))));
+            running.listens_on = webhook.local_addr().ok();
+            let api = CallbackApi::new(Arc::clone(&node.engine), provider, limits);
+            running.api = Some((api.clone(), tokio::spawn(api.serve(webhook))));
         }
         let engine = Arc::clone(&node.engine);
         running.worker = Some(tokio::spawn(async move { engine.work().await }));
@@ -339,8 +339,8 @@ impl Builder {
         let engine = Arc::clone(&node.engine);
         running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
         // Alone, it sees every order begin and end.
-        let desk = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.desk().clone());
-        running.counting = desk.map(|desk| tokio::spawn(desk.keep_counting()));
+        let orders = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.orders().clone());
+        running.counting = orders.map(|orders| tokio::spawn(orders.keep_counting()));
         let (end, ends) = oneshot::channel();
         running.presence = Some((end, tokio::spawn(presence.keep_up(ends))));
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
@@ -398,7 +398,10 @@ impl Builder {
         let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
         let mut settings = Settings::new(number, |name| {
-            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+            Some(
+                quittance_protocol::kinds::kind(name)
+                    .unwrap_or_else(|| quittance_protocol::kinds::open_kind(name)),
+            )
         });
         (self.settings)(&mut settings);
         if is_shared {
@@ -408,7 +411,7 @@ impl Builder {
         let kinds = Arc::clone(&settings.kinds);
         settings.meaning.get_or_insert_with(|| {
             Arc::new(move |kind, params| {
-                let meant = quittance_json::meaning(kind, params, &|name| kinds(name))?;
+                let meant = quittance_protocol::json::meaning(kind, params, &|name| kinds(name))?;
                 Ok(meant.map(|meant| (meant.kind, meant.params)))
             })
         });
@@ -436,31 +439,34 @@ impl Builder {
         let clock: Arc<dyn Clock> = Arc::new(clock);
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
         let currency = settings.currency.clone();
-        let outbound = OutboundSettings { root_secret: secret, currency, ..self.outbound };
-        let outbound = Outbound::new(outbound, Arc::clone(&clock));
+        let webhooks = WebhookSettings { root_secret: secret, currency, ..self.webhooks };
+        let webhooks = Webhooks::new(webhooks, Arc::clone(&clock));
         let hub = self.gateway.as_ref().map(|setup| {
             Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
         });
         settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit);
-        let Opened { store, roster, .. } = opened;
+        let Opened { store, membership, leases, .. } = opened;
         let world = World {
             store: Arc::clone(&store),
             provider: Arc::clone(&provider),
             clock: Arc::clone(&clock),
             spill,
-            courier: Arc::new(outbound.clone()),
-            roster: Arc::clone(&roster),
+            webhook_sender: Arc::new(webhooks.clone()),
+            membership: Arc::clone(&membership),
         };
         let engine = Arc::new(Engine::new(world, settings));
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
-            let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
-            let desk = desk.with_roster(Arc::clone(&roster)).with_books(Arc::clone(&store));
-            let desk = desk.with_requests_max(setup.settings.limits.requests_max);
-            let desk = if is_shared { desk.with_neighbours() } else { desk };
-            Gateway::new(desk, setup.settings)
+            let orders = OrderService::new(Arc::clone(&engine), provider, clock, tenants, hub, webhooks);
+            let orders = orders.with_membership(Arc::clone(&membership)).with_usage(Arc::clone(&store));
+            let orders = orders.with_requests_max(setup.settings.limits.requests_max);
+            let orders = match leases {
+                Some(leases) => orders.with_neighbours(leases, number),
+                None => orders,
+            };
+            Gateway::new(orders, setup.settings)
         });
-        Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })
+        Ok(Quittance { engine, store, membership, number, gateway, running: Arc::default() })
     }
 }
 
@@ -470,7 +476,7 @@ async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartEr
         return Ok(());
     }
     let there = node.pools().await?;
-    for spec in specs.into_iter().filter(|spec| !there.iter().any(|pool| pool.sheet.spec == *spec)) {
+    for spec in specs.into_iter().filter(|spec| !there.iter().any(|pool| pool.document.spec == *spec)) {
         let name = spec.name.clone();
         node.set_pool(spec).await.map_err(|source| StartError::Pool { name, source })?;
     }

@@ -1,37 +1,37 @@
 //! Moving orders from one store to another. The old store is sealed first, so nothing can happen in it any more behind our
-//! back; then orders, sheets (pools, and what reports have taught), books and the callback secret are copied, and compared. Whoever is interrupted begins again: what
+//! back; then orders, documents (pools, and what reports have taught), usage and the callback secret are copied, and compared. Whoever is interrupted begins again: what
 //! is there already is left as it is.
 
-mod books;
+mod usage;
 
 use crate::place::{Opened, SecretError};
 use crate::secret;
-use books::{BOOKS_MARK, NEXT_MARK, all_books, copy_books, lines_done};
 use futures_util::stream::{self, StreamExt};
-use quittance_lifecycle::{Key, Order, Tally, Timestamp};
-use quittance_ports::roster::SILENT_AFTER;
+use quittance_lifecycle::{Counters, Key, Order, Timestamp};
+use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    Commit, Roll, Roster, SheetFound, SheetWritten, Store, StoreError, Version, Versioned, Which,
+    Commit, DocumentFound, DocumentWritten, Members, Membership, Store, StoreError, Version, Versioned, Which,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use usage::{NEXT_MARK, USAGE_MARK, all_usage, copy_usage, lines_done};
 
 /// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
 const PAGE: usize = 256;
 const WRITES_MAX: usize = 128;
-/// How often a sheet is tried. Nobody else writes there, unless a person does.
-const SHEET_TRIES: u32 = 8;
+/// How often a document is tried. Nobody else writes there, unless a person does.
+const DOCUMENT_TRIES: u32 = 8;
 /// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
 const MOVING: &str = "its orders are being moved to ";
 const MOVED: &str = "its orders have moved to ";
-/// And of the store that they are moved to.
+/// The note in the store that orders are moved to.
 const FILLING: &str = "orders are being moved here, under the address ";
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     Copying { orders: u64 },
-    Books { lines: usize, of: usize },
+    Usage { lines: usize, of: usize },
     Comparing { orders: u64 },
 }
 
@@ -41,9 +41,9 @@ pub struct Copied {
     /// Orders that were written to the new store, and those that it had already.
     pub written: u64,
     pub there: u64,
-    /// Sheets of the old store that are in the new one now, as they were.
-    pub sheets: usize,
-    /// Lines of the books that were added.
+    /// Documents of the old store that are in the new one now, as they were.
+    pub documents: usize,
+    /// Lines of the usage that were added.
     pub lines: usize,
     /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left alone.
     pub differ: Vec<Key>,
@@ -51,8 +51,8 @@ pub struct Copied {
     pub unreadable: Vec<Key>,
     /// Orders that were not found in the new store at the end. There should be none.
     pub missing: Vec<Key>,
-    /// The names of sheets that are not there, because the new store has too many of its own.
-    pub sheets_missing: Vec<String>,
+    /// The names of documents that are not there, because the new store has too many of its own.
+    pub documents_missing: Vec<String>,
     /// Nodes that still run on the old store: they carry nothing out any more, and want to be restarted on the new one.
     pub left_behind: Vec<String>,
     /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and the
@@ -70,7 +70,7 @@ impl Copied {
 
     /// Whether nothing is left that could come with another try.
     const fn has_all(&self) -> bool {
-        self.missing.is_empty() && self.sheets_missing.is_empty()
+        self.missing.is_empty() && self.documents_missing.is_empty()
     }
 }
 
@@ -100,9 +100,14 @@ pub enum CopyError {
     Store(#[from] StoreError),
 }
 
-fn live(roll: &Roll) -> Vec<String> {
-    let is_live = |seen: Timestamp| roll.now.since(seen) < SILENT_AFTER;
-    roll.nodes.iter().filter(|signed| is_live(signed.seen)).map(|signed| signed.card.name.clone()).collect()
+fn live(members: &Members) -> Vec<String> {
+    let is_live = |seen: Timestamp| members.now.since(seen) < SILENT_AFTER;
+    members
+        .nodes
+        .iter()
+        .filter(|signed| is_live(signed.seen))
+        .map(|signed| signed.node_status.name.clone())
+        .collect()
 }
 
 /// Counts what a copy would have to do, and changes nothing.
@@ -110,15 +115,15 @@ pub async fn survey(
     from: &Opened,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Copied, StoreError> {
-    let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
+    let mut copied = Copied { left_behind: live(&from.membership.members().await?), ..Copied::default() };
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, unreadable)) = pages.next().await? {
         copied.written += orders.len() as u64;
         copied.unreadable.extend(unreadable);
         progress(Progress::Copying { orders: copied.written });
     }
-    copied.sheets = from.roster.sheets().await?.len();
-    copied.lines = all_books(&*from.store).await?.len();
+    copied.documents = from.membership.documents().await?.len();
+    copied.lines = all_usage(&*from.store).await?.len();
     Ok(copied)
 }
 
@@ -129,32 +134,32 @@ pub async fn copy(
     address: &str,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Copied, CopyError> {
-    if let Some(note) = to.roster.sealed().await? {
+    if let Some(note) = to.membership.sealed().await? {
         return Err(CopyError::TargetSealed { note });
     }
-    let done = match Before::of(from.roster.sealed().await?.as_deref(), address) {
+    let done = match Before::of(from.membership.sealed().await?.as_deref(), address) {
         Before::Nothing => 0,
         Before::Begun { lines, next } => lines_done(from, to, lines, next).await?,
         // Where they went they may have ended and been forgotten since: to copy them again would bring them back to life.
         Before::Done => {
-            to.roster.set_filling(None).await?;
+            to.membership.set_filling(None).await?;
             return Ok(Copied { is_repeat: true, ..Copied::default() });
         }
         Before::Another { note } => return Err(CopyError::OtherMove { note }),
     };
     close_to_nodes(from, to, address).await?;
     let moving = format!("{MOVING}{address}");
-    from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{done}"))).await?;
-    let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
+    from.membership.seal(Some(&format!("{moving}{USAGE_MARK}{done}"))).await?;
+    let mut copied = Copied { left_behind: live(&from.membership.members().await?), ..Copied::default() };
     copied.other_secret = copy_secret(from, to).await?;
     copy_orders(from, to, &mut copied, progress).await?;
-    copy_sheets(&*from.roster, &*to.roster, &mut copied).await?;
-    copied.lines = copy_books(from, to, done, &moving, progress).await?;
+    copy_documents(&*from.membership, &*to.membership, &mut copied).await?;
+    copied.lines = copy_usage(from, to, done, &moving, progress).await?;
     compare(from, to, &mut copied, progress).await?;
     // What is not there yet may be there next time.
     if copied.has_all() {
-        from.roster.seal(Some(&format!("{MOVED}{address}"))).await?;
-        to.roster.set_filling(None).await?;
+        from.membership.seal(Some(&format!("{MOVED}{address}"))).await?;
+        to.membership.set_filling(None).await?;
     }
     Ok(copied)
 }
@@ -163,15 +168,15 @@ pub async fn copy(
 /// yet. A node signs in first and looks for the note afterwards, so of the two of us at least one notices the other.
 async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(), CopyError> {
     let filling = format!("{FILLING}{address}");
-    let before = to.roster.filling().await?;
+    let before = to.membership.filling().await?;
     if let Some(note) = before.as_ref().filter(|note| **note != filling) {
         return Err(CopyError::OtherFilling { note: note.clone() });
     }
-    to.roster.set_filling(Some(&filling)).await?;
-    let is_same = from.roster.filling().await?.as_ref() == Some(&filling);
-    let nodes = live(&to.roster.roll().await?);
+    to.membership.set_filling(Some(&filling)).await?;
+    let is_same = from.membership.filling().await?.as_ref() == Some(&filling);
+    let nodes = live(&to.membership.members().await?);
     if (is_same || !nodes.is_empty()) && before.is_none() {
-        to.roster.set_filling(None).await?;
+        to.membership.set_filling(None).await?;
     }
     match is_same {
         true => Err(CopyError::SameStore),
@@ -198,7 +203,7 @@ impl Before {
     fn of(note: Option<&str>, address: &str) -> Self {
         let Some(note) = note else { return Self::Nothing };
         if let Some(rest) = note.strip_prefix(MOVING) {
-            return match rest.rsplit_once(BOOKS_MARK) {
+            return match rest.rsplit_once(USAGE_MARK) {
                 Some((to, lines)) if to == address => {
                     let (lines, next) = lines.split_once(NEXT_MARK).unwrap_or((lines, ""));
                     Self::Begun { lines: lines.parse().unwrap_or(0), next: next.parse().ok() }
@@ -269,8 +274,8 @@ enum Put {
 }
 
 async fn put(store: &dyn Store, order: &Arc<Order>) -> Result<Put, StoreError> {
-    // The books come later, line by line.
-    Ok(match store.commit(Version::ABSENT, order, &Tally::default(), order.placed).await? {
+    // The usage come later, line by line.
+    Ok(match store.commit(Version::ABSENT, order, &Counters::default(), order.placed).await? {
         Commit::Done(_) => Put::Written,
         Commit::Conflict(Some(found)) if is_same(order, &found.order) => Put::There,
         Commit::Conflict(_) => Put::Differs(order.key),
@@ -301,40 +306,44 @@ async fn copy_orders(
     Ok(())
 }
 
-/// Unlike an order, a sheet that stands in both is written over: no node has worked on the new store, and the pools that
+/// Unlike an order, a document that stands in both is written over: no node has worked on the new store, and the pools that
 /// its orders were bought for are those of the old one.
-async fn copy_sheets(from: &dyn Roster, to: &dyn Roster, copied: &mut Copied) -> Result<(), StoreError> {
-    let sheets = from.sheets().await?;
-    let mut there = to.sheets().await?;
-    for found in &sheets {
-        for _ in 0..SHEET_TRIES {
-            match put_sheet(to, found, &there).await? {
-                SheetWritten::Conflict => there = to.sheets().await?,
-                SheetWritten::Done(_) | SheetWritten::NoRoom => break,
+async fn copy_documents(
+    from: &dyn Membership,
+    to: &dyn Membership,
+    copied: &mut Copied,
+) -> Result<(), StoreError> {
+    let documents = from.documents().await?;
+    let mut there = to.documents().await?;
+    for found in &documents {
+        for _ in 0..DOCUMENT_TRIES {
+            match put_document(to, found, &there).await? {
+                DocumentWritten::Conflict => there = to.documents().await?,
+                DocumentWritten::Done(_) | DocumentWritten::NoRoom => break,
             }
         }
     }
-    let there = to.sheets().await?;
-    for found in sheets {
-        match there.iter().any(|stands| stands.name == found.name && stands.sheet == found.sheet) {
-            true => copied.sheets += 1,
-            false => copied.sheets_missing.push(found.name),
+    let there = to.documents().await?;
+    for found in documents {
+        match there.iter().any(|stands| stands.name == found.name && stands.document == found.document) {
+            true => copied.documents += 1,
+            false => copied.documents_missing.push(found.name),
         }
     }
     Ok(())
 }
 
-async fn put_sheet(
-    to: &dyn Roster,
-    found: &SheetFound,
-    there: &[SheetFound],
-) -> Result<SheetWritten, StoreError> {
-    let SheetFound { name, sheet, .. } = found;
+async fn put_document(
+    to: &dyn Membership,
+    found: &DocumentFound,
+    there: &[DocumentFound],
+) -> Result<DocumentWritten, StoreError> {
+    let DocumentFound { name, document, .. } = found;
     match there.iter().find(|stands| stands.name == *name) {
-        Some(stands) if stands.sheet == *sheet => Ok(SheetWritten::Done(stands.version)),
+        Some(stands) if stands.document == *document => Ok(DocumentWritten::Done(stands.version)),
         stands => {
             let version = stands.map_or(Version::ABSENT, |stands| stands.version);
-            to.write_sheet(name, version, Some(sheet)).await
+            to.write_document(name, version, Some(document)).await
         }
     }
 }

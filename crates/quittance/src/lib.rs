@@ -47,19 +47,25 @@ pub use order::{
     RecaptchaV3, Text, Turnstile,
 };
 pub use place::{OpenError, Opened, Place, SecretError};
-pub use quittance_classic::Profile;
 pub use quittance_engine::{
-    LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Sparing, Targets, targets,
+    LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Targets, Throttle, targets,
 };
 pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Money, Origin, Value};
 pub use quittance_pool::{Goal, Hours, HoursError};
-pub use quittance_ports::{Card, Finding, Roll, Roster, Signed, Store, Verdict, Vitals, roster};
-pub use quittance_ports::{Day, Line, StoreError, Unreadable, Versioned, Which};
-pub use quittance_ports::{Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, sheet};
-pub use quittance_provider_classic::{Account, ApiKey, ClassicProvider, Settings as ClassicSettings};
+pub use quittance_ports::{Day, StoreError, Unreadable, UsageRow, Versioned, Which};
+pub use quittance_ports::{
+    Demand, LevelShown, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
+};
+pub use quittance_ports::{
+    Finding, Members, Membership, NodeStats, NodeStatus, SeenNode, Store, Verdict, membership,
+};
+pub use quittance_protocol::classic::Profile;
+pub use quittance_provider::classic::Settings as ClassicSettings;
+pub use quittance_provider::json::Settings as JsonSettings;
+pub use quittance_provider::{Account, ApiKey, ClassicProvider, JsonProvider};
 #[cfg(feature = "embedded")]
 pub use quittance_store_embedded as embedded;
 #[cfg(feature = "postgres")]
@@ -68,8 +74,8 @@ pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as 
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 
 use quittance_engine::{Applied, Dropped, Engine, Outcome};
-use quittance_gateway::{CallbackDoor, Gateway};
-use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Tally};
+use quittance_gateway::{CallbackApi, Gateway};
+use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
 use std::fmt;
 use std::net::SocketAddr;
@@ -86,7 +92,7 @@ const LAST_LOOK_WAIT: Duration = Duration::from_secs(8);
 pub struct Quittance {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
-    roster: Arc<dyn Roster>,
+    membership: Arc<dyn Membership>,
     /// New for each start of each process.
     number: u64,
     gateway: Option<Gateway>,
@@ -97,9 +103,9 @@ pub struct Quittance {
 #[derive(Default)]
 pub(crate) struct Running {
     worker: Option<JoinHandle<()>>,
-    door: Option<(CallbackDoor, JoinHandle<()>)>,
+    api: Option<(CallbackApi, JoinHandle<()>)>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
-    /// And how it is told to end.
+    /// The task that keeps the node among the members, and how to end it.
     presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
@@ -116,14 +122,14 @@ async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
 }
 
 impl Drop for Running {
-    /// Whoever forgets to stop loses nothing: every order has an alarm in the store.
+    /// Whoever forgets to stop loses nothing: every order has a timer in the store.
     fn drop(&mut self) {
-        let door = self.door.take().map(|(_, task)| task.abort_handle());
+        let api = self.api.take().map(|(_, task)| task.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
         let worker = self.worker.take().map(|task| task.abort_handle());
         let presence = self.presence.take().map(|(_, task)| task.abort_handle());
         let counting = self.counting.take().map(|task| task.abort_handle());
-        [door, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
+        [api, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
     }
 }
 
@@ -148,7 +154,7 @@ impl Solved {
     /// The token, the text or the JSON document.
     #[must_use]
     pub fn text(&self) -> &str {
-        &self.answer.goods.text
+        &self.answer.payload.text
     }
 }
 
@@ -208,7 +214,7 @@ impl Quittance {
     pub async fn ticket(&self, key: &Key) -> Result<Option<Ticket>, StoreError> {
         let Some(order) = self.read(key).await? else { return Ok(None) };
         let min_life = order.terms.min_life;
-        let until = SystemClock.now() + order.terms.patience;
+        let until = SystemClock.now() + order.terms.timeout;
         let placed =
             Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until, order: Some(order) };
         Ok(Some(Ticket { placed, engine: Arc::clone(&self.engine) }))
@@ -242,13 +248,13 @@ impl Quittance {
     /// Gives a dead letter up for good; says whether there was one. The record of one that nobody can read is removed, which
     /// frees its key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
-        let dropped = self.engine.drop_letter(key).await?;
-        Ok(matches!(dropped, Dropped::Discarded | Dropped::Told(Applied::Advanced { .. })))
+        let dropped = self.engine.drop_dead_letter(key).await?;
+        Ok(matches!(dropped, Dropped::Discarded | Dropped::Applied(Applied::Advanced { .. })))
     }
 
-    /// The books of these days, both included.
-    pub async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.store.books(from, to).await
+    /// The usage of these days, both included.
+    pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.store.usage(from, to).await
     }
 
     /// The pools, by name, and how they stand.
@@ -261,7 +267,7 @@ impl Quittance {
         self.engine.set_pool(spec).await
     }
 
-    /// Takes a pool away; says whether there was one. What it has bought stays on its shelf until it spoils.
+    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
         self.engine.remove_pool(name).await
     }
@@ -274,10 +280,10 @@ impl Quittance {
 
     /// What callers have said about the answers of each site, as the store has it: of a node that only looks, the engine has
     /// read nothing.
-    pub async fn trusts(&self) -> Result<Vec<TrustSheet>, StoreError> {
-        let sheets = self.roster.sheets().await?.into_iter();
-        let trusts = sheets.filter_map(|found| match found.sheet {
-            Sheet::Trust(sheet) => Some(sheet),
+    pub async fn trusts(&self) -> Result<Vec<TrustDocument>, StoreError> {
+        let documents = self.membership.documents().await?.into_iter();
+        let trusts = documents.filter_map(|found| match found.document {
+            SharedDocument::Trust(document) => Some(document),
             _ => None,
         });
         Ok(trusts.collect())
@@ -310,7 +316,7 @@ impl Quittance {
     /// How many callbacks carried a proof that was not ours, and how many said nothing that makes sense.
     #[must_use]
     pub fn strange_callbacks(&self) -> (u64, u64) {
-        let senseless = self.running().door.as_ref().map_or(0, |(door, _)| door.senseless());
+        let senseless = self.running().api.as_ref().map_or(0, |(api, _)| api.senseless());
         (self.engine.forged(), senseless)
     }
 
@@ -323,9 +329,9 @@ impl Quittance {
     /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
     pub async fn stop(&self) {
         self.engine.stop();
-        let (worker, door, releasing, presence) = {
+        let (worker, api, releasing, presence) = {
             let mut running = self.running();
-            (running.worker.take(), running.door.take(), running.releasing.take(), running.presence.take())
+            (running.worker.take(), running.api.take(), running.releasing.take(), running.presence.take())
         };
         if let Some(releasing) = releasing {
             releasing.abort();
@@ -338,37 +344,40 @@ impl Quittance {
                 _ = worker.await;
             }
         });
-        if let Some((door, task)) = door {
+        if let Some((api, task)) = api {
             // Whoever is being heard is answered; what he said is safe either way.
-            door.close().await;
+            api.close().await;
             task.abort();
         }
         if let Some(counting) = self.running().counting.take() {
             counting.abort();
         }
+        if let Some(gateway) = &self.gateway {
+            gateway.orders().give_back_leases().await;
+        }
         if is_present {
             // Whoever is missed because the store is away is shown as silent, and then forgotten.
-            _ = self.roster.sign_out(self.number).await;
+            _ = self.membership.leave(self.number).await;
         }
         // Last, because all that came before may be part of a trace.
-        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.desk().hub().traces()) {
+        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.orders().hub().traces()) {
             traces.finish().await;
         }
     }
 
     /// Who works on the same orders, and how they are.
-    pub async fn roll(&self) -> Result<Roll, StoreError> {
-        self.roster.roll().await
+    pub async fn members(&self) -> Result<Members, StoreError> {
+        self.membership.members().await
     }
 
     /// What the store's own settings promise.
     pub async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
-        self.roster.checkup().await
+        self.membership.checkup().await
     }
 
     /// Why the store takes nothing any more, if it was closed.
     pub async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        self.roster.sealed().await
+        self.membership.sealed().await
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
@@ -406,14 +415,14 @@ impl Ticket {
         }
     }
 
-    /// An order of the caller's own may have been given what stood on the shelf, before anything was bought for it. Whoever
+    /// An order of the caller's own may have been given what stood on the stock, before anything was bought for it. Whoever
     /// waited for an answer can wait for this look, too.
     async fn origin(&self) -> Origin {
         if self.placed.origin != Origin::Api {
             return self.placed.origin;
         }
         match self.engine.read(&self.placed.key).await {
-            Ok(Some(order)) if order.is_supplied() => Origin::Stock,
+            Ok(Some(order)) if order.is_from_stock() => Origin::Stock,
             _ => Origin::Api,
         }
     }

@@ -5,7 +5,7 @@
 use crate::place::Opened;
 use crate::secret;
 use quittance_engine::{Engine, PutBack};
-use quittance_ports::{MarkRequest, SheetFound, StoreError, StoreMark};
+use quittance_ports::{DocumentFound, MarkRequest, StoreError, StoreMark};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct StoreMemory {
     /// The store failed before all that was in hand was put back.
     is_incomplete: bool,
     /// The pools that are still to be put back.
-    owed_pools: Vec<SheetFound>,
+    owed_pools: Vec<DocumentFound>,
     /// What was wrong with the store's own files when that was last told.
     told: Option<String>,
     /// What was last told about lines of the trail that were lost.

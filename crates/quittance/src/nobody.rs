@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Fault, FaultClass, PollOutcome, SubmitOutcome};
-use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
+use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use std::time::Duration;
 
 pub(crate) struct Nobody;
@@ -10,7 +10,7 @@ pub(crate) struct Nobody;
 #[async_trait]
 impl Provider for Nobody {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::Taken
+        quittance_lifecycle::ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -41,7 +41,7 @@ impl Provider for Nobody {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         None
     }
 }

@@ -70,7 +70,7 @@ impl Order {
         self
     }
 
-    /// An answer that is bought for this order: one from the shelf will not do.
+    /// An answer that is bought for this order: one from the stock will not do.
     #[must_use]
     pub fn no_stock(mut self) -> Self {
         self.draft.no_stock = true;
@@ -79,8 +79,8 @@ impl Order {
 
     /// How long the order may take.
     #[must_use]
-    pub fn patience(mut self, span: Duration) -> Self {
-        self.draft.patience = Some(span);
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.draft.timeout = Some(span);
         self
     }
 
@@ -161,10 +161,10 @@ macro_rules! typed {
                 Self(self.0.no_stock())
             }
 
-            /// See [`Order::patience`].
+            /// See [`Order::timeout`].
             #[must_use]
-            pub fn patience(self, span: Duration) -> Self {
-                Self(self.0.patience(span))
+            pub fn timeout(self, span: Duration) -> Self {
+                Self(self.0.timeout(span))
             }
 
             /// See [`Order::tenant`].
@@ -350,7 +350,7 @@ mod tests {
             CloudflareChallenge::new(page, "192.0.2.1:80", "HTTP").user_agent("u").into(),
         ];
         for order in orders {
-            let kind = quittance_catalog::kind(order.kind()).expect("a kind of the catalog");
+            let kind = quittance_protocol::kinds::kind(order.kind()).expect("a kind of the catalog");
             for name in order.draft.params.keys() {
                 assert!(kind.fields.iter().any(|field| field.name == name), "{}: {name}", order.kind());
             }

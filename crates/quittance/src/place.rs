@@ -1,11 +1,13 @@
 //! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place gives
-//! the store, and the roster of those who work on it.
+//! the store, and the membership of those who work on it.
 
 use crate::secret;
 use quittance_lifecycle::Key;
 #[cfg(feature = "embedded")]
 use quittance_ports::Which;
-use quittance_ports::{MarkRequest, MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
+use quittance_ports::{
+    Leases, MarkRequest, Membership, MemoryMembership, MemoryStore, Store, StoreError, StoreMark,
+};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -59,7 +61,9 @@ pub enum SecretError {
 #[derive(Clone)]
 pub struct Opened {
     pub store: Arc<dyn Store>,
-    pub roster: Arc<dyn Roster>,
+    pub membership: Arc<dyn Membership>,
+    /// Where nodes keep limits together, if other nodes may work on the same orders.
+    pub leases: Option<Arc<dyn Leases>>,
     keeper: Keeper,
 }
 
@@ -110,7 +114,8 @@ impl Place {
         Ok(match self {
             Self::Memory => Opened {
                 store: Arc::new(MemoryStore::default()),
-                roster: Arc::new(MemoryRoster::default()),
+                membership: Arc::new(MemoryMembership::default()),
+                leases: None,
                 keeper: Keeper::Nobody,
             },
             #[cfg(feature = "embedded")]
@@ -123,19 +128,21 @@ impl Place {
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 };
                 let keeper = Keeper::Folder(dir.clone(), store.clone(), Arc::default());
-                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+                Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases: None, keeper }
             }
             #[cfg(feature = "redis")]
             Self::Redis(settings) => {
                 let store = RedisStore::open((**settings).clone()).await?;
                 let keeper = Keeper::Redis(store.clone());
-                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+                let leases: Option<Arc<dyn Leases>> = Some(Arc::new(store.clone()));
+                Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases, keeper }
             }
             #[cfg(feature = "postgres")]
             Self::Postgres(settings) => {
                 let store = PostgresStore::open((**settings).clone()).await?;
                 let keeper = Keeper::Postgres(store.clone());
-                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+                let leases: Option<Arc<dyn Leases>> = Some(Arc::new(store.clone()));
+                Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases, keeper }
             }
         })
     }

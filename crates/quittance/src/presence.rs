@@ -1,4 +1,4 @@
-//! How a node shows that it is there: it signs in to the store's roster every few seconds, compares its clock with those
+//! How a node shows that it is there: it signs in to the store's membership every few seconds, compares its clock with those
 //! of the others on the way and goes by theirs if its own is far off, and hears what a person has said to another node or
 //! that the orders have moved elsewhere.
 
@@ -7,8 +7,8 @@ use crate::clock::FleetClock;
 use crate::memory::StoreMemory;
 use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
-use quittance_ports::roster::{SIGN_IN_SPAN, SILENT_AFTER, SKEW_MAX};
-use quittance_ports::{Card, Clock, Roll, Roster, Signed, StoreError};
+use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER, SKEW_MAX};
+use quittance_ports::{Clock, Members, Membership, NodeStatus, SeenNode, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -33,9 +33,9 @@ fn usual(mine: i64, others: impl Iterator<Item = i64>) -> i64 {
 }
 
 pub(crate) struct Presence {
-    roster: Arc<dyn Roster>,
+    membership: Arc<dyn Membership>,
     engine: Arc<Engine>,
-    card: Card,
+    node_status: NodeStatus,
     clock: FleetClock,
     is_sealed: bool,
     memory: StoreMemory,
@@ -45,7 +45,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     pub(crate) fn new(
-        roster: Arc<dyn Roster>,
+        membership: Arc<dyn Membership>,
         engine: Arc<Engine>,
         node: u64,
         name: String,
@@ -53,7 +53,7 @@ impl Presence {
         memory: StoreMemory,
     ) -> Self {
         let now = SystemClock.now();
-        let card = Card {
+        let node_status = NodeStatus {
             node,
             name,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -61,11 +61,11 @@ impl Presence {
             started: now,
             at: now,
             skew_ms: None,
-            vitals: engine.vitals(),
+            node_stats: engine.node_stats(),
             reach: engine.reach(),
             demand: engine.demand(),
         };
-        Self { roster, engine, card, clock, is_sealed: false, memory, released: None }
+        Self { membership, engine, node_status, clock, is_sealed: false, memory, released: None }
     }
 
     /// Until it is told to end; then it looks at the store once more, so that nothing leaves with this node that the store has
@@ -77,9 +77,9 @@ impl Presence {
         let mut is_suspected = false;
         loop {
             self.memory.look(&engine, std::mem::take(&mut is_suspected)).await;
-            if signed_in.elapsed() >= SIGN_IN_SPAN {
+            if signed_in.elapsed() >= HEARTBEAT_INTERVAL {
                 signed_in = Instant::now();
-                if self.sign_in().await.is_err() {
+                if self.heartbeat().await.is_err() {
                     self.look_for_seal().await;
                 }
             }
@@ -91,41 +91,42 @@ impl Presence {
         }
     }
 
-    pub(crate) async fn sign_in(&mut self) -> Result<(), StoreError> {
-        self.card.vitals = self.engine.vitals();
-        self.card.demand = self.engine.demand();
-        self.card.reach = self.engine.reach();
+    pub(crate) async fn heartbeat(&mut self) -> Result<(), StoreError> {
+        self.node_status.node_stats = self.engine.node_stats();
+        self.node_status.demand = self.engine.demand();
+        self.node_status.reach = self.engine.reach();
         let sent = SystemClock.now();
-        self.card.at = sent;
-        let there = self.roster.sign_in(&self.card).await?;
+        self.node_status.at = sent;
+        let there = self.membership.heartbeat(&self.node_status).await?;
         let reply = SystemClock.now().since(sent);
-        let roll = self.roster.roll().await?;
+        let members = self.membership.members().await?;
         if reply <= REPLY_MAX {
             // It was read somewhere between; the middle is wrong by half of the reply at most.
             let here = sent + reply / 2;
             let skew = i128::from(here.as_millis()) - i128::from(there.as_millis());
             let skew = i64::try_from(skew).unwrap_or(i64::MAX);
-            self.card.skew_ms = Some(skew);
-            self.agree_on_the_time(skew, &roll);
+            self.node_status.skew_ms = Some(skew);
+            self.agree_on_the_time(skew, &members);
         }
-        self.engine.heed_roll(&roll);
-        self.listen_for_release(&roll);
-        if self.card.vitals.store_was_away {
+        self.engine.heed_members(&members);
+        self.listen_for_release(&members);
+        if self.node_status.node_stats.store_was_away {
             self.look_for_seal().await;
         }
         Ok(())
     }
 
-    fn others<'a>(&self, roll: &'a Roll) -> impl Iterator<Item = &'a Card> + use<'a> {
-        let (me, now) = (self.card.node, roll.now);
+    fn others<'a>(&self, members: &'a Members) -> impl Iterator<Item = &'a NodeStatus> + use<'a> {
+        let (me, now) = (self.node_status.node, members.now);
         let is_other =
-            move |signed: &&Signed| signed.card.node != me && now.since(signed.seen) < SILENT_AFTER;
-        roll.nodes.iter().filter(is_other).map(|signed| &signed.card)
+            move |signed: &&SeenNode| signed.node_status.node != me && now.since(signed.seen) < SILENT_AFTER;
+        members.nodes.iter().filter(is_other).map(|signed| &signed.node_status)
     }
 
     /// Whoever is far from what most say, the store among them, goes by their time until he is mended.
-    fn agree_on_the_time(&mut self, skew: i64, roll: &Roll) {
-        let ahead = skew.saturating_sub(usual(skew, self.others(roll).filter_map(|card| card.skew_ms)));
+    fn agree_on_the_time(&mut self, skew: i64, members: &Members) {
+        let ahead = skew
+            .saturating_sub(usual(skew, self.others(members).filter_map(|node_status| node_status.skew_ms)));
         let is_beyond = |bound: Duration| u128::from(ahead.unsigned_abs()) > bound.as_millis();
         let was_off = self.clock.correction() != 0;
         // A clock on the line must not be corrected and let go by turns.
@@ -146,8 +147,8 @@ impl Presence {
     }
 
     /// What a person says to one node holds for all.
-    fn listen_for_release(&mut self, roll: &Roll) {
-        let latest = self.others(roll).filter_map(|card| card.vitals.released).max();
+    fn listen_for_release(&mut self, members: &Members) {
+        let latest = self.others(members).filter_map(|node_status| node_status.node_stats.released).max();
         // Whatever was said before we came was not said to us.
         if self.released.is_some_and(|heard| latest > heard) {
             tracing::info!("another node was told that the provider's account is mended: going on");
@@ -159,7 +160,7 @@ impl Presence {
     }
 
     async fn look_for_seal(&mut self) {
-        let Ok(note) = self.roster.sealed().await else { return };
+        let Ok(note) = self.membership.sealed().await else { return };
         if let Some(note) = note.as_ref().filter(|_| !self.is_sealed) {
             tracing::error!(
                 note,

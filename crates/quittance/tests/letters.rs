@@ -5,10 +5,10 @@
 #![expect(clippy::disallowed_methods, reason = "what is measured takes real time")]
 
 use futures_util::future::join_all;
-use quittance::lifecycle::story::Story;
+use quittance::lifecycle::timeline::Timeline;
 use quittance::lifecycle::{
-    Attempt, Beat, DeadCause, Draft, Fault, FaultClass, KeySettings, Order, Phase, Policy, Progress, Tally,
-    Timestamp,
+    Attempt, Counters, DeadCause, Draft, Fault, FaultClass, KeySettings, Order, Phase, Policy, Progress,
+    TimelineEvent, Timestamp,
 };
 use quittance::{GatewaySetup, Place, Quittance};
 use quittance_ports::{Commit, Store, Version};
@@ -29,16 +29,16 @@ fn letter(n: u64) -> Order {
     let draft = Draft::new(tenant)
         .with("sitekey", format!("0x4AAA-{n}").as_str())
         .with("pageurl", format!("https://shop-{}.example.com/login?step={n}", n % 100).as_str());
-    let kind = quittance_catalog::kind("turnstile").unwrap();
+    let kind = quittance_protocol::kinds::kind("turnstile").unwrap();
     let (key, terms) = draft.check(&kind, KeySettings::default(), &Policy::DEFAULT, at(0), 0).unwrap();
     let fault = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")
         .saying("{\"status\":0,\"request\":\"ERROR_CAPTCHA_UNSOLVABLE\"}");
-    let mut story = Story::default();
-    story.tell(at(0), Beat::Placed { life: 1 });
+    let mut timeline = Timeline::default();
+    timeline.tell(at(0), TimelineEvent::Placed { life: 1 });
     let mut attempts = Vec::new();
     for (number, second) in [(1, 10), (2, 20), (3, 30)] {
-        story.tell(at(second), Beat::Submitted { attempt: number });
-        story.tell(at(second + 5), Beat::Faulted { attempt: number, fault: fault.clone() });
+        timeline.tell(at(second), TimelineEvent::Submitted { attempt: number });
+        timeline.tell(at(second + 5), TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
         attempts.push(Attempt {
             number,
             sent: at(second),
@@ -50,11 +50,12 @@ fn letter(n: u64) -> Order {
             made_for: None,
             cost: None,
             former: None,
+            callback_address: None,
             unpriced_since: None,
         });
     }
     let cause = DeadCause::Spent(fault);
-    story.tell(at(40), Beat::Buried { cause: cause.clone() });
+    timeline.tell(at(40), TimelineEvent::MovedToDeadLetters { cause: cause.clone() });
     Order {
         key,
         terms: Arc::new(terms),
@@ -69,11 +70,11 @@ fn letter(n: u64) -> Order {
         last_attempt: 3,
         retries: Default::default(),
         possible_doubles: 0,
-        listeners: Vec::new(),
-        last_listener: 0,
+        webhooks: Vec::new(),
+        last_webhook: 0,
         put_back: None,
         followed_by: None,
-        story,
+        timeline,
     }
 }
 
@@ -84,8 +85,8 @@ async fn fill(dir: &Path, size: u64) {
     while next < size {
         let some: Vec<Arc<Order>> = (next..size.min(next + AT_ONCE)).map(|n| Arc::new(letter(n))).collect();
         next += some.len() as u64;
-        let tally = Tally { dead: 1, ..Tally::default() };
-        let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.placed));
+        let counters = Counters { dead: 1, ..Counters::default() };
+        let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &counters, order.placed));
         for done in join_all(commits).await {
             assert!(matches!(done.unwrap(), Commit::Done(_)));
         }
@@ -177,7 +178,7 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
     let began = Instant::now();
     let (mut rehearsed, mut after) = (0, String::new());
     loop {
-        let body = format!("{{\"deed\":\"replay\",\"dry_run\":true{after}}}");
+        let body = format!("{{\"action\":\"replay\",\"dry_run\":true{after}}}");
         let told = office.json("POST", "/v1/admin/dead/bulk", &body).await;
         rehearsed += told["would_pay"].as_u64().unwrap();
         match told["next"].as_str() {

@@ -2,10 +2,10 @@
 
 use crate::error::RecordError;
 use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text, unless_default};
-use quittance_lifecycle::{Listener, Passing, Report, Telling};
+use quittance_lifecycle::{DeliveryState, Report, ReportState, Webhook};
 
-names! { enum PassingName { Owed = "owed", Passed = "passed", Refused = "refused", Lost = "lost" } }
-names! { enum TellingName { Owed = "owed", Dead = "dead" } }
+names! { enum ReportStateName { Owed = "owed", Passed = "passed", Refused = "refused", Lost = "lost" } }
+names! { enum DeliveryStateName { Owed = "owed", Dead = "dead" } }
 
 mirror! { ReportRecord<'a> {
     is_good: bool,
@@ -18,38 +18,38 @@ mirror! { ReportRecord<'a> {
 
 impl<'a> ReportRecord<'a> {
     pub(crate) fn of(report: &'a Report) -> Self {
-        let Report { is_good, at, passing } = report;
-        let named = |name: PassingName| Self {
+        let Report { is_good, at, state } = report;
+        let named = |name: ReportStateName| Self {
             is_good: Some(*is_good),
             at: moment(*at),
             is: name.text(),
             ..Self::default()
         };
-        match passing {
-            Passing::Owed { at, tries } => {
-                Self { again_at: moment(*at), tries: unless_default(*tries), ..named(PassingName::Owed) }
+        match state {
+            ReportState::Owed { at, tries } => {
+                Self { again_at: moment(*at), tries: unless_default(*tries), ..named(ReportStateName::Owed) }
             }
-            Passing::Passed => named(PassingName::Passed),
-            Passing::Refused { code } => Self { code: text(code), ..named(PassingName::Refused) },
-            Passing::Lost => named(PassingName::Lost),
+            ReportState::Passed => named(ReportStateName::Passed),
+            ReportState::Refused { code } => Self { code: text(code), ..named(ReportStateName::Refused) },
+            ReportState::Lost => named(ReportStateName::Lost),
         }
     }
 
     pub(crate) fn read(self) -> Result<Report, RecordError> {
-        let passing = match PassingName::read(self.is, "is")? {
-            PassingName::Owed => Passing::Owed {
+        let state = match ReportStateName::read(self.is, "is")? {
+            ReportStateName::Owed => ReportState::Owed {
                 at: need_moment(self.again_at, "again_at")?,
                 tries: self.tries.unwrap_or_default(),
             },
-            PassingName::Passed => Passing::Passed,
-            PassingName::Refused => Passing::Refused { code: need_text(self.code, "code")? },
-            PassingName::Lost => Passing::Lost,
+            ReportStateName::Passed => ReportState::Passed,
+            ReportStateName::Refused => ReportState::Refused { code: need_text(self.code, "code")? },
+            ReportStateName::Lost => ReportState::Lost,
         };
-        Ok(Report { is_good: need(self.is_good, "is_good")?, at: need_moment(self.at, "at")?, passing })
+        Ok(Report { is_good: need(self.is_good, "is_good")?, at: need_moment(self.at, "at")?, state })
     }
 }
 
-mirror! { ListenerRecord<'a> {
+mirror! { WebhookRecord<'a> {
     number: u32,
     url: Text<'a>,
     dialect: Text<'a>,
@@ -59,10 +59,10 @@ mirror! { ListenerRecord<'a> {
     why: Text<'a>,
 } }
 
-impl<'a> ListenerRecord<'a> {
-    pub(crate) fn of(listener: &'a Listener) -> Self {
-        let Listener { number, url, dialect, telling } = listener;
-        let named = |name: TellingName, at| Self {
+impl<'a> WebhookRecord<'a> {
+    pub(crate) fn of(webhook: &'a Webhook) -> Self {
+        let Webhook { number, url, dialect, state } = webhook;
+        let named = |name: DeliveryStateName, at| Self {
             number: Some(*number),
             url: text(url),
             dialect: text(dialect),
@@ -70,25 +70,25 @@ impl<'a> ListenerRecord<'a> {
             at: moment(at),
             ..Self::default()
         };
-        match telling {
-            Telling::Owed { at, tries } => {
-                Self { tries: unless_default(*tries), ..named(TellingName::Owed, *at) }
+        match state {
+            DeliveryState::Owed { at, tries } => {
+                Self { tries: unless_default(*tries), ..named(DeliveryStateName::Owed, *at) }
             }
-            Telling::Dead { at, why } => Self { why: text(why), ..named(TellingName::Dead, *at) },
+            DeliveryState::Dead { at, why } => Self { why: text(why), ..named(DeliveryStateName::Dead, *at) },
         }
     }
 
-    pub(crate) fn read(self) -> Result<Listener, RecordError> {
+    pub(crate) fn read(self) -> Result<Webhook, RecordError> {
         let at = need_moment(self.at, "at")?;
-        let telling = match TellingName::read(self.is, "is")? {
-            TellingName::Owed => Telling::Owed { at, tries: self.tries.unwrap_or_default() },
-            TellingName::Dead => Telling::Dead { at, why: need_text(self.why, "why")? },
+        let state = match DeliveryStateName::read(self.is, "is")? {
+            DeliveryStateName::Owed => DeliveryState::Owed { at, tries: self.tries.unwrap_or_default() },
+            DeliveryStateName::Dead => DeliveryState::Dead { at, why: need_text(self.why, "why")? },
         };
-        Ok(Listener {
+        Ok(Webhook {
             number: need(self.number, "number")?,
             url: need_text(self.url, "url")?,
             dialect: need_text(self.dialect, "dialect")?,
-            telling,
+            state,
         })
     }
 }

@@ -4,19 +4,19 @@ use crate::error::{RecordError, Within};
 use crate::fields::{
     IN_DOUBT, Named, Text, mirror, moment, need, need_moment, need_text, text, unless_default,
 };
-use quittance_lifecycle::{Answer, Delivery, Evidence, Fault, FaultClass, Goods, Money, Timestamp};
+use quittance_lifecycle::{Answer, Evidence, Fault, FaultClass, Money, Payload, ProviderAnswer, Timestamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-mirror! { GoodsRecord<'a> {
+mirror! { PayloadRecord<'a> {
     text: Text<'a>,
     is_json: bool,
     extras: Cow<'a, BTreeMap<String, String>>,
 } }
 
-impl<'a> GoodsRecord<'a> {
-    fn of(goods: &'a Goods) -> Self {
-        let Goods { text: token, is_json, extras } = goods;
+impl<'a> PayloadRecord<'a> {
+    fn of(payload: &'a Payload) -> Self {
+        let Payload { text: token, is_json, extras } = payload;
         Self {
             text: text(token),
             is_json: unless_default(*is_json),
@@ -24,8 +24,8 @@ impl<'a> GoodsRecord<'a> {
         }
     }
 
-    fn read(self) -> Result<Goods, RecordError> {
-        Ok(Goods {
+    fn read(self) -> Result<Payload, RecordError> {
+        Ok(Payload {
             text: need_text(self.text, "text")?,
             is_json: self.is_json.unwrap_or_default(),
             extras: self.extras.map(Cow::into_owned).unwrap_or_default(),
@@ -34,7 +34,7 @@ impl<'a> GoodsRecord<'a> {
 }
 
 mirror! { AnswerRecord<'a> {
-    goods: GoodsRecord<'a>,
+    payload: PayloadRecord<'a>,
     attempt: u32,
     earliest: u64,
     expires: u64,
@@ -43,9 +43,9 @@ mirror! { AnswerRecord<'a> {
 
 impl<'a> AnswerRecord<'a> {
     pub(crate) fn of(answer: &'a Answer) -> Self {
-        let Answer { goods, attempt, earliest, expires, cost } = answer;
+        let Answer { payload, attempt, earliest, expires, cost } = answer;
         Self {
-            goods: Some(GoodsRecord::of(goods)),
+            payload: Some(PayloadRecord::of(payload)),
             attempt: Some(*attempt),
             earliest: moment(*earliest),
             expires: expires.and_then(moment),
@@ -60,7 +60,7 @@ impl<'a> AnswerRecord<'a> {
 
     fn parts(self) -> Result<Answer, RecordError> {
         Ok(Answer {
-            goods: need(self.goods, "goods")?.read().within("goods")?,
+            payload: need(self.payload, "payload")?.read().within("payload")?,
             attempt: need(self.attempt, "attempt")?,
             earliest: need_moment(self.earliest, "earliest")?,
             expires: self.expires.map(Timestamp::from_millis),
@@ -70,29 +70,29 @@ impl<'a> AnswerRecord<'a> {
 }
 
 mirror! { DeliveryRecord<'a> {
-    goods: GoodsRecord<'a>,
+    payload: PayloadRecord<'a>,
     solved_at: u64,
     cost_micros: u64,
 } }
 
 impl<'a> DeliveryRecord<'a> {
-    pub(crate) fn of(delivery: &'a Delivery) -> Self {
-        let Delivery { goods, solved_at, cost } = delivery;
+    pub(crate) fn of(delivery: &'a ProviderAnswer) -> Self {
+        let ProviderAnswer { payload, solved_at, cost } = delivery;
         Self {
-            goods: Some(GoodsRecord::of(goods)),
+            payload: Some(PayloadRecord::of(payload)),
             solved_at: solved_at.and_then(moment),
             cost_micros: cost.map(|Money(micros)| micros),
         }
     }
 
-    pub(crate) fn read(found: Option<Self>) -> Result<Delivery, RecordError> {
+    pub(crate) fn read(found: Option<Self>) -> Result<ProviderAnswer, RecordError> {
         let found = need(found, "delivery")?;
         found.parts().within("delivery")
     }
 
-    fn parts(self) -> Result<Delivery, RecordError> {
-        Ok(Delivery {
-            goods: need(self.goods, "goods")?.read().within("goods")?,
+    fn parts(self) -> Result<ProviderAnswer, RecordError> {
+        Ok(ProviderAnswer {
+            payload: need(self.payload, "payload")?.read().within("payload")?,
             solved_at: self.solved_at.map(Timestamp::from_millis),
             cost: self.cost_micros.map(Money),
         })
@@ -100,7 +100,7 @@ impl<'a> DeliveryRecord<'a> {
 }
 
 /// What is written like a fault.
-pub(crate) enum Trouble {
+pub(crate) enum SignalRecord {
     Fault(Fault),
     Doubt(Evidence),
 }
@@ -127,15 +127,15 @@ impl<'a> FaultRecord<'a> {
     }
 
     /// The fault, or what was seen of an attempt in doubt.
-    pub(crate) fn read_either(found: Option<Self>) -> Result<Trouble, RecordError> {
+    pub(crate) fn read_either(found: Option<Self>) -> Result<SignalRecord, RecordError> {
         match found {
             Some(Self { class: Some(class), code, said }) if class == IN_DOUBT => {
-                Ok(Trouble::Doubt(Evidence {
+                Ok(SignalRecord::Doubt(Evidence {
                     seen: need_text(code, "code").within("fault")?,
                     said: said.map(Cow::into_owned).unwrap_or_default(),
                 }))
             }
-            found => Self::read(found).map(Trouble::Fault),
+            found => Self::read(found).map(SignalRecord::Fault),
         }
     }
 

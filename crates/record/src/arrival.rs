@@ -1,7 +1,7 @@
 //! How something that came in for an order is written while the order itself cannot be.
 
 use crate::VERSION;
-use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, Trouble};
+use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, SignalRecord};
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
@@ -11,18 +11,18 @@ use crate::fields::{
 use crate::order::read_attempts;
 use crate::receipt::ReceiptRecord;
 use quittance_lifecycle::{
-    Event, Evidence, Fault, FaultClass, Gate, Key, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome,
-    Word,
+    CallbackResult, DeliveryOutcome, Event, Evidence, Fault, FaultClass, Gate, Key, PollOutcome,
+    ReportOutcome, SubmitOutcome,
 };
-use quittance_ports::Arrival;
+use quittance_ports::IncomingEvent;
 use std::borrow::Cow;
 
-mirror! { ArrivalRecord<'a> { v: u64, key: Text<'a>, born: u64, target: Text<'a>, event: EventRecord<'a> } }
+mirror! { IncomingEventRecord<'a> { v: u64, key: Text<'a>, born: u64, target: Text<'a>, event: EventRecord<'a> } }
 
 #[must_use]
-pub fn encode_arrival(arrival: &Arrival) -> Vec<u8> {
-    let Arrival { key, born, target, event } = arrival;
-    write(&ArrivalRecord {
+pub fn encode_incoming(arrival: &IncomingEvent) -> Vec<u8> {
+    let IncomingEvent { key, born, target, event } = arrival;
+    write(&IncomingEventRecord {
         v: Some(VERSION),
         key: digest(key.0),
         born: moment(*born),
@@ -31,9 +31,9 @@ pub fn encode_arrival(arrival: &Arrival) -> Vec<u8> {
     })
 }
 
-pub fn decode_arrival(bytes: &[u8]) -> Result<Arrival, RecordError> {
-    let found: ArrivalRecord<'_> = parse(bytes)?;
-    Ok(Arrival {
+pub fn decode_incoming(bytes: &[u8]) -> Result<IncomingEvent, RecordError> {
+    let found: IncomingEventRecord<'_> = parse(bytes)?;
+    Ok(IncomingEvent {
         key: Key(need_digest(found.key, "key")?),
         born: need_moment(found.born, "born")?,
         target: found.target.map(|target| need_stamp(Some(target), "target")).transpose()?,
@@ -48,7 +48,7 @@ names! { enum EventName {
     CalledBack = "called_back",
     Stocked = "stocked",
     Claimed = "claimed",
-    Supplied = "supplied",
+    ServedFromStock = "served_from_stock",
     Returned = "returned",
     Cancelled = "cancelled",
     Replayed = "replayed",
@@ -57,8 +57,8 @@ names! { enum EventName {
     Released = "released",
     Reported = "reported",
     ReportPassed = "report_passed",
-    ListenedFor = "listened_for",
-    Told = "told",
+    WebhookAdded = "webhook_added",
+    WebhookTried = "webhook_tried",
     PutBack = "put_back",
     Lost = "lost",
     Recalled = "recalled",
@@ -77,7 +77,7 @@ mirror! { EventRecord<'a> {
     is_good: bool,
     url: Text<'a>,
     dialect: Text<'a>,
-    listener: u32,
+    webhook: u32,
     from: Text<'a>,
     answer: AnswerRecord<'a>,
     made: AttemptRecord<'a>,
@@ -115,12 +115,12 @@ impl<'a> EventRecord<'a> {
             Event::Claimed { by, min_life } => {
                 Self { by: digest(by.0), min_life_ms: span(*min_life), ..named(EventName::Claimed) }
             }
-            Event::Supplied { by, from, answer, attempt } => Self {
+            Event::ServedFromStock { by, from, answer, attempt } => Self {
                 by: digest(by.0),
                 from: digest(from.0),
                 answer: Some(AnswerRecord::of(answer)),
                 made: Some(AttemptRecord::of(attempt)),
-                ..named(EventName::Supplied)
+                ..named(EventName::ServedFromStock)
             },
             Event::Returned { by } => Self { by: digest(by.0), ..named(EventName::Returned) },
             Event::Cancelled => named(EventName::Cancelled),
@@ -133,13 +133,13 @@ impl<'a> EventRecord<'a> {
                 outcome: Some(OutcomeRecord::of_report(outcome)),
                 ..about(EventName::ReportPassed, attempt)
             },
-            Event::ListenedFor { url, dialect } => {
-                Self { url: text(url), dialect: text(dialect), ..named(EventName::ListenedFor) }
+            Event::WebhookAdded { url, dialect } => {
+                Self { url: text(url), dialect: text(dialect), ..named(EventName::WebhookAdded) }
             }
-            Event::Told { listener, outcome } => Self {
-                listener: Some(*listener),
+            Event::WebhookTried { webhook, outcome } => Self {
+                webhook: Some(*webhook),
                 outcome: Some(OutcomeRecord::of_tell(outcome)),
-                ..named(EventName::Told)
+                ..named(EventName::WebhookTried)
             },
             Event::PutBack { others_by } => Self { until: moment(*others_by), ..named(EventName::PutBack) },
             Event::Lost => named(EventName::Lost),
@@ -178,7 +178,7 @@ impl<'a> EventRecord<'a> {
                 by: Key(need_digest(self.by, "by")?),
                 min_life: need_span(self.min_life_ms, "min_life_ms")?,
             },
-            EventName::Supplied => Event::Supplied {
+            EventName::ServedFromStock => Event::ServedFromStock {
                 by: Key(need_digest(self.by, "by")?),
                 from: Key(need_digest(self.from, "from")?),
                 answer: AnswerRecord::read(self.answer)?,
@@ -195,12 +195,12 @@ impl<'a> EventRecord<'a> {
                 attempt: attempt()?,
                 outcome: need(self.outcome, "outcome")?.read_report().within("outcome")?,
             },
-            EventName::ListenedFor => Event::ListenedFor {
+            EventName::WebhookAdded => Event::WebhookAdded {
                 url: need_text(self.url, "url")?,
                 dialect: need_text(self.dialect, "dialect")?,
             },
-            EventName::Told => Event::Told {
-                listener: need(self.listener, "listener")?,
+            EventName::WebhookTried => Event::WebhookTried {
+                webhook: need(self.webhook, "webhook")?,
                 outcome: need(self.outcome, "outcome")?.read_tell().within("outcome")?,
             },
             EventName::PutBack => Event::PutBack { others_by: need_moment(self.until, "until")? },
@@ -234,18 +234,18 @@ impl GateRecord<'_> {
 }
 
 names! { enum SubmitName {
-    Accepted = "accepted", Answered = "answered", Rejected = "refused", InDoubt = "unknown",
+    Accepted = "accepted", Answered = "answered", Rejected = "rejected", InDoubt = "in_doubt",
 } }
 
 names! { enum PollName {
-    Pending = "pending", Answered = "answered", Faulted = "faulted", NoWord = "no_word",
+    Pending = "pending", Answered = "answered", Faulted = "faulted", NoReply = "no_reply",
 } }
 
-names! { enum ReportName { Taken = "taken", Refused = "refused", NoWord = "no_word" } }
+names! { enum ReportName { Accepted = "accepted", Refused = "refused", NoReply = "no_reply" } }
 
-names! { enum TellName { Taken = "taken", NotTaken = "not_taken" } }
+names! { enum DeliveryName { Delivered = "delivered", NotDelivered = "not_delivered" } }
 
-names! { enum WordName { Answered = "answered", Faulted = "faulted" } }
+names! { enum CallbackResultName { Answered = "answered", Faulted = "faulted" } }
 
 mirror! {
     /// What became of a submit, of a poll, or what a callback says.
@@ -282,14 +282,14 @@ impl<'a> OutcomeRecord<'a> {
             SubmitName::Answered => SubmitOutcome::Answered(DeliveryRecord::read(self.delivery)?),
             // Files of before have doubts under this name, too.
             SubmitName::Rejected => match FaultRecord::read_either(self.fault)? {
-                Trouble::Fault(fault) => SubmitOutcome::Rejected(fault),
-                Trouble::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
+                SignalRecord::Fault(fault) => SubmitOutcome::Rejected(fault),
+                SignalRecord::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
             },
             SubmitName::InDoubt => match self.fault {
                 None => SubmitOutcome::InDoubt(Evidence::default()),
                 found => match FaultRecord::read_either(found)? {
-                    Trouble::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
-                    Trouble::Fault(_) => {
+                    SignalRecord::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
+                    SignalRecord::Fault(_) => {
                         return Err(RecordError::malformed("fault", "what was seen of an attempt in doubt"));
                     }
                 },
@@ -307,7 +307,7 @@ impl<'a> OutcomeRecord<'a> {
             PollOutcome::Faulted(fault) => {
                 Self { fault: Some(FaultRecord::of(fault)), ..named(PollName::Faulted) }
             }
-            PollOutcome::NoWord => named(PollName::NoWord),
+            PollOutcome::NoReply => named(PollName::NoReply),
         }
     }
 
@@ -316,64 +316,70 @@ impl<'a> OutcomeRecord<'a> {
             PollName::Pending => PollOutcome::Pending,
             PollName::Answered => PollOutcome::Answered(DeliveryRecord::read(self.delivery)?),
             PollName::Faulted => match FaultRecord::read_either(self.fault)? {
-                Trouble::Fault(fault) => PollOutcome::Faulted(fault),
+                SignalRecord::Fault(fault) => PollOutcome::Faulted(fault),
                 // Files of before may say so.
-                Trouble::Doubt(_) => PollOutcome::NoWord,
+                SignalRecord::Doubt(_) => PollOutcome::NoReply,
             },
-            PollName::NoWord => PollOutcome::NoWord,
+            PollName::NoReply => PollOutcome::NoReply,
         })
     }
 
     fn of_report(outcome: &'a ReportOutcome) -> Self {
         let named = |name: ReportName| Self { is: name.text(), ..Self::default() };
         match outcome {
-            ReportOutcome::Taken => named(ReportName::Taken),
+            ReportOutcome::Accepted => named(ReportName::Accepted),
             ReportOutcome::Refused { code } => Self { why: text(code), ..named(ReportName::Refused) },
-            ReportOutcome::NoWord => named(ReportName::NoWord),
+            ReportOutcome::NoReply => named(ReportName::NoReply),
         }
     }
 
     fn read_report(self) -> Result<ReportOutcome, RecordError> {
         Ok(match ReportName::read(self.is, "is")? {
-            ReportName::Taken => ReportOutcome::Taken,
+            ReportName::Accepted => ReportOutcome::Accepted,
             ReportName::Refused => ReportOutcome::Refused { code: need_text(self.why, "why")? },
-            ReportName::NoWord => ReportOutcome::NoWord,
+            ReportName::NoReply => ReportOutcome::NoReply,
         })
     }
 
-    fn of_tell(outcome: &'a TellOutcome) -> Self {
-        let named = |name: TellName| Self { is: name.text(), ..Self::default() };
+    fn of_tell(outcome: &'a DeliveryOutcome) -> Self {
+        let named = |name: DeliveryName| Self { is: name.text(), ..Self::default() };
         match outcome {
-            TellOutcome::Taken => named(TellName::Taken),
-            TellOutcome::NotTaken { why } => Self { why: text(why), ..named(TellName::NotTaken) },
+            DeliveryOutcome::Delivered => named(DeliveryName::Delivered),
+            DeliveryOutcome::NotDelivered { why } => {
+                Self { why: text(why), ..named(DeliveryName::NotDelivered) }
+            }
         }
     }
 
-    fn read_tell(self) -> Result<TellOutcome, RecordError> {
-        Ok(match TellName::read(self.is, "is")? {
-            TellName::Taken => TellOutcome::Taken,
-            TellName::NotTaken => TellOutcome::NotTaken { why: need_text(self.why, "why")? },
+    fn read_tell(self) -> Result<DeliveryOutcome, RecordError> {
+        Ok(match DeliveryName::read(self.is, "is")? {
+            DeliveryName::Delivered => DeliveryOutcome::Delivered,
+            DeliveryName::NotDelivered => DeliveryOutcome::NotDelivered { why: need_text(self.why, "why")? },
         })
     }
 
-    fn of_word(word: &'a Word) -> Self {
-        let named = |name: WordName| Self { is: name.text(), ..Self::default() };
+    fn of_word(word: &'a CallbackResult) -> Self {
+        let named = |name: CallbackResultName| Self { is: name.text(), ..Self::default() };
         match word {
-            Word::Answered(delivery) => {
-                Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(WordName::Answered) }
+            CallbackResult::Answered(delivery) => {
+                Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(CallbackResultName::Answered) }
             }
-            Word::Faulted(fault) => Self { fault: Some(FaultRecord::of(fault)), ..named(WordName::Faulted) },
+            CallbackResult::Faulted(fault) => {
+                Self { fault: Some(FaultRecord::of(fault)), ..named(CallbackResultName::Faulted) }
+            }
         }
     }
 
-    fn read_word(self) -> Result<Word, RecordError> {
-        Ok(match WordName::read(self.is, "is")? {
-            WordName::Answered => Word::Answered(DeliveryRecord::read(self.delivery)?),
-            WordName::Faulted => Word::Faulted(match FaultRecord::read_either(self.fault)? {
-                Trouble::Fault(fault) => fault,
-                // Files of before may say so. As then, it says nothing final.
-                Trouble::Doubt(evidence) => Fault::new(FaultClass::UnknownCode, evidence.seen),
-            }),
+    fn read_word(self) -> Result<CallbackResult, RecordError> {
+        Ok(match CallbackResultName::read(self.is, "is")? {
+            CallbackResultName::Answered => CallbackResult::Answered(DeliveryRecord::read(self.delivery)?),
+            CallbackResultName::Faulted => {
+                CallbackResult::Faulted(match FaultRecord::read_either(self.fault)? {
+                    SignalRecord::Fault(fault) => fault,
+                    // Files of before may say so. As then, it says nothing final.
+                    SignalRecord::Doubt(evidence) => Fault::new(FaultClass::UnlistedCode, evidence.seen),
+                })
+            }
         })
     }
 }

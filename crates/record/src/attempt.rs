@@ -15,7 +15,7 @@ names! { enum ProgressName {
     GivenUp = "given_up",
     Faulted = "faulted",
     Answered = "answered",
-    Spare = "spare",
+    Surplus = "surplus",
 } }
 
 mirror! { AttemptRecord<'a> {
@@ -35,6 +35,7 @@ mirror! { AttemptRecord<'a> {
     unpriced_since: u64,
     former_born: u64,
     former_number: u32,
+    callback_address: u32,
 } }
 
 impl<'a> AttemptRecord<'a> {
@@ -51,6 +52,7 @@ impl<'a> AttemptRecord<'a> {
             cost,
             unpriced_since,
             former,
+            callback_address,
         } = attempt;
         let written = Self::of_progress(progress);
         Self {
@@ -66,6 +68,7 @@ impl<'a> AttemptRecord<'a> {
             unpriced_since: unpriced_since.and_then(moment),
             former_born: former.and_then(|(born, _)| moment(born)),
             former_number: former.map(|(_, number)| number),
+            callback_address: *callback_address,
             ..written
         }
     }
@@ -81,10 +84,10 @@ impl<'a> AttemptRecord<'a> {
             Progress::GivenUp { counted } => Self { counted: Some(*counted), ..named(ProgressName::GivenUp) },
             Progress::Faulted => named(ProgressName::Faulted),
             Progress::Answered => named(ProgressName::Answered),
-            Progress::Spare { answer, since } => Self {
+            Progress::Surplus { answer, since } => Self {
                 answer: Some(AnswerRecord::of(answer)),
                 since: moment(*since),
-                ..named(ProgressName::Spare)
+                ..named(ProgressName::Surplus)
             },
         }
     }
@@ -107,6 +110,7 @@ impl<'a> AttemptRecord<'a> {
             cost: self.cost_micros.map(Money),
             unpriced_since: self.unpriced_since.map(Timestamp::from_millis),
             former: self.former_born.map(Timestamp::from_millis).zip(self.former_number),
+            callback_address: self.callback_address,
             progress: self.progress()?,
         })
     }
@@ -122,7 +126,7 @@ impl<'a> AttemptRecord<'a> {
             ProgressName::GivenUp => Progress::GivenUp { counted: need(self.counted, "counted")? },
             ProgressName::Faulted => Progress::Faulted,
             ProgressName::Answered => Progress::Answered,
-            ProgressName::Spare => Progress::Spare {
+            ProgressName::Surplus => Progress::Surplus {
                 answer: AnswerRecord::read(self.answer)?,
                 since: need_moment(self.since, "since")?,
             },

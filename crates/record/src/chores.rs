@@ -1,19 +1,19 @@
-//! How those sheets are written that are about people's work: what is done with many dead letters at once, and alerts.
+//! How those documents are written that are about people's work: what is done with many dead letters at once, and alerts.
 
 use crate::error::RecordError;
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_moment, need_stamp, need_text, read_key, stamp,
     text, unless_default,
 };
-use quittance_lifecycle::{LetterCause, LetterFilter, Money, Timestamp};
-use quittance_ports::{AlertNote, BulkSheet, Deed, Mark};
+use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Money, Timestamp};
+use quittance_ports::{AlertNote, BulkAction, BulkDocument, Mark};
 use std::borrow::Cow;
 
-names! { enum DeedName { Replay = "replay", Drop = "drop" } }
+names! { enum BulkActionName { Replay = "replay", Drop = "drop" } }
 
 mirror! { BulkRecord<'a> {
     number: Text<'a>,
-    deed: Text<'a>,
+    action: Text<'a>,
     cause: Text<'a>,
     kind: Text<'a>,
     site: Text<'a>,
@@ -30,10 +30,10 @@ mirror! { BulkRecord<'a> {
 } }
 
 impl<'a> BulkRecord<'a> {
-    pub(crate) fn of(sheet: &'a BulkSheet) -> Self {
-        let BulkSheet {
+    pub(crate) fn of(document: &'a BulkDocument) -> Self {
+        let BulkDocument {
             number,
-            deed,
+            action,
             filter,
             begun,
             per_second,
@@ -42,15 +42,15 @@ impl<'a> BulkRecord<'a> {
             passed_over,
             ended,
             was_stopped,
-        } = sheet;
-        let LetterFilter { cause, kind, site, tenant, before, since } = filter;
-        let deed = match deed {
-            Deed::Replay => DeedName::Replay,
-            Deed::Drop => DeedName::Drop,
+        } = document;
+        let DeadLetterFilter { cause, kind, site, tenant, before, since } = filter;
+        let action = match action {
+            BulkAction::Replay => BulkActionName::Replay,
+            BulkAction::Drop => BulkActionName::Drop,
         };
         Self {
             number: stamp(*number),
-            deed: deed.text(),
+            action: action.text(),
             cause: cause.and_then(|cause| text(cause.name())),
             kind: kind.as_deref().and_then(text),
             site: site.as_deref().and_then(text),
@@ -67,17 +67,18 @@ impl<'a> BulkRecord<'a> {
         }
     }
 
-    pub(crate) fn read(self) -> Result<BulkSheet, RecordError> {
+    pub(crate) fn read(self) -> Result<BulkDocument, RecordError> {
         let cause = self.cause.as_deref().map(|name| {
-            LetterCause::named(name).ok_or_else(|| RecordError::malformed("cause", "a cause that is known"))
+            DeadLetterCause::named(name)
+                .ok_or_else(|| RecordError::malformed("cause", "a cause that is known"))
         });
-        Ok(BulkSheet {
+        Ok(BulkDocument {
             number: need_stamp(self.number, "number")?,
-            deed: match DeedName::read(self.deed, "deed")? {
-                DeedName::Replay => Deed::Replay,
-                DeedName::Drop => Deed::Drop,
+            action: match BulkActionName::read(self.action, "action")? {
+                BulkActionName::Replay => BulkAction::Replay,
+                BulkActionName::Drop => BulkAction::Drop,
             },
-            filter: LetterFilter {
+            filter: DeadLetterFilter {
                 cause: cause.transpose()?,
                 kind: self.kind.map(Cow::into_owned),
                 site: self.site.map(Cow::into_owned),
@@ -138,7 +139,7 @@ mirror! { MarkRecord {
     dead: u64,
     attempts: u64,
     doubts: u64,
-    untold: u64,
+    webhooks_failed: u64,
     solved: u64,
     recovered_by_poll: u64,
     spent_micros: u64,
@@ -147,13 +148,14 @@ mirror! { MarkRecord {
 
 impl MarkRecord {
     pub(crate) fn of(mark: &Mark) -> Self {
-        let Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent, unpriced } = *mark;
+        let Mark { at, dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced } =
+            *mark;
         Self {
             at: moment(at),
             dead: unless_default(dead),
             attempts: unless_default(attempts),
             doubts: unless_default(doubts),
-            untold: unless_default(untold),
+            webhooks_failed: unless_default(webhooks_failed),
             solved: unless_default(solved),
             recovered_by_poll: unless_default(recovered_by_poll),
             spent_micros: unless_default(spent.0),
@@ -167,7 +169,7 @@ impl MarkRecord {
             dead: self.dead.unwrap_or_default(),
             attempts: self.attempts.unwrap_or_default(),
             doubts: self.doubts.unwrap_or_default(),
-            untold: self.untold.unwrap_or_default(),
+            webhooks_failed: self.webhooks_failed.unwrap_or_default(),
             solved: self.solved.unwrap_or_default(),
             recovered_by_poll: self.recovered_by_poll.unwrap_or_default(),
             spent: Money(self.spent_micros.unwrap_or_default()),

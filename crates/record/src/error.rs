@@ -73,7 +73,7 @@ impl RecordError {
         Self::Malformed { field: field.into(), expected }
     }
 
-    /// The same error, seen from the field around it.
+    /// This error, seen from the field around it.
     fn within(mut self, outer: &str) -> Self {
         match &mut self {
             Self::UnknownName { field, .. } | Self::Missing { field } | Self::Malformed { field, .. } => {

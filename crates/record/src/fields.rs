@@ -90,18 +90,26 @@ names! { for FaultClass {
     Busy = "busy",
     Unreachable = "unreachable",
     Unsolvable = "unsolvable",
-    Broke = "broke",
-    Account = "account",
+    NoFunds = "no_funds",
+    AccountBlocked = "account_blocked",
     Caller = "caller",
-    UnknownCode = "unknown_code",
+    UnlistedCode = "unlisted_code",
 } }
 
 /// An attempt in doubt, where a fault has its class.
-pub(crate) const IN_DOUBT: &str = "unknown";
+pub(crate) const IN_DOUBT: &str = "in_doubt";
 
 impl Named for Signal {
-    const NAMES: &'static [&'static str] =
-        &["busy", "unreachable", IN_DOUBT, "unsolvable", "broke", "account", "caller", "unknown_code"];
+    const NAMES: &'static [&'static str] = &[
+        "busy",
+        "unreachable",
+        IN_DOUBT,
+        "unsolvable",
+        "no_funds",
+        "account_blocked",
+        "caller",
+        "unlisted_code",
+    ];
 
     fn name_on_record(self) -> &'static str {
         match self {

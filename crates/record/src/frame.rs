@@ -1,8 +1,8 @@
 //! How arrivals stand in a row in a file, so that damage to one never reaches its neighbours. An entry begins with
 //! a byte that no JSON contains, so the next one can be found again after anything that cannot be read.
 
-use crate::arrival::decode_arrival;
-use quittance_ports::Arrival;
+use crate::arrival::decode_incoming;
+use quittance_ports::IncomingEvent;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ fn head(payload: &[u8]) -> Option<String> {
 /// A stretch of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    Entry { bytes: Range<usize>, arrival: Box<Arrival> },
+    TimelineEntry { bytes: Range<usize>, arrival: Box<IncomingEvent> },
     Unreadable { bytes: Range<usize> },
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn scan(file: &[u8]) -> Vec<Piece> {
         let (piece, end) = match entry(&file[at..]) {
             Some((length, arrival)) => {
                 let arrival = Box::new(arrival);
-                (Piece::Entry { bytes: at..at + length, arrival }, at + length)
+                (Piece::TimelineEntry { bytes: at..at + length, arrival }, at + length)
             }
             None => {
                 let end = next_start(file, at + 1);
@@ -62,13 +62,13 @@ fn next_start(file: &[u8], from: usize) -> usize {
 
 /// The entry at the beginning of `rest` and its length. Every byte of it is checked: it is exactly what
 /// [`frame`] would write, or it is nothing.
-fn entry(rest: &[u8]) -> Option<(usize, Arrival)> {
+fn entry(rest: &[u8]) -> Option<(usize, IncomingEvent)> {
     let found = rest.get(..HEAD_BYTES)?;
     let digits = std::str::from_utf8(&found[LENGTH]).ok()?;
     let length = usize::try_from(u32::from_str_radix(digits, 16).ok()?).ok()?;
     let end = HEAD_BYTES.checked_add(length)?;
     let payload = rest.get(HEAD_BYTES..end)?;
     let intact = rest.get(end) == Some(&b'\n') && head(payload)?.as_bytes() == found;
-    let arrival = intact.then(|| decode_arrival(payload).ok()).flatten()?;
+    let arrival = intact.then(|| decode_incoming(payload).ok()).flatten()?;
     Some((end + 1, arrival))
 }

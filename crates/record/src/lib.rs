@@ -15,28 +15,28 @@ mod afterwards;
 mod answer;
 mod arrival;
 mod attempt;
-mod card;
 mod chores;
 mod disk;
+mod document;
 mod error;
 mod fields;
 mod frame;
+mod node_status;
 mod order;
 mod phase;
 mod receipt;
-mod sheet;
 mod spill;
-mod story;
 mod terms;
+mod timeline;
 
 #[cfg(test)]
 mod tests;
 
-pub use arrival::{decode_arrival, encode_arrival};
-pub use card::{decode_card, encode_card};
+pub use arrival::{decode_incoming, encode_incoming};
+pub use document::{decode_document, encode_document};
 pub use error::{Flaw, RecordError};
+pub use node_status::{decode_node_status, encode_node_status};
 pub use order::{decode_order, encode_order};
-pub use sheet::{decode_sheet, encode_sheet};
 pub use spill::SpillFile;
 pub use terms::{decode_terms, encode_terms};
 

@@ -2,7 +2,7 @@
 //! is written at every step.
 
 use crate::VERSION;
-use crate::afterwards::ListenerRecord;
+use crate::afterwards::WebhookRecord;
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
@@ -10,8 +10,8 @@ use crate::fields::{
     write,
 };
 use crate::phase::PhaseRecord;
-use crate::story::EntryRecord;
-use quittance_lifecycle::{Attempt, Entry, Key, Listener, Order, Signal, Story, Terms, Timestamp};
+use crate::timeline::EntryRecord;
+use quittance_lifecycle::{Attempt, Key, Order, Signal, Terms, Timeline, TimelineEntry, Timestamp, Webhook};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ mirror! { OrderRecord<'a> {
     last_attempt: u32,
     retries: BTreeMap<Text<'a>, u8>,
     possible_doubles: u32,
-    story: Vec<EntryRecord<'a>>,
-    story_left_out: u32,
-    listeners: Vec<ListenerRecord<'a>>,
-    last_listener: u32,
+    timeline: Vec<EntryRecord<'a>>,
+    timeline_left_out: u32,
+    webhooks: Vec<WebhookRecord<'a>>,
+    last_webhook: u32,
     put_back: u64,
     followed_by: Text<'a>,
 } }
@@ -55,11 +55,11 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         last_attempt,
         retries,
         possible_doubles,
-        listeners,
-        last_listener,
+        webhooks,
+        last_webhook,
         put_back,
         followed_by,
-        story: Story { entries, left_out },
+        timeline: Timeline { entries, left_out },
     } = order;
     write(&OrderRecord {
         v: Some(VERSION),
@@ -75,10 +75,10 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         last_attempt: Some(*last_attempt),
         retries: unless_default(write_retries(retries)),
         possible_doubles: unless_default(*possible_doubles),
-        story: (!entries.is_empty()).then(|| entries.iter().map(EntryRecord::of).collect()),
-        story_left_out: unless_default(*left_out),
-        listeners: (!listeners.is_empty()).then(|| listeners.iter().map(ListenerRecord::of).collect()),
-        last_listener: unless_default(*last_listener),
+        timeline: (!entries.is_empty()).then(|| entries.iter().map(EntryRecord::of).collect()),
+        timeline_left_out: unless_default(*left_out),
+        webhooks: (!webhooks.is_empty()).then(|| webhooks.iter().map(WebhookRecord::of).collect()),
+        last_webhook: unless_default(*last_webhook),
         put_back: put_back.and_then(moment),
         followed_by: followed_by.and_then(|key| digest(key.0)),
     })
@@ -101,13 +101,13 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         last_attempt: need(found.last_attempt, "last_attempt")?,
         retries: read_retries(found.retries.unwrap_or_default())?,
         possible_doubles: found.possible_doubles.unwrap_or_default(),
-        listeners: read_listeners(found.listeners.unwrap_or_default())?,
-        last_listener: found.last_listener.unwrap_or_default(),
+        webhooks: read_webhooks(found.webhooks.unwrap_or_default())?,
+        last_webhook: found.last_webhook.unwrap_or_default(),
         put_back: found.put_back.map(Timestamp::from_millis),
         followed_by: read_key(found.followed_by, "followed_by")?,
-        story: Story {
-            entries: read_entries(found.story.unwrap_or_default())?,
-            left_out: found.story_left_out.unwrap_or_default(),
+        timeline: Timeline {
+            entries: read_entries(found.timeline.unwrap_or_default())?,
+            left_out: found.timeline_left_out.unwrap_or_default(),
         },
     })
 }
@@ -117,14 +117,13 @@ pub(crate) fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt
     found.into_iter().enumerate().map(read).collect()
 }
 
-fn read_listeners(found: Vec<ListenerRecord<'_>>) -> Result<Vec<Listener>, RecordError> {
-    let read =
-        |(index, listener): (usize, ListenerRecord<'_>)| listener.read().within_item("listeners", index);
+fn read_webhooks(found: Vec<WebhookRecord<'_>>) -> Result<Vec<Webhook>, RecordError> {
+    let read = |(index, webhook): (usize, WebhookRecord<'_>)| webhook.read().within_item("webhooks", index);
     found.into_iter().enumerate().map(read).collect()
 }
 
-fn read_entries(found: Vec<EntryRecord<'_>>) -> Result<Vec<Entry>, RecordError> {
-    let read = |(index, entry): (usize, EntryRecord<'_>)| entry.read().within_item("story", index);
+fn read_entries(found: Vec<EntryRecord<'_>>) -> Result<Vec<TimelineEntry>, RecordError> {
+    let read = |(index, entry): (usize, EntryRecord<'_>)| entry.read().within_item("timeline", index);
     found.into_iter().enumerate().map(read).collect()
 }
 

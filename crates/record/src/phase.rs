@@ -1,6 +1,6 @@
 //! How the phase of an order is written: its name under `is`, and beside it what that phase carries.
 
-use crate::answer::{AnswerRecord, FaultRecord, Trouble};
+use crate::answer::{AnswerRecord, FaultRecord, SignalRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
@@ -12,10 +12,10 @@ names! { enum PhaseName {
     Queued = "queued",
     Submitting = "submitting",
     Solving = "solving",
-    Unsure = "unsure",
+    InDoubt = "in_doubt",
     Solved = "solved",
-    Taken = "taken",
-    Spoiled = "spoiled",
+    Claimed = "claimed",
+    Expired = "expired",
     Failed = "failed",
     Dead = "dead",
 } }
@@ -53,19 +53,19 @@ impl<'a> PhaseRecord<'a> {
                 misses: unless_default(*misses),
                 ..named(PhaseName::Solving)
             },
-            Phase::Unsure { attempt, until } => {
-                Self { attempt: Some(*attempt), until: moment(*until), ..named(PhaseName::Unsure) }
+            Phase::InDoubt { attempt, until } => {
+                Self { attempt: Some(*attempt), until: moment(*until), ..named(PhaseName::InDoubt) }
             }
             Phase::Solved { answer, at } => {
                 Self { answer: Some(AnswerRecord::of(answer)), at: moment(*at), ..named(PhaseName::Solved) }
             }
-            Phase::Taken { answer, by, at } => Self {
+            Phase::Claimed { answer, by, at } => Self {
                 answer: Some(AnswerRecord::of(answer)),
                 by: digest(by.0),
                 at: moment(*at),
-                ..named(PhaseName::Taken)
+                ..named(PhaseName::Claimed)
             },
-            Phase::Spoiled { at } => Self { at: moment(*at), ..named(PhaseName::Spoiled) },
+            Phase::Expired { at } => Self { at: moment(*at), ..named(PhaseName::Expired) },
             Phase::Failed { cause, at } => Self {
                 cause: Some(CauseRecord::of_failure(cause)),
                 at: moment(*at),
@@ -98,14 +98,14 @@ impl<'a> PhaseRecord<'a> {
                 poll_at: need_moment(self.poll_at, "poll_at")?,
                 misses: self.misses.unwrap_or_default(),
             },
-            PhaseName::Unsure => Phase::Unsure { attempt: attempt()?, until: until()? },
+            PhaseName::InDoubt => Phase::InDoubt { attempt: attempt()?, until: until()? },
             PhaseName::Solved => Phase::Solved { answer: AnswerRecord::read(self.answer)?, at: at()? },
-            PhaseName::Taken => Phase::Taken {
+            PhaseName::Claimed => Phase::Claimed {
                 answer: AnswerRecord::read(self.answer)?,
                 by: Key(need_digest(self.by, "by")?),
                 at: at()?,
             },
-            PhaseName::Spoiled => Phase::Spoiled { at: at()? },
+            PhaseName::Expired => Phase::Expired { at: at()? },
             PhaseName::Failed => Phase::Failed { cause: CauseRecord::read_failure(self.cause)?, at: at()? },
             PhaseName::Dead => Phase::Dead { cause: CauseRecord::read_death(self.cause)?, at: at()? },
         })
@@ -115,7 +115,7 @@ impl<'a> PhaseRecord<'a> {
 names! { enum FailName { Refused = "refused", Cancelled = "cancelled" } }
 
 names! { enum DeadName {
-    Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", Doubt = "doubt", StoreForgot = "store_forgot",
+    Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", Doubt = "in_doubt", StoreForgot = "store_forgot",
 } }
 
 mirror! {
@@ -165,8 +165,8 @@ impl<'a> CauseRecord<'a> {
         DeadName::read(found.is, "is")
             .and_then(|name| match name {
                 DeadName::Spent => Ok(match FaultRecord::read_either(found.fault)? {
-                    Trouble::Fault(fault) => DeadCause::Spent(fault),
-                    Trouble::Doubt(evidence) => DeadCause::DoubtsSpent(evidence),
+                    SignalRecord::Fault(fault) => DeadCause::Spent(fault),
+                    SignalRecord::Doubt(evidence) => DeadCause::DoubtsSpent(evidence),
                 }),
                 DeadName::Deadline => Ok(DeadCause::Deadline),
                 DeadName::NotTaken => {

@@ -2,11 +2,11 @@
 //! read later is set aside in `<file>.unreadable`, in the same form, so that a version that can read it finds it
 //! again when a person appends it to the spill of a stopped process.
 
-use crate::arrival::encode_arrival;
+use crate::arrival::encode_incoming;
 use crate::disk::{Disk, FileDisk, beside};
 use crate::frame::{Piece, frame, scan};
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Arrival, Spill, SpillError};
+use quittance_ports::{IncomingEvent, Spill, SpillError};
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,8 +82,8 @@ impl SpillFile {
 }
 
 impl Spill for SpillFile {
-    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
-        let frame = frame(&encode_arrival(arrival));
+    fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError> {
+        let frame = frame(&encode_incoming(arrival));
         let mut state = self.state();
         let full = SpillError::Full { bytes_max: state.bytes_max };
         let Some(frame) = frame else { return Err(full) };
@@ -96,7 +96,7 @@ impl Spill for SpillFile {
         Ok(state.add(&frame)?)
     }
 
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError> {
         let mut state = self.state();
         let (_, arrivals) = state.look()?;
         state.recount = false;
@@ -127,7 +127,7 @@ impl Spill for SpillFile {
 
 impl State {
     /// Reads the whole file, sets aside what cannot be read, and finds the entries anew.
-    fn look(&mut self) -> io::Result<(Vec<u8>, Vec<Arrival>)> {
+    fn look(&mut self) -> io::Result<(Vec<u8>, Vec<IncomingEvent>)> {
         let mut file = self.disk.read()?;
         if self.suspect {
             // What stands behind the entries was never promised to anybody.
@@ -136,7 +136,7 @@ impl State {
         let (mut good, mut bad, mut entries, mut arrivals) = (vec![], vec![], VecDeque::new(), vec![]);
         for piece in scan(&file) {
             match piece {
-                Piece::Entry { bytes, arrival } => {
+                Piece::TimelineEntry { bytes, arrival } => {
                     entries.push_back(bytes.len() as u64);
                     good.extend_from_slice(&file[bytes]);
                     arrivals.push(*arrival);

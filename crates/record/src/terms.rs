@@ -26,7 +26,7 @@ mirror! { TermsRecord<'a> {
     life_ms: u64,
     min_life_ms: u64,
     margin_ms: u64,
-    patience_ms: u64,
+    timeout_ms: u64,
     keep_ms: u64,
     site: Text<'a>,
     takes_stock: bool,
@@ -54,7 +54,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         life,
         min_life,
         margin,
-        patience,
+        timeout,
         keep,
         site,
         takes_stock,
@@ -77,7 +77,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         life_ms: life.and_then(span),
         min_life_ms: span(*min_life),
         margin_ms: span(*margin).filter(|_| margin != min_life),
-        patience_ms: span(*patience),
+        timeout_ms: span(*timeout),
         keep_ms: span(*keep),
         site: written(site),
         takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
@@ -111,9 +111,9 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         min_life,
         // Before there was a difference, every caller was promised the margin.
         margin: found.margin_ms.map_or(min_life, Duration::from_millis),
-        patience: need_span(found.patience_ms, "patience_ms")?,
+        timeout: need_span(found.timeout_ms, "timeout_ms")?,
         keep: need_span(found.keep_ms, "keep_ms")?,
-        // Before there was a choice, whatever could be taken from the shelf was.
+        // Before there was a choice, whatever could be taken from the stock was.
         takes_stock: found.takes_stock.unwrap_or(single_use),
         collected_in: Duration::from_millis(found.collected_in_ms.unwrap_or_default()),
         site: found.site.map(Cow::into_owned).unwrap_or_default(),

@@ -11,7 +11,7 @@ mod spill;
 mod spill_faults;
 
 use quittance_lifecycle::{Order, Terms};
-use quittance_ports::{Arrival, Card, Sheet};
+use quittance_ports::{IncomingEvent, NodeStatus, SharedDocument};
 use std::sync::Arc;
 
 /// Anything that this crate writes.
@@ -20,9 +20,9 @@ use std::sync::Arc;
 enum Written {
     Terms(Arc<Terms>),
     Order(Box<Order>),
-    Arrival(Arrival),
-    Card(Box<Card>),
-    Sheet(Box<Sheet>),
+    IncomingEvent(IncomingEvent),
+    NodeStatus(Box<NodeStatus>),
+    SharedDocument(Box<SharedDocument>),
 }
 
 impl Written {
@@ -30,9 +30,9 @@ impl Written {
         match self {
             Self::Terms(terms) => crate::encode_terms(terms),
             Self::Order(order) => crate::encode_order(order),
-            Self::Arrival(arrival) => crate::encode_arrival(arrival),
-            Self::Card(card) => crate::encode_card(card),
-            Self::Sheet(sheet) => crate::encode_sheet(sheet),
+            Self::IncomingEvent(arrival) => crate::encode_incoming(arrival),
+            Self::NodeStatus(node_status) => crate::encode_node_status(node_status),
+            Self::SharedDocument(document) => crate::encode_document(document),
         }
     }
 
@@ -41,9 +41,9 @@ impl Written {
         Ok(match self {
             Self::Terms(_) => Self::Terms(Arc::new(crate::decode_terms(bytes)?)),
             Self::Order(order) => Self::Order(Box::new(crate::decode_order(bytes, order.terms.clone())?)),
-            Self::Arrival(_) => Self::Arrival(crate::decode_arrival(bytes)?),
-            Self::Card(_) => Self::Card(Box::new(crate::decode_card(bytes)?)),
-            Self::Sheet(_) => Self::Sheet(Box::new(crate::decode_sheet(bytes)?)),
+            Self::IncomingEvent(_) => Self::IncomingEvent(crate::decode_incoming(bytes)?),
+            Self::NodeStatus(_) => Self::NodeStatus(Box::new(crate::decode_node_status(bytes)?)),
+            Self::SharedDocument(_) => Self::SharedDocument(Box::new(crate::decode_document(bytes)?)),
         })
     }
 }

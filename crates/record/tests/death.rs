@@ -2,7 +2,7 @@
 //! still holds the locks of its parent, and other tests open and close spills.
 
 use quittance_lifecycle::{Event, Key, Timestamp};
-use quittance_ports::{Arrival, Spill};
+use quittance_ports::{IncomingEvent, Spill};
 use quittance_record::SpillFile;
 use std::process::Command;
 
@@ -11,7 +11,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 #[test]
 fn what_is_kept_survives_the_death_of_the_process() {
-    let arrival = |attempt| Arrival {
+    let arrival = |attempt| IncomingEvent {
         key: Key([7; 32]),
         born: Timestamp::ZERO,
         target: None,

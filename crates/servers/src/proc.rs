@@ -1,4 +1,4 @@
-//! What the system's own books say about processes that are not our children: whether they live, and who theirs are.
+//! What the system says about processes that are not our children: whether they live, and who theirs are.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

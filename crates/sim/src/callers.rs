@@ -1,10 +1,10 @@
 //! The crowd: callers who ask for the same things at the same time, give up, come back, ask again after their
 //! node died, cancel, and write down what they were told.
 
-use crate::dice::Dice;
 use crate::executor::{Executor, Slot, WORLD, locked};
 use crate::fleet::Fleet;
-use crate::truth::{Told, Truth, Visit, Wish};
+use crate::rng::Rng;
+use crate::truth::{CallerResult, SimOrder, Truth, Visit};
 use crate::weather::Weather;
 use futures_util::future::{Either, select};
 use quittance_engine::{Engine, Outcome, PlaceError, Placed};
@@ -18,8 +18,8 @@ pub(crate) struct Crowd {
     pub fleet: Arc<Fleet>,
     pub truth: Arc<Mutex<Truth>>,
     pub weather: Arc<Weather>,
-    pub dice: Mutex<Dice>,
-    pub wishes: Vec<Wish>,
+    pub rng: Mutex<Rng>,
+    pub wishes: Vec<SimOrder>,
     pub skewed: bool,
     pub cancels_per_mille: u64,
     /// How many callers are still at it.
@@ -37,7 +37,7 @@ const LOOKS_FOR: u64 = 300_000;
 
 enum Word {
     Accepted(Key, Origin),
-    Ended(u64, Told),
+    Ended(u64, CallerResult),
     /// The connection broke: the node is gone.
     HungUp,
 }
@@ -50,9 +50,9 @@ impl Crowd {
         self.executor.spawn(WORLD, async move {
             for _ in 0..visits {
                 let (pause, wish) = {
-                    let mut dice = locked(&crowd.dice);
-                    let wish = crowd.choose(&mut dice);
-                    (dice.in_range(0..pause_ms + 1), wish)
+                    let mut rng = locked(&crowd.rng);
+                    let wish = crowd.choose(&mut rng);
+                    (rng.in_range(0..pause_ms + 1), wish)
                 };
                 crowd.executor.sleep(pause).await;
                 crowd.come(crowd.wishes[wish].clone()).await;
@@ -62,15 +62,15 @@ impl Crowd {
         });
     }
 
-    fn choose(&self, dice: &mut Dice) -> usize {
+    fn choose(&self, rng: &mut Rng) -> usize {
         let many = self.wishes.len();
-        let throw = dice.index(many);
+        let throw = rng.index(many);
         // A few things are wanted by many, and most by few.
-        if self.skewed { throw * dice.index(many) / many * dice.index(many) / many } else { throw }
+        if self.skewed { throw * rng.index(many) / many * rng.index(many) / many } else { throw }
     }
 
     /// Comes with a wish, and again if the node dies, as a client that retries would.
-    async fn come(self: &Arc<Self>, wish: Wish) {
+    async fn come(self: &Arc<Self>, wish: SimOrder) {
         // Exclusive wishes without a key are a new order each time they are placed.
         for _ in 0..4 {
             let number = locked(&self.truth).visits.len();
@@ -120,9 +120,9 @@ impl Crowd {
     /// Now and then an answer that was somebody's own is refused by its site.
     fn maybe_complain(&self, engine: &Arc<Engine>, group: u64, number: usize) {
         let visit = locked(&self.truth).visits[number].clone();
-        let is_his_own =
-            visit.who.starts_with("exclusive") && matches!(visit.told, Some((_, Told::Answer { .. })));
-        if let Some(key) = visit.key.filter(|_| is_his_own && locked(&self.dice).chance(100)) {
+        let is_his_own = visit.who.starts_with("exclusive")
+            && matches!(visit.told, Some((_, CallerResult::Answer { .. })));
+        if let Some(key) = visit.key.filter(|_| is_his_own && locked(&self.rng).chance(100)) {
             let engine = Arc::clone(engine);
             // Whether it is heard is nothing to him.
             self.executor.spawn(group, async move { drop(engine.report(&key, false).await) });
@@ -152,8 +152,8 @@ impl Crowd {
 
     async fn maybe_cancel(&self, engine: &Arc<Engine>, group: u64, number: usize) -> bool {
         let (chance, wait) = {
-            let mut dice = locked(&self.dice);
-            (dice.chance(self.cancels_per_mille), dice.in_range(0..20_000))
+            let mut rng = locked(&self.rng);
+            (rng.chance(self.cancels_per_mille), rng.in_range(0..20_000))
         };
         let (key, who, told) = {
             let visit = &locked(&self.truth).visits[number];
@@ -173,7 +173,7 @@ impl Crowd {
     }
 }
 
-pub(crate) fn draft(wish: &Wish, who: &str) -> Draft {
+pub(crate) fn draft(wish: &SimOrder, who: &str) -> Draft {
     let mut draft = Draft::new(&*wish.tenant).with("soft_id", who);
     draft = match wish.kind {
         // The picture is its name, padded to a size that providers take.
@@ -187,7 +187,7 @@ pub(crate) fn draft(wish: &Wish, who: &str) -> Draft {
     draft.idempotency_key.clone_from(&wish.idempotency_key);
     draft.reuse = Some(wish.reuse);
     draft.min_life = wish.min_life;
-    draft.patience = Some(Duration::from_secs(240));
+    draft.timeout = Some(Duration::from_secs(240));
     draft.collected_in = Duration::from_millis(if wish.looks_every.is_some() { COLLECTED_IN } else { 0 });
     draft
 }
@@ -225,13 +225,13 @@ async fn serve(
         None => engine.wait(&placed).await,
     };
     let told = match outcome {
-        Outcome::Answered(answer) => Told::Answer { token: answer.goods.text },
-        Outcome::Expired => Told::Expired,
-        Outcome::TakenByAnother => Told::TakenByAnother,
-        Outcome::Failed(cause) => Told::Failed { cancelled: cause == FailCause::Cancelled },
-        Outcome::Dead(_) => Told::Dead,
-        Outcome::NotYet => Told::NotYet,
-        Outcome::Forgotten => Told::Forgotten,
+        Outcome::Answered(answer) => CallerResult::Answer { token: answer.payload.text },
+        Outcome::Expired => CallerResult::Expired,
+        Outcome::TakenByAnother => CallerResult::TakenByAnother,
+        Outcome::Failed(cause) => CallerResult::Failed { cancelled: cause == FailCause::Cancelled },
+        Outcome::Dead(_) => CallerResult::Dead,
+        Outcome::NotYet => CallerResult::NotYet,
+        Outcome::Forgotten => CallerResult::Forgotten,
     };
     connection.0 = None;
     ended.fill(Word::Ended(executor.now(), told));
@@ -251,9 +251,9 @@ async fn look(executor: &Executor, engine: &Engine, placed: &Placed, pause: u64)
     Outcome::NotYet
 }
 
-fn refused(error: &PlaceError) -> Told {
+fn refused(error: &PlaceError) -> CallerResult {
     match error {
-        PlaceError::Refused(refusal) => Told::Refused {
+        PlaceError::Refused(refusal) => CallerResult::Refused {
             held_back: matches!(refusal, Refusal::HeldBack { .. }),
             expired: *refusal == Refusal::Expired,
             needs_a_person: *refusal == Refusal::NeedsAPerson,
@@ -261,6 +261,6 @@ fn refused(error: &PlaceError) -> Told {
         PlaceError::Store(_)
         | PlaceError::UnknownKind { .. }
         | PlaceError::BadRequest(_)
-        | PlaceError::NotAllowed(_) => Told::NotAccepted,
+        | PlaceError::NotAllowed(_) => CallerResult::NotAccepted,
     }
 }

@@ -1,7 +1,7 @@
 //! One thread, virtual time, and a seed that decides who runs next. Tasks belong to groups (a node is a group):
 //! a group can be killed at any await point, or frozen and thawed, and nothing but its own futures notices.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ struct Task {
 
 struct Inner {
     now: u64,
-    dice: Dice,
+    rng: Rng,
     last_id: u64,
     tasks: BTreeMap<u64, Task>,
     timers: BTreeMap<(u64, u64), Waker>,
@@ -71,7 +71,7 @@ impl Executor {
     pub fn new(seed: u64, start: u64, traced: bool) -> Self {
         let inner = Inner {
             now: start,
-            dice: Dice::new(seed, "executor"),
+            rng: Rng::new(seed, "executor"),
             last_id: 0,
             tasks: BTreeMap::new(),
             timers: BTreeMap::new(),
@@ -190,7 +190,7 @@ impl Executor {
         let mut inner = locked(&self.inner);
         let mut ready = locked(&self.ready);
         while !ready.is_empty() {
-            let at = inner.dice.index(ready.len());
+            let at = inner.rng.index(ready.len());
             let id = ready.swap_remove(at);
             let Some(group) = inner.tasks.get(&id).map(|task| task.group) else { continue };
             match inner.frozen.get_mut(&group) {

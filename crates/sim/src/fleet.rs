@@ -1,17 +1,18 @@
 //! The nodes: started, killed, frozen, restarted, each with a clock and a disk of its own. Whoever calls a node
 //! runs inside it, so that a kill takes the half-finished request along.
 
-use crate::dice::Dice;
 use crate::executor::{Executor, Group, Slot, locked};
-use crate::provider::{Line, Service};
+use crate::provider::{ProviderLink, Service};
+use crate::rng::Rng;
 use crate::store::RudeStore;
-use crate::truth::{Trouble, Truth};
+use crate::truth::{SimFault, Truth};
 use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
-use quittance_lifecycle::{Timestamp, Word};
+use quittance_lifecycle::{CallbackResult, Timestamp};
 use quittance_ports::{
-    Card, Clock, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Roster, Spill, Store,
+    Clock, Membership, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks, NodeStatus, Provider,
+    Spill, Store,
 };
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -75,10 +76,10 @@ pub(crate) struct Fleet {
     truth: Arc<Mutex<Truth>>,
     service: Arc<Service>,
     store: MemoryStore,
-    roster: MemoryRoster,
+    membership: MemoryMembership,
     parts: Parts,
     nodes: Mutex<Vec<Node>>,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
     last_group: Mutex<Group>,
 }
 
@@ -88,11 +89,11 @@ impl Fleet {
         store: MemoryStore,
         parts: Parts,
         size: usize,
-        mut dice: Dice,
+        mut rng: Rng,
     ) -> Arc<Self> {
-        let skew = |dice: &mut Dice| Arc::new(AtomicI64::new(random_skew(dice)));
+        let skew = |rng: &mut Rng| Arc::new(AtomicI64::new(random_skew(rng)));
         let nodes = (0..size)
-            .map(|_| Node { up: None, restart_at: 0, off_by: skew(&mut dice), spill: MemorySpill::default() })
+            .map(|_| Node { up: None, restart_at: 0, off_by: skew(&mut rng), spill: MemorySpill::default() })
             .collect();
         let fleet = Arc::new(Self {
             executor: service.executor.clone(),
@@ -100,10 +101,10 @@ impl Fleet {
             truth: Arc::clone(&service.truth),
             service: Arc::clone(service),
             store,
-            roster: MemoryRoster::default(),
+            membership: MemoryMembership::default(),
             parts,
             nodes: Mutex::new(nodes),
-            dice: Mutex::new(dice),
+            rng: Mutex::new(rng),
             last_group: Mutex::new(0),
         });
         *locked(&service.fleet) = Some(Arc::clone(&fleet));
@@ -112,7 +113,7 @@ impl Fleet {
 
     /// Starts every node that is down and may come back.
     pub(crate) fn start_nodes(self: &Arc<Self>) {
-        self.bury_the_dead();
+        self.move_to_dead_letters();
         let now = self.executor.now();
         for (number, node) in locked(&self.nodes).iter_mut().enumerate() {
             if node.up.is_none() && now >= node.restart_at {
@@ -123,22 +124,23 @@ impl Fleet {
                     let engine = Arc::clone(&engine);
                     async move { engine.work().await }
                 });
-                self.keep_on_the_roll(number, group, &engine);
+                self.keep_among_members(number, group, &engine);
                 node.up = Some((engine, group));
             }
         }
     }
 
     /// A node listens for callbacks, and tells the others how it could be reached, for as long as it runs.
-    fn keep_on_the_roll(&self, number: usize, group: Group, engine: &Arc<Engine>) {
-        let (executor, roster, engine) = (self.executor.clone(), self.roster.clone(), Arc::clone(engine));
+    fn keep_among_members(&self, number: usize, group: Group, engine: &Arc<Engine>) {
+        let (executor, membership, engine) =
+            (self.executor.clone(), self.membership.clone(), Arc::clone(engine));
         if self.parts.settings.callback.is_some() {
             engine.listens_for_callbacks();
         }
         let started = Timestamp::from_millis(executor.now());
         self.executor.spawn(group, async move {
             loop {
-                let card = Card {
+                let node_status = NodeStatus {
                     node: engine.node(),
                     name: format!("node {number}"),
                     version: String::new(),
@@ -146,14 +148,14 @@ impl Fleet {
                     started,
                     at: Timestamp::from_millis(executor.now()),
                     skew_ms: None,
-                    vitals: engine.vitals(),
+                    node_stats: engine.node_stats(),
                     reach: engine.reach(),
                     demand: engine.demand(),
                 };
-                if roster.sign_in(&card).await.is_ok()
-                    && let Ok(roll) = roster.roll().await
+                if membership.heartbeat(&node_status).await.is_ok()
+                    && let Ok(roll) = membership.members().await
                 {
-                    engine.heed_roll(&roll);
+                    engine.heed_members(&roll);
                 }
                 executor.sleep(SIGN_IN).await;
             }
@@ -171,51 +173,59 @@ impl Fleet {
             inner: self.store.clone(),
             executor: self.executor.clone(),
             weather: Arc::clone(&self.weather),
-            dice: Mutex::new(Dice::new(locked(&self.dice).roll(), "store")),
+            rng: Mutex::new(Rng::new(locked(&self.rng).roll(), "store")),
         });
-        let provider = Arc::new(Line { service: Arc::clone(&self.service), node: group });
+        let provider = Arc::new(ProviderLink { service: Arc::clone(&self.service), node: group });
         let clock = Arc::new(NodeClock { executor: self.executor.clone(), off_by: Arc::clone(&node.off_by) });
         let world = World {
             store: (self.parts.wrap_store)(store, &self.executor, group),
             provider: (self.parts.wrap_provider)(provider),
             clock,
             spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::new(self.roster.clone()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(self.membership.clone()),
         };
         let mut settings = self.parts.settings.clone();
-        settings.node = locked(&self.dice).roll();
+        settings.node = locked(&self.rng).roll();
         Engine::new(world, settings)
     }
 
-    fn bury_the_dead(&self) {
+    fn move_to_dead_letters(&self) {
         for group in self.executor.take_deaths() {
             let now = self.executor.now();
             self.executor.note(|| format!("node {group} is killed"));
-            locked(&self.truth).troubles.push((group, Trouble::Killed, now));
-            for node in locked(&self.nodes).iter_mut() {
+            let mut trouble = SimFault::Killed;
+            let mut nodes = locked(&self.nodes);
+            let others_up =
+                nodes.iter().filter(|node| node.up.as_ref().is_some_and(|(_, g)| *g != group)).count();
+            for node in nodes.iter_mut() {
                 if let Some((engine, _)) = node.up.take_if(|(_, g)| *g == group) {
                     let mut truth = locked(&self.truth);
                     truth.panics += engine.panics();
                     truth.turned_away += engine.forged();
-                    node.restart_at = now + locked(&self.dice).in_range(100..20_000);
+                    let away = locked(&self.rng).in_range(100..20_000);
+                    // One in six dies for good: it is back in the calm.
+                    let is_for_good = away.is_multiple_of(6) && others_up > 0 && !self.weather.is_calm();
+                    node.restart_at = if is_for_good { u64::MAX } else { now + away };
+                    trouble = if is_for_good { SimFault::Gone } else { SimFault::Killed };
                 }
             }
+            locked(&self.truth).troubles.push((group, trouble, now));
         }
     }
 
     /// A node that answers, as a load balancer would find one. A frozen one looks alive from outside.
     pub(crate) fn pick(&self) -> Option<(Arc<Engine>, Group)> {
-        self.bury_the_dead();
+        self.move_to_dead_letters();
         let nodes = locked(&self.nodes);
         let up: Vec<_> = nodes.iter().filter_map(|node| node.up.clone()).collect();
         drop(nodes);
-        (!up.is_empty()).then(|| up[locked(&self.dice).index(up.len())].clone())
+        (!up.is_empty()).then(|| up[locked(&self.rng).index(up.len())].clone())
     }
 
     #[must_use]
     pub(crate) fn up(&self) -> Vec<(Arc<Engine>, Group)> {
-        self.bury_the_dead();
+        self.move_to_dead_letters();
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
@@ -224,7 +234,7 @@ impl Fleet {
         &self,
         segment: &str,
         task: Option<String>,
-        word: Word,
+        word: CallbackResult,
     ) -> Option<(Slot<bool>, Group)> {
         let (engine, group) = self.pick()?;
         let slot = Slot::default();
@@ -254,7 +264,7 @@ impl Fleet {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
         self.executor.freeze(group);
-        locked(&self.truth).troubles.push((group, Trouble::Frozen, now));
+        locked(&self.truth).troubles.push((group, SimFault::Frozen, now));
         self.executor.note(|| format!("node {group} is frozen"));
         Some(group)
     }
@@ -267,9 +277,9 @@ impl Fleet {
     /// Sets one node's clock to another wrong time.
     pub(crate) fn jump_one(&self) {
         let nodes = locked(&self.nodes);
-        let mut dice = locked(&self.dice);
-        let node = dice.index(nodes.len());
-        let off_by = random_skew(&mut dice);
+        let mut rng = locked(&self.rng);
+        let node = rng.index(nodes.len());
+        let off_by = random_skew(&mut rng);
         let before = nodes[node].off_by.swap(off_by, Ordering::Relaxed);
         locked(&self.truth).clock_steps.push(self.executor.now());
         self.executor.note(|| format!("the clock of node {node} moves by {} ms", off_by - before));
@@ -277,7 +287,7 @@ impl Fleet {
 
     /// No node stays down longer than it takes to start it.
     pub(crate) fn revive_all(&self) {
-        self.bury_the_dead();
+        self.move_to_dead_letters();
         for node in locked(&self.nodes).iter_mut() {
             node.restart_at = 0;
         }
@@ -300,6 +310,6 @@ impl Fleet {
     }
 }
 
-fn random_skew(dice: &mut Dice) -> i64 {
-    i64::try_from(dice.in_range(0..2 * SKEW_MAX.unsigned_abs())).unwrap_or(0) - SKEW_MAX
+fn random_skew(rng: &mut Rng) -> i64 {
+    i64::try_from(rng.in_range(0..2 * SKEW_MAX.unsigned_abs())).unwrap_or(0) - SKEW_MAX
 }

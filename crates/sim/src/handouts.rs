@@ -1,20 +1,20 @@
 //! Hand-outs by the hundred thousand, on any store: three nodes whose clocks jump and who are restarted in the middle of it
-//! serve a crowd from a few shelves. Time is virtual; the store is whatever it is. Of every answer that anybody was given it
+//! serve a crowd from a few stocks. Time is virtual; the store is whatever it is. Of every answer that anybody was given it
 //! is checked that nobody else was, that it had as much life left as was promised, and that whoever asks again, at any
 //! node, is given the same.
 
-use crate::dice::Dice;
 use crate::executor::locked;
 use crate::judge::Breach;
+use crate::rng::Rng;
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use quittance_engine::{Engine, Outcome, Placed, Settings, World};
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Evidence, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse,
-    Slot, SubmitOutcome, Tally, Timestamp, place, transition,
+    Counters, Decision, Draft, Event, Evidence, Gate, Money, Order, Origin, Payload, Placement, Policy,
+    ProviderAnswer, Reuse, Slot, SubmitOutcome, Timestamp, place, transition,
 };
 use quittance_ports::{
-    Clock, Commit, Guard, MemoryCourier, MemoryRoster, MemorySpill, Params, Provider, Store, StoreError,
+    Clock, Commit, Guard, MemoryMembership, MemorySpill, MemoryWebhooks, Params, Provider, Store, StoreError,
     Submission, Version,
 };
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const KEEP: Duration = Duration::from_secs(30);
 pub struct Drill {
     pub seed: u64,
     pub handouts: u64,
-    pub shelves: usize,
+    pub stocks: usize,
     /// How many ask at the same instant.
     pub crowd: usize,
 }
@@ -47,7 +47,7 @@ pub struct Drill {
 #[derive(Debug, Default)]
 pub struct Drilled {
     pub handed_out: u64,
-    /// Asked, and found the shelf empty.
+    /// Asked, and found the stock empty.
     pub found_none: u64,
     /// Hung up, or lost their node, before they were told.
     pub gone: u64,
@@ -113,7 +113,7 @@ impl Provider for Nobody {
     }
 
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::NoWord
+        quittance_lifecycle::ReportOutcome::NoReply
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -128,7 +128,10 @@ impl Provider for Nobody {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &quittance_ports::Callback<'_>) -> Option<quittance_ports::Saying> {
+    fn read_callback(
+        &self,
+        _callback: &quittance_ports::Callback<'_>,
+    ) -> Option<quittance_ports::CallbackMessage> {
         None
     }
 }
@@ -143,7 +146,7 @@ struct Field {
     now: Arc<AtomicU64>,
     stores: Vec<Arc<dyn Store>>,
     nodes: Vec<Node>,
-    dice: Dice,
+    rng: Rng,
     stocked: u64,
     /// Every answer that is out, with its true expiry.
     expiries: BTreeMap<String, u64>,
@@ -161,7 +164,7 @@ pub async fn drill(
         drill,
         now: Arc::new(AtomicU64::new(START)),
         nodes: Vec::new(),
-        dice: Dice::new(drill.seed, "handouts"),
+        rng: Rng::new(drill.seed, "handouts"),
         stocked: 0,
         expiries: BTreeMap::new(),
         given: BTreeMap::new(),
@@ -190,56 +193,56 @@ impl Field {
             provider: Arc::new(Nobody),
             clock: Arc::new(DrillClock { now: Arc::clone(&self.now), off_by: Arc::clone(&off_by) }),
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::new(MemoryRoster::default()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(MemoryMembership::default()),
         };
-        let mut settings = Settings::new(self.dice.roll(), quittance_catalog::kind);
+        let mut settings = Settings::new(self.rng.roll(), quittance_protocol::kinds::kind);
         settings.policy = policy();
         Node { engine: Arc::new(Engine::new(world, settings)), off_by }
     }
 
     fn time_passes(&mut self) {
-        self.now.fetch_add(self.dice.in_range(1..3_000), Ordering::Relaxed);
+        self.now.fetch_add(self.rng.in_range(1..3_000), Ordering::Relaxed);
         for number in 0..self.nodes.len() {
-            if self.dice.chance(100) {
+            if self.rng.chance(100) {
                 let jump =
-                    i64::try_from(self.dice.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
+                    i64::try_from(self.rng.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
                 self.nodes[number].off_by.store(jump, Ordering::Relaxed);
                 self.seen.jumps += 1;
             }
-            if self.dice.chance(20) {
+            if self.rng.chance(20) {
                 self.nodes[number] = self.start(number);
                 self.seen.restarts += 1;
             }
         }
     }
 
-    fn page(shelf: usize) -> Draft {
+    fn page(stock: usize) -> Draft {
         Draft::new("ada")
-            .with("googlekey", &*format!("site-{shelf}"))
+            .with("googlekey", &*format!("site-{stock}"))
             .with("pageurl", "https://example.com/drill")
     }
 
     /// About as many answers as are asked for, of every age: some with their whole life before them, some at its end.
     async fn stock_up(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
-        let count = self.dice.in_range(0..2 * self.drill.crowd as u64);
+        let count = self.rng.in_range(0..2 * self.drill.crowd as u64);
         let mut orders = Vec::new();
         for _ in 0..count {
-            let shelf = self.dice.index(self.drill.shelves);
-            let solved = now - self.dice.in_range(0..LIFE - MARGIN + 5_000);
+            let stock = self.rng.index(self.drill.stocks);
+            let solved = now - self.rng.in_range(0..LIFE - MARGIN + 5_000);
             self.stocked += 1;
             let token = format!("token-{}", self.stocked);
             self.expiries.insert(token.clone(), solved + LIFE);
-            orders.push(Arc::new(stocked(Self::page(shelf), token, self.stocked, solved)));
+            orders.push(Arc::new(stocked(Self::page(stock), token, self.stocked, solved)));
         }
         let store = &self.stores[0];
-        let tally = Tally::default();
-        let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.born));
+        let counters = Counters::default();
+        let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &counters, order.born));
         for committed in join_all(commits).await {
             match committed? {
                 Commit::Done(_) => {}
-                Commit::Conflict(_) => self.find("one answer has one place on the shelf", String::new()),
+                Commit::Conflict(_) => self.find("one answer has one place on the stock", String::new()),
             }
         }
         Ok(())
@@ -249,11 +252,10 @@ impl Field {
     async fn serve(&mut self) {
         let mut served = Vec::new();
         for _ in 0..self.drill.crowd {
-            let (shelf, node) = (self.dice.index(self.drill.shelves), self.dice.index(self.nodes.len()));
-            let needs =
-                if self.dice.chance(200) { self.dice.in_range(5_000..MARGIN + 30_000) } else { MARGIN };
-            let patience = if self.dice.chance(20) { self.dice.index(8) } else { usize::MAX };
-            served.push(ask(Arc::clone(&self.nodes[node].engine), shelf, needs, patience));
+            let (stock, node) = (self.rng.index(self.drill.stocks), self.rng.index(self.nodes.len()));
+            let needs = if self.rng.chance(200) { self.rng.in_range(5_000..MARGIN + 30_000) } else { MARGIN };
+            let timeout = if self.rng.chance(20) { self.rng.index(8) } else { usize::MAX };
+            served.push(ask(Arc::clone(&self.nodes[node].engine), stock, needs, timeout));
         }
         let told = Mutex::new(Vec::new());
         join_all(served.into_iter().map(|asked| async {
@@ -289,12 +291,12 @@ impl Field {
                 }
             }
         }
-        if self.dice.chance(60) {
+        if self.rng.chance(60) {
             self.seen.asked_again += 1;
-            let node = self.dice.index(self.nodes.len());
+            let node = self.rng.index(self.nodes.len());
             let again = Placed { order: None, ..*placed };
             match self.nodes[node].engine.peek(&again).await {
-                Ok(Some(Outcome::Answered(answer))) if answer.goods.text == token => {}
+                Ok(Some(Outcome::Answered(answer))) if answer.payload.text == token => {}
                 // By another node's clock it may just have become too old.
                 Ok(Some(Outcome::Expired)) | Err(_) => {}
                 other => self.find("who asks again is given the same", format!("{token}: {other:?}")),
@@ -305,20 +307,21 @@ impl Field {
     /// What has had its time is forgotten, here and in the store.
     async fn tidy(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
-        // What nobody took is woken, as a worker would: it spoils.
+        // What nobody took is woken, as a worker would: it expires.
         let at = Timestamp::from_millis(now);
         let store = &self.stores[0];
         let due = store.claim_due(at, at, 4 * self.drill.crowd).await?;
-        let spoiled = due.orders.iter().map(|found| async {
+        let expired = due.orders.iter().map(|found| async {
             let woken = Event::Woken { stamp: 1, gate: Gate::Pass };
             match transition(&found.order, woken, at, &policy()) {
-                Decision::Advance(advance) => {
-                    store.commit(found.version, &Arc::new(advance.next), &advance.tally, at).await.map(drop)
-                }
+                Decision::Advance(advance) => store
+                    .commit(found.version, &Arc::new(advance.next), &advance.counters, at)
+                    .await
+                    .map(drop),
                 Decision::Act(_) | Decision::Ignore(_) => Ok(()),
             }
         });
-        for done in join_all(spoiled).await {
+        for done in join_all(expired).await {
             done?;
         }
         while store.purge(at, 1024).await? == 1024 {}
@@ -347,12 +350,12 @@ enum Word {
     Gone,
 }
 
-async fn ask(engine: Arc<Engine>, shelf: usize, needs: u64, patience: usize) -> Word {
-    let mut draft = Field::page(shelf);
+async fn ask(engine: Arc<Engine>, stock: usize, needs: u64, timeout: usize) -> Word {
+    let mut draft = Field::page(stock);
     draft.reuse = Some(Reuse::Exclusive);
     draft.min_life = Some(Duration::from_millis(needs));
     let asked = pin!(async { engine.take_only("recaptcha_v2", draft).await });
-    let placed = match patience {
+    let placed = match timeout {
         usize::MAX => asked.await,
         few => match select(asked, pin!(yields(few))).await {
             Either::Left((placed, _)) => placed,
@@ -362,7 +365,7 @@ async fn ask(engine: Arc<Engine>, shelf: usize, needs: u64, patience: usize) -> 
     let Ok(Some(placed)) = placed else { return Word::None };
     match engine.peek(&placed).await {
         Ok(Some(Outcome::Answered(answer))) if placed.origin == Origin::Stock => {
-            Word::Given { token: answer.goods.text, placed: Box::new(placed), needs }
+            Word::Given { token: answer.payload.text, placed: Box::new(placed), needs }
         }
         _ => Word::None,
     }
@@ -372,11 +375,11 @@ fn policy() -> Policy {
     Policy { keep: KEEP, ..Policy::DEFAULT }
 }
 
-/// An answer that stands on a shelf: the order of a place in a pool, solved at this moment.
+/// An answer that stands on a stock: the order of a place in a pool, solved at this moment.
 fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
     let at = Timestamp::from_millis(solved);
     let slot = Slot { pool: "drill".into(), number: 0, generation };
-    let kind = quittance_catalog::kind("recaptcha_v2").expect("it is in the catalogue");
+    let kind = quittance_protocol::kinds::kind("recaptcha_v2").expect("it is in the catalogue");
     let draft = Draft { slot: Some(slot), ..page };
     let (key, terms) = draft
         .check(&kind, quittance_lifecycle::KeySettings::default(), &policy(), at, 0)
@@ -388,8 +391,8 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
         Event::Woken { stamp: 1, gate: Gate::Pass },
         Event::Submitted {
             attempt: 1,
-            outcome: SubmitOutcome::Answered(Delivery {
-                goods: Goods::text(token),
+            outcome: SubmitOutcome::Answered(ProviderAnswer {
+                payload: Payload::text(token),
                 solved_at: Some(at),
                 cost: Some(Money(1_000)),
             }),
@@ -397,6 +400,6 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
     ];
     steps.into_iter().fold(advance.next, |order, event| match transition(&order, event, at, &policy()) {
         Decision::Advance(advance) => advance.next,
-        other => unreachable!("it goes straight to the shelf: {other:?}"),
+        other => unreachable!("it goes straight to the stock: {other:?}"),
     })
 }

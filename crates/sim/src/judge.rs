@@ -5,8 +5,10 @@ mod freshness;
 
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
-use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Origin, Phase, Progress, Reuse, Tally};
+use crate::truth::{CallerResult, Fate, SimFault, Task, Truth, Visit};
+use quittance_lifecycle::{
+    Attempt, Counters, FaultClass, Key, Order, Origin, Phase, Progress, Reuse, TimelineEvent,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ impl fmt::Display for Breach {
 pub(crate) struct Evidence<'a> {
     pub truth: &'a Truth,
     pub orders: &'a [Arc<Order>],
-    pub books: &'a Tally,
+    pub usage: &'a Counters,
     pub spilled: usize,
     /// Whether what costs nothing is tried until the deadline.
     pub is_patient: bool,
@@ -62,7 +64,7 @@ fn life_of(kind: &str) -> Option<(u64, u64)> {
 fn submits_max(class: FaultClass) -> usize {
     1 + match class {
         FaultClass::Busy => 5,
-        FaultClass::UnknownCode | FaultClass::Unsolvable => 2,
+        FaultClass::UnlistedCode | FaultClass::Unsolvable => 2,
         _ => 0,
     }
 }
@@ -103,7 +105,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
     court.callers_are_told();
-    court.the_books_agree_with_the_ledger();
+    court.the_usage_agree_with_the_ledger();
     court.breaches
 }
 
@@ -120,7 +122,7 @@ impl Court<'_> {
     fn was_troubled(&self, node: u64, from: u64, to: u64) -> bool {
         self.truth.troubles.iter().any(|(group, trouble, at)| {
             // A freeze that began before may last into it.
-            let begun = if *trouble == Trouble::Frozen { from.saturating_sub(120_000) } else { from };
+            let begun = if *trouble == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
             *group == node && *at >= begun && *at <= to
         })
     }
@@ -128,10 +130,10 @@ impl Court<'_> {
     /// Whether its answer was put in stock, which serves exclusive orders only, as yet.
     fn went_to_stock(&self, task: &Task) -> bool {
         let order = self.orders.get(&task.key);
-        order.is_some_and(|order| self.orders.contains_key(&order.key.spare(order.born, task.attempt)))
+        order.is_some_and(|order| self.orders.contains_key(&order.key.surplus(order.born, task.attempt)))
     }
 
-    /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the shelf.
+    /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the stock.
     fn went_to_another(&self, task: &Task, before: u64) -> bool {
         let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
         let could_take = |visit: &Visit| {
@@ -151,14 +153,14 @@ impl Court<'_> {
             let unfinished = |attempt: &Attempt| {
                 matches!(
                     attempt.progress,
-                    Progress::Trailing { .. } | Progress::Spare { .. } | Progress::Solving { .. }
+                    Progress::Trailing { .. } | Progress::Surplus { .. } | Progress::Solving { .. }
                 )
             };
             let is_over = matches!(
                 order.phase,
                 Phase::Solved { .. }
-                    | Phase::Taken { .. }
-                    | Phase::Spoiled { .. }
+                    | Phase::Claimed { .. }
+                    | Phase::Expired { .. }
                     | Phase::Failed { .. }
                     | Phase::Dead { .. }
             );
@@ -292,7 +294,7 @@ impl Court<'_> {
             self.truth.tasks.iter().map(|task| (task.token(), task)).collect();
         let mut given: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.truth.visits {
-            let Some((at, Told::Answer { token })) = &visit.told else { continue };
+            let Some((at, CallerResult::Answer { token })) = &visit.told else { continue };
             let who = &visit.who;
             given.entry(token).or_default().insert(who);
             let Some(task) = by_token.get(token) else {
@@ -341,7 +343,7 @@ impl Court<'_> {
             // A submit whose reply was lost is a doubt, and a doubt is tried again a few times.
             let most = lives * (submits_max(class) + DOUBTS_MAX);
             let is_free = class == FaultClass::Busy && self.evidence.is_patient;
-            let has_limit = !is_free && class != FaultClass::Account && class != FaultClass::Broke;
+            let has_limit = !is_free && class != FaultClass::AccountBlocked && class != FaultClass::NoFunds;
             if has_limit && count > most {
                 let detail = format!("{who}: {count} times {} in at most {lives} lives", class.name());
                 self.find("never wasted", detail);
@@ -352,7 +354,7 @@ impl Court<'_> {
     fn a_closed_account_is_left_in_peace(&mut self) {
         for refused in &self.truth.refused {
             let Some(at) = refused.reached else { continue };
-            if !matches!(refused.class, FaultClass::Account | FaultClass::Broke)
+            if !matches!(refused.class, FaultClass::AccountBlocked | FaultClass::NoFunds)
                 || self.was_troubled(refused.node, at, at + 60_000)
                 // Closed again while a person's word that it is open was still being carried out.
                 || self.truth.released.iter().any(|(_, from, to)| {
@@ -400,7 +402,7 @@ impl Court<'_> {
             }
             match &visit.told {
                 None => self.find("callers are told", format!("visit {number} was told nothing")),
-                Some((at, Told::NotYet)) => {
+                Some((at, CallerResult::NotYet)) => {
                     let order = visit.key.and_then(|key| self.orders.get(&key));
                     if let Some(Phase::Solved { at: solved, .. }) = order.map(|order| &order.phase)
                         && solved.as_millis() + 2 * SLACK < *at
@@ -409,7 +411,7 @@ impl Court<'_> {
                         self.find("waiters are woken", detail);
                     }
                 }
-                Some((_, Told::Refused { held_back: true, .. })) => {
+                Some((_, CallerResult::Refused { held_back: true, .. })) => {
                     let from = visit.begun_at.saturating_sub(REFUSAL_HOLD + 2 * SLACK);
                     let refused =
                         self.truth.refused.iter().any(|r| r.who == visit.who && r.reached >= Some(from));
@@ -423,7 +425,7 @@ impl Court<'_> {
                     }
                 }
                 // A caller that asks for a certain life may find less.
-                Some((at, Told::Expired))
+                Some((at, CallerResult::Expired))
                     if visit.wish.idempotency_key.is_none() && visit.wish.min_life.is_none() =>
                 {
                     if !self.came_late(visit, *at) {
@@ -433,10 +435,15 @@ impl Court<'_> {
                         );
                     }
                 }
-                Some((_, Told::TakenByAnother | Told::Forgotten | Told::NotAccepted)) => {
+                Some((
+                    _,
+                    CallerResult::TakenByAnother | CallerResult::Forgotten | CallerResult::NotAccepted,
+                )) => {
                     self.find("callers are told", format!("visit {number}: {:?}", visit.told));
                 }
-                Some((_, Told::Failed { .. })) if is_fine(visit) && !self.has_vanished(&visit.who) => {
+                Some((_, CallerResult::Failed { .. }))
+                    if is_fine(visit) && !self.has_vanished(&visit.who) =>
+                {
                     self.find("callers are told", format!("visit {number} failed for no reason"));
                 }
                 Some(_) => {}
@@ -450,9 +457,11 @@ impl Court<'_> {
     fn came_late(&self, visit: &Visit, at: u64) -> bool {
         let Some(order) = visit.key.and_then(|key| self.orders.get(&key)) else { return false };
         // The phase does not tell: an answer that nobody collected is expired by now, or the order has a new life.
-        let entries = order.story.entries.iter().rev();
+        let entries = order.timeline.entries.iter().rev();
         let there_since = entries
-            .filter(|entry| matches!(entry.beat, Beat::Solved { .. } | Beat::Supplied { .. }))
+            .filter(|entry| {
+                matches!(entry.event, TimelineEvent::Solved { .. } | TimelineEvent::ServedFromStock { .. })
+            })
             .map(|entry| entry.at.as_millis())
             .find(|since| *since <= at + SLACK);
         there_since.is_some_and(|since| at + SLACK >= since + COLLECTED_IN)
@@ -462,35 +471,36 @@ impl Court<'_> {
         self.truth.tasks.iter().any(|task| task.who == who && task.vanishes_at != u64::MAX)
     }
 
-    fn the_books_agree_with_the_ledger(&mut self) {
-        // What came from the shelf was made for another order, where it is counted, and so was what stands there by itself.
-        let bought = || self.evidence.orders.iter().filter(|order| !is_spare(order));
+    fn the_usage_agree_with_the_ledger(&mut self) {
+        // What came from the stock was made for another order, where it is counted, and so was what stands there by itself.
+        let bought = || self.evidence.orders.iter().filter(|order| !is_surplus(order));
         let attempts =
             || bought().flat_map(|order| &order.attempts).filter(|attempt| attempt.made_for.is_none());
-        let supplied =
+        let served_from_stock =
             |order: &Order| order.attempts.iter().filter(|attempt| attempt.made_for.is_some()).count();
-        let made: u64 = bought().map(|order| u64::from(order.last_attempt) - supplied(order) as u64).sum();
+        let made: u64 =
+            bought().map(|order| u64::from(order.last_attempt) - served_from_stock(order) as u64).sum();
         let kept = attempts().count() as u64;
         let doubles: u64 = self.evidence.orders.iter().map(|order| u64::from(order.possible_doubles)).sum();
         let known = attempts().filter(|attempt| attempt.accepted).count() as u64;
         let priced: u64 = attempts().filter_map(|attempt| attempt.cost).map(|cost| cost.0).sum();
         let unpriced = attempts().filter(|attempt| attempt.is_unpriced()).count() as u64;
-        let books = *self.evidence.books;
+        let usage = *self.evidence.usage;
         let mut compare = |line: &str, booked: u64, counted: u64| {
             if booked != counted {
-                let detail = format!("{line}: {booked} in the books, {counted} in the records");
-                self.breaches.push(Breach { promise: "the books add up", detail });
+                let detail = format!("{line}: {booked} in the usage, {counted} in the records");
+                self.breaches.push(Breach { promise: "the usage adds up", detail });
             }
         };
         let is_whole = bought().all(|order| order.attempts.len() == order.last_attempt as usize);
         if is_whole {
-            compare("attempts", books.attempts, made);
+            compare("attempts", usage.attempts, made);
         }
-        compare("possible doubles", books.possible_doubles, doubles);
+        compare("possible doubles", usage.possible_doubles, doubles);
         if kept == made {
-            compare("paid", books.paid, known);
-            compare("cost", books.cost_micros, priced);
-            compare("unpriced", books.spent().unpriced, unpriced);
+            compare("paid", usage.paid, known);
+            compare("cost", usage.cost_micros, priced);
+            compare("unpriced", usage.spent().unpriced, unpriced);
         }
         self.the_cost_is_within_what_is_not_known();
         self.every_payment_is_known_or_in_doubt();
@@ -501,7 +511,7 @@ impl Court<'_> {
     fn the_cost_is_within_what_is_not_known(&mut self) {
         let is_charged = |task: &&Task| task.fate != Fate::Unsolvable || self.evidence.unsolvable_is_charged;
         let charged = self.truth.tasks.iter().filter(is_charged).count() as u64 * PRICE;
-        let spent = self.evidence.books.spent();
+        let spent = self.evidence.usage.spent();
         let most = spent.sum.0 + spent.unpriced * PRICE;
         if charged < spent.sum.0 || charged > most {
             let detail = format!("{charged} were charged, and usage says {spent:?}");
@@ -523,8 +533,8 @@ impl Court<'_> {
 }
 
 /// An answer that stands in the stock as an order of its own.
-fn is_spare(order: &Order) -> bool {
-    matches!(order.story.entries.first().map(|entry| &entry.beat), Some(Beat::Stocked { .. }))
+fn is_surplus(order: &Order) -> bool {
+    matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
 }
 
 /// A wish that the provider can fulfil.

@@ -7,7 +7,6 @@
 
 mod args;
 mod callers;
-pub mod dice;
 pub mod executor;
 mod fleet;
 pub mod handouts;
@@ -17,6 +16,7 @@ pub mod night;
 pub mod plants;
 pub mod pools;
 mod provider;
+pub mod rng;
 mod script;
 mod store;
 mod storm;

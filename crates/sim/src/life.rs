@@ -2,19 +2,19 @@
 //! whatever is then unfinished has an hour of virtual time to finish. Then the judge looks.
 
 use crate::callers::{Crowd, draft};
-use crate::dice::Dice;
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::{Fleet, Parts};
 use crate::judge::{self, Breach, Evidence};
 use crate::plants::Plant;
 use crate::provider::{Account, Service};
+use crate::rng::Rng;
 use crate::script::{Script, wishes};
 use crate::storm::{brew, clear_up, supervise};
-use crate::truth::{Truth, Wish};
+use crate::truth::{SimOrder, Truth};
 use crate::weather::Weather;
 use futures_util::FutureExt;
 use quittance_engine::{Applied, CallbackAddress, Settings};
-use quittance_lifecycle::{FaultTable, Order, Phase, Reuse, Tally, Unsolvable};
+use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
 use quittance_pool::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ const SETTLED: u64 = 60_000;
 pub struct Life {
     pub seed: u64,
     pub breaches: Vec<Breach>,
-    pub books: Tally,
+    pub usage: Counters,
     pub truth: Truth,
     pub orders: Vec<Arc<Order>>,
     pub trace: Vec<String>,
@@ -59,20 +59,20 @@ pub fn live(
         truth: Arc::clone(&truth),
         account: Mutex::new(Account::Open),
         fleet: Mutex::new(None),
-        dice: Mutex::new(Dice::new(seed, "provider")),
+        rng: Mutex::new(Rng::new(seed, "provider")),
     });
     let mut parts = parts(script);
     if let Some(plant) = plant {
         (plant.sow)(&mut parts);
     }
-    let fleet = Fleet::new(&service, store.clone(), parts, script.nodes, Dice::new(seed, "fleet"));
+    let fleet = Fleet::new(&service, store.clone(), parts, script.nodes, Rng::new(seed, "fleet"));
     let crowd = Arc::new(Crowd {
         executor: executor.clone(),
         fleet: Arc::clone(&fleet),
         truth: Arc::clone(&truth),
         weather: Arc::clone(&weather),
-        dice: Mutex::new(Dice::new(seed, "crowd")),
-        wishes: wishes(&mut Dice::new(seed, "wishes"), script),
+        rng: Mutex::new(Rng::new(seed, "crowd")),
+        wishes: wishes(&mut Rng::new(seed, "wishes"), script),
         skewed: script.skewed,
         cancels_per_mille: script.cancels_per_mille,
         busy: Mutex::new(0),
@@ -120,9 +120,9 @@ pub fn live(
 }
 
 /// Pools for what somebody wants for himself alone.
-fn stock_up(script: &Script, wishes: &[Wish]) -> Vec<PoolSpec> {
+fn stock_up(script: &Script, wishes: &[SimOrder]) -> Vec<PoolSpec> {
     let wanted = wishes.iter().filter(|wish| wish.reuse == Reuse::Exclusive).take(script.pools);
-    let pool = |(n, wish): (usize, &Wish)| PoolSpec {
+    let pool = |(n, wish): (usize, &SimOrder)| PoolSpec {
         name: format!("pool-{n}"),
         tenant: wish.tenant.clone(),
         kind: wish.kind.to_owned(),
@@ -167,7 +167,7 @@ async fn change_pool(executor: &Executor, fleet: &Arc<Fleet>, spec: &PoolSpec, i
 }
 
 fn parts(script: &Script) -> Parts {
-    let mut settings = Settings::new(0, quittance_catalog::kind);
+    let mut settings = Settings::new(0, quittance_protocol::kinds::kind);
     settings.policy = script.policy;
     settings.callback =
         script.policy.callbacks.then(|| CallbackAddress::new("http://127.0.0.1/callback", [42; 32]));
@@ -218,9 +218,9 @@ fn finish(
     // What was counted without a commit is written down within a second or two.
     let horizon = executor.now() + 5_000;
     executor.run(horizon, || false);
-    let mut books = Tally::default();
-    if let Some(Ok(lines)) = store.books(Day(0), Day(u64::MAX)).now_or_never() {
-        lines.into_iter().for_each(|(_, tally)| books += tally);
+    let mut usage = Counters::default();
+    if let Some(Ok(lines)) = store.usage(Day(0), Day(u64::MAX)).now_or_never() {
+        lines.into_iter().for_each(|(_, counters)| usage += counters);
     }
     locked(truth).panics += fleet.panics();
     let truth = locked(truth).clone();
@@ -228,7 +228,7 @@ fn finish(
     let evidence = Evidence {
         truth: &truth,
         orders: &orders,
-        books: &books,
+        usage: &usage,
         spilled: fleet.spilled(),
         is_patient: script.policy.faults == FaultTable::PATIENT,
         // Where our side does not know it, it may be either.
@@ -242,7 +242,7 @@ fn finish(
     Life {
         seed,
         breaches,
-        books,
+        usage,
         trace: executor.take_trace(),
         forged: truth.turned_away + fleet.forged(),
         polls: executor.polls(),

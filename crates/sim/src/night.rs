@@ -4,7 +4,7 @@ use crate::judge::Breach;
 use crate::life::{Life, live};
 use crate::plants::{PLANTS, Plant};
 use crate::script::Script;
-use quittance_lifecycle::Tally;
+use quittance_lifecycle::Counters;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct Night {
     pub lives: u64,
-    pub books: Tally,
+    pub usage: Counters,
     /// What the provider was really paid for.
     pub payments: u64,
     /// Lives with a broken promise, with the first promise broken in each.
@@ -60,7 +60,7 @@ pub fn run(
 
 fn note(night: &mut Night, life: &Life) {
     night.lives += 1;
-    night.books += life.books;
+    night.usage += life.usage;
     night.payments += life.truth.tasks.len() as u64;
     if let Some(breach) = life.breaches.first() {
         night.broken.push((life.seed, breach.clone()));
@@ -109,7 +109,7 @@ pub fn main(args: impl Iterator<Item = String>, replay: Option<String>) -> ExitC
         eprintln!();
     }
     println!("{} lives, {} payments", night.lives, night.payments);
-    for (name, count) in night.books.lines() {
+    for (name, count) in night.usage.lines() {
         println!("{name:>22} {count}");
     }
     for (seed, breach) in &night.broken {
@@ -135,7 +135,7 @@ fn replay_one(seed: u64) -> ExitCode {
     }
     for order in &life.orders {
         println!("\n{} {} {}", order.key.short(), order.terms.kind, order.phase.name());
-        for entry in &order.story.entries {
+        for entry in &order.timeline.entries {
             println!("  {:?} {entry}", entry.at);
         }
     }

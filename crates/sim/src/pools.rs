@@ -1,10 +1,10 @@
 //! The study of pools: ten million orders over three decades of demand, with tenfold steps, for every lifetime that the
-//! catalog knows. The real sizer keeps a shelf without an engine, beside the best fixed level that a search finds.
+//! catalog knows. The real sizer keeps a stock without an engine, beside the best fixed level that a search finds.
 
 mod print;
 mod promises;
 mod script;
-mod shelf;
+mod stock;
 mod study;
 
 pub use print::{json, table};
@@ -24,12 +24,12 @@ usage: quittance-sim --pools [--demands N] [--seed N] [--json]
 ";
 
 const NOTES: &str = "\
-served: from the shelf, of all orders; the goal is 95. level: the mean over the last tenth of the steady time. best: the smallest
-fixed level that reaches the goal in the same demand. waste: what spoiled, of what was bought for the shelf. $: with an answer at
+served: from the stock, of all orders; the goal is 95. level: the mean over the last tenth of the steady time. best: the smallest
+fixed level that reaches the goal in the same demand. waste: what expired, of what was bought for the stock. $: with an answer at
 $0.001, against a fixed pool of five. followed: lifetimes until the level was within one or a fifth of the best, the middle one of
 all tenfold steps, and in brackets the one that nine of ten do not exceed.
 (1) five serves too little here: what was asked costs this much. (2) what was asked is given up: it
-takes a level of which over 5 % would spoil.
+takes a level of which over 5 % would expire.
 ";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the binary is for")]

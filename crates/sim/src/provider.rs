@@ -1,17 +1,18 @@
 //! The provider and the wire to it. What it has taken it remembers, whatever becomes of the reply; and it writes
 //! every payment into the truth.
 
-use crate::dice::Dice;
 use crate::executor::{Executor, Group, Slot, WORLD, locked};
 use crate::fleet::Fleet;
+use crate::rng::Rng;
 use crate::truth::{Fate, Refused, Task, Truth};
 use crate::weather::{Troubles, Weather};
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
-    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
+    CallbackResult, Evidence, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, SubmitOutcome,
+    Terms, Value,
 };
-use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
+use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +27,7 @@ const WIRE_WAIT: u64 = 20_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
     Open,
-    Broke,
+    NoFunds,
     Closed,
 }
 
@@ -37,11 +38,11 @@ pub(crate) struct Service {
     pub truth: Arc<Mutex<Truth>>,
     pub account: Mutex<Account>,
     pub fleet: Mutex<Option<Arc<Fleet>>>,
-    pub dice: Mutex<Dice>,
+    pub rng: Mutex<Rng>,
 }
 
 /// One node's line to the provider.
-pub(crate) struct Line {
+pub(crate) struct ProviderLink {
     pub service: Arc<Service>,
     pub node: Group,
 }
@@ -61,17 +62,17 @@ fn identity(terms: &Terms) -> String {
     format!("{}|{}|{site}|{page}|{action}", terms.tenant, terms.kind)
 }
 
-fn delivery(token: String, price: Option<u64>) -> Delivery {
-    Delivery { goods: Goods::text(token), solved_at: None, cost: price.map(Money) }
+fn delivery(token: String, price: Option<u64>) -> ProviderAnswer {
+    ProviderAnswer { payload: Payload::text(token), solved_at: None, cost: price.map(Money) }
 }
 
 impl Service {
     fn strikes(&self, trouble: fn(&Troubles) -> u64) -> bool {
-        self.weather.strikes(&mut locked(&self.dice), trouble)
+        self.weather.strikes(&mut locked(&self.rng), trouble)
     }
 
     fn between(&self, least: u64, most: u64) -> u64 {
-        locked(&self.dice).in_range(least..most)
+        locked(&self.rng).in_range(least..most)
     }
 
     /// A submit has arrived.
@@ -79,8 +80,8 @@ impl Service {
         let now = self.executor.now();
         locked(&self.truth).arrivals.push((order.sent_at, order.who.clone(), order.node));
         let class = match *locked(&self.account) {
-            Account::Broke => Some((FaultClass::Broke, "ERROR_ZERO_BALANCE")),
-            Account::Closed => Some((FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")),
+            Account::NoFunds => Some((FaultClass::NoFunds, "ERROR_ZERO_BALANCE")),
+            Account::Closed => Some((FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")),
             Account::Open if order.identity.contains("bad-site") => {
                 Some((FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"))
             }
@@ -88,7 +89,7 @@ impl Service {
                 Some((FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"))
             }
             Account::Open if self.strikes(|t| t.submit_odd) => {
-                Some((FaultClass::UnknownCode, "ERROR_BLUE_MOON"))
+                Some((FaultClass::UnlistedCode, "ERROR_BLUE_MOON"))
             }
             Account::Open => None,
         };
@@ -159,7 +160,7 @@ impl Service {
     fn state(&self, id: u64) -> PollOutcome {
         let now = self.executor.now();
         if *locked(&self.account) == Account::Closed {
-            return PollOutcome::Faulted(Fault::new(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"));
+            return PollOutcome::Faulted(Fault::new(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"));
         }
         let truth = locked(&self.truth);
         let Some(task) = truth.tasks.iter().find(|task| task.id == id) else {
@@ -189,8 +190,10 @@ impl Service {
         let copies = 1 + u64::from(self.strikes(|t| t.callback_doubled));
         let word = match fate {
             // A callback says no price.
-            Fate::Answer => Word::Answered(delivery(token, None)),
-            Fate::Unsolvable => Word::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")),
+            Fate::Answer => CallbackResult::Answered(delivery(token, None)),
+            Fate::Unsolvable => {
+                CallbackResult::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
+            }
         };
         for _ in 0..copies {
             if self.strikes(|t| t.callback_lost) {
@@ -206,7 +209,7 @@ impl Service {
         }
     }
 
-    async fn deliver(&self, id: u64, address: &str, word: &Word) -> bool {
+    async fn deliver(&self, id: u64, address: &str, word: &CallbackResult) -> bool {
         let Some(fleet) = locked(&self.fleet).clone() else { return false };
         let segment = address.rsplit('/').next().unwrap_or_default();
         let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else {
@@ -225,8 +228,8 @@ impl Service {
             task.callback_acked.get_or_insert(now);
             task.acked_by.get_or_insert(node);
             match word {
-                Word::Answered(_) => task.answer_told.get_or_insert(now),
-                Word::Faulted(_) => task.fault_told.get_or_insert(now),
+                CallbackResult::Answered(_) => task.answer_told.get_or_insert(now),
+                CallbackResult::Faulted(_) => task.fault_told.get_or_insert(now),
             };
         }
         true
@@ -253,9 +256,9 @@ fn who(submission: &Submission<'_>) -> String {
 }
 
 #[async_trait]
-impl Provider for Line {
+impl Provider for ProviderLink {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::Taken
+        quittance_lifecycle::ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -270,7 +273,7 @@ impl Provider for Line {
         std::time::Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         // In this world providers call the engine with words it understands.
         None
     }
@@ -332,11 +335,11 @@ impl Provider for Line {
             let id = task.parse().unwrap_or(0);
             let outcome =
                 if service.strikes(|t| t.poll_lost) || service.weather.is_provider_down(executor.now()) {
-                    PollOutcome::NoWord
+                    PollOutcome::NoReply
                 } else if service.strikes(|t| t.poll_busy) {
                     PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
                 } else if service.strikes(|t| t.poll_odd) {
-                    PollOutcome::Faulted(Fault::new(FaultClass::UnknownCode, "<html>502 Bad Gateway</html>"))
+                    PollOutcome::Faulted(Fault::new(FaultClass::UnlistedCode, "<html>502 Bad Gateway</html>"))
                 } else {
                     service.state(id)
                 };
@@ -369,7 +372,7 @@ impl Provider for Line {
     }
 }
 
-impl Line {
+impl ProviderLink {
     /// Writes down that a reply to a submit came through.
     fn reached(&self, outcome: &SubmitOutcome, id: Option<u64>, who: &str) {
         let now = self.service.executor.now();

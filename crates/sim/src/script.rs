@@ -1,10 +1,10 @@
 //! What a life is made of: how many nodes, callers and wishes, which settings, and which troubles, drawn from a seed
 //! or written down.
 
-use crate::dice::Dice;
-use crate::truth::Wish;
+use crate::rng::Rng;
+use crate::truth::SimOrder;
 use crate::weather::Troubles;
-use quittance_lifecycle::{Pace, Policy, Preset, Reuse, Unsolvable, WithoutWord};
+use quittance_lifecycle::{Pace, Policy, Preset, Reuse, UnsettledDoubt, Unsolvable};
 use std::time::Duration;
 
 /// How large a life is, and how bad its weather.
@@ -42,8 +42,8 @@ impl Script {
     /// A small life with troubles drawn from its seed: for thousands of lives.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut dice = Dice::new(seed, "script");
-        let mut some = |least: u64, most: u64| if dice.chance(500) { dice.in_range(least..most) } else { 0 };
+        let mut rng = Rng::new(seed, "script");
+        let mut some = |least: u64, most: u64| if rng.chance(500) { rng.in_range(least..most) } else { 0 };
         let (kills_ms, freezes_ms, jumps_ms) =
             (some(5_000, 60_000), some(10_000, 90_000), some(10_000, 60_000));
         let (store_outages_ms, provider_outages_ms) = (some(20_000, 120_000), some(20_000, 120_000));
@@ -51,21 +51,25 @@ impl Script {
         let cancels_per_mille = some(20, 200);
         let presets = [Preset::Patient, Preset::Standard, Preset::Conservative, Preset::Aggressive];
         let policy = Policy {
-            callbacks: dice.chance(700),
+            callbacks: rng.chance(700),
             clock_skew: Duration::from_millis(2 * crate::fleet::SKEW_MAX.unsigned_abs()),
             unsolvable: [Unsolvable::Charged, Unsolvable::Free, Unsolvable::NotKnown][(seed % 3) as usize],
-            without_word: if dice.chance(700) { WithoutWord::Resubmit } else { WithoutWord::Bury },
-            ..Policy::DEFAULT.with_preset(presets[dice.index(4)])
+            unsettled_doubt: if rng.chance(700) {
+                UnsettledDoubt::Resubmit
+            } else {
+                UnsettledDoubt::DeadLetter
+            },
+            ..Policy::DEFAULT.with_preset(presets[rng.index(4)])
         };
         Self {
-            nodes: 1 + dice.index(3),
-            callers: 3 + dice.index(6),
-            visits: 1 + dice.index(3),
-            wishes: 2 + dice.index(5),
-            pause_ms: dice.in_range(100..60_000),
-            storm_ms: dice.in_range(60_000..400_000),
+            nodes: 1 + rng.index(3),
+            callers: 3 + rng.index(6),
+            visits: 1 + rng.index(3),
+            wishes: 2 + rng.index(5),
+            pause_ms: rng.in_range(100..60_000),
+            storm_ms: rng.in_range(60_000..400_000),
             policy,
-            troubles: Troubles::draw(&mut dice),
+            troubles: Troubles::draw(&mut rng),
             kills_ms,
             freezes_ms,
             jumps_ms,
@@ -77,8 +81,8 @@ impl Script {
             hopeless_per_mille: 170,
             exclusive_per_mille: 300,
             keyed_per_mille: 250,
-            pools: dice.index(3),
-            pool_size: 1 + u32::from(dice.chance(500)),
+            pools: rng.index(3),
+            pool_size: 1 + u32::from(rng.chance(500)),
             skewed: false,
         }
     }
@@ -138,11 +142,11 @@ impl Script {
 }
 
 /// What callers may come for.
-pub(crate) fn wishes(dice: &mut Dice, script: &Script) -> Vec<Wish> {
+pub(crate) fn wishes(rng: &mut Rng, script: &Script) -> Vec<SimOrder> {
     (0..script.wishes)
         .map(|n| {
-            let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][dice.index(4)];
-            let site = match (dice.chance(script.hopeless_per_mille), dice.chance(500)) {
+            let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][rng.index(4)];
+            let site = match (rng.chance(script.hopeless_per_mille), rng.chance(500)) {
                 (true, true) => "bad-site".to_owned(),
                 (true, false) => "hopeless-site".to_owned(),
                 // Few sites for many wishes, so that wishes differ in one thing only.
@@ -150,24 +154,24 @@ pub(crate) fn wishes(dice: &mut Dice, script: &Script) -> Vec<Wish> {
             };
             let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };
             let action = if kind == "recaptcha_v3" {
-                ["login", "buy"][dice.index(2)].to_owned()
+                ["login", "buy"][rng.index(2)].to_owned()
             } else {
                 String::new()
             };
-            Wish {
-                tenant: ["ada", "bob"][usize::from(dice.chance(200))].into(),
+            SimOrder {
+                tenant: ["ada", "bob"][usize::from(rng.chance(200))].into(),
                 kind,
                 site,
                 page,
                 action,
-                reuse: if dice.chance(script.exclusive_per_mille) && kind != "image" {
+                reuse: if rng.chance(script.exclusive_per_mille) && kind != "image" {
                     Reuse::Exclusive
                 } else {
                     Reuse::Shared
                 },
-                idempotency_key: dice.chance(script.keyed_per_mille).then(|| format!("key-{n}")),
-                looks_every: dice.chance(400).then(|| dice.in_range(5..70) * 1_000),
-                min_life: dice.chance(100).then_some(Duration::from_secs(60)).filter(|_| kind != "image"),
+                idempotency_key: rng.chance(script.keyed_per_mille).then(|| format!("key-{n}")),
+                looks_every: rng.chance(400).then(|| rng.in_range(5..70) * 1_000),
+                min_life: rng.chance(100).then_some(Duration::from_secs(60)).filter(|_| kind != "image"),
             }
         })
         .collect()

@@ -1,14 +1,14 @@
 //! A store that is ruder than the world: it loses requests, it loses replies after the write, it carries out
 //! the writes of the dead, it ignores its own claims, and it goes away.
 
-use crate::dice::Dice;
 use crate::executor::{Executor, Slot, WORLD, locked};
+use crate::rng::Rng;
 use crate::weather::Weather;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch,
-    Which,
+    Commit, Day, Due, MemoryStore, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Watch, Which,
 };
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ pub(crate) struct RudeStore {
     pub inner: MemoryStore,
     pub executor: Executor,
     pub weather: Arc<Weather>,
-    pub dice: Mutex<Dice>,
+    pub rng: Mutex<Rng>,
 }
 
 fn away(doing: &'static str) -> StoreError {
@@ -25,12 +25,12 @@ fn away(doing: &'static str) -> StoreError {
 
 impl RudeStore {
     fn roll(&self, trouble: fn(&crate::weather::Troubles) -> u64) -> bool {
-        self.weather.strikes(&mut locked(&self.dice), trouble)
+        self.weather.strikes(&mut locked(&self.rng), trouble)
     }
 
     fn delay(&self) -> u64 {
         let slow = self.roll(|t| t.store_slow);
-        locked(&self.dice).in_range(if slow { 100..3000 } else { 0..4 })
+        locked(&self.rng).in_range(if slow { 100..3000 } else { 0..4 })
     }
 
     /// The way to the store; it may end before it.
@@ -60,17 +60,17 @@ impl Store for RudeStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.go("committing").await?;
         // From here on the write is on its way: it happens even if whoever sent it is killed.
         let slot = Slot::default();
         let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
-        let (next, tally, reply) = (next.clone(), *tally, slot.clone());
+        let (next, counters, reply) = (next.clone(), *counters, slot.clone());
         self.executor.spawn(WORLD, async move {
             executor.sleep(delay).await;
-            let done = inner.commit(expected, &next, &tally, at).await;
+            let done = inner.commit(expected, &next, &counters, at).await;
             if let Ok(Commit::Done(version)) = &done {
                 executor.note(|| format!("{:?} v{} {}", next.key, version.0, describe(&next)));
             }
@@ -93,16 +93,16 @@ impl Store for RudeStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         self.go("taking").await?;
         // As with a commit: it happens even if whoever asked for it is killed.
         let slot = Slot::default();
         let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
-        let (target, by, tally, reply) = (*target, *by, *tally, slot.clone());
+        let (target, by, counters, reply) = (*target, *by, *counters, slot.clone());
         self.executor.spawn(WORLD, async move {
             executor.sleep(delay).await;
-            let done = inner.take(&target, good_until, &by, at, &tally).await;
+            let done = inner.take(&target, good_until, &by, at, &counters).await;
             if let Ok(Some(taken)) = &done {
                 executor.note(|| format!("{:?} is taken by {by:?}", taken.order.key));
             }
@@ -112,9 +112,14 @@ impl Store for RudeStore {
         self.come_back("taking", reply).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.go("looking at a shelf").await?;
-        self.inner.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.go("looking at a stock").await?;
+        self.inner.list_stock(target, now, limit).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -143,29 +148,29 @@ impl Store for RudeStore {
         self.come_back("discarding", reply).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         self.go("counting").await?;
-        let reply = self.inner.count(line, tally).await;
+        let reply = self.inner.count(line, counters).await;
         self.come_back("counting", reply).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.go("reading the books").await?;
-        self.inner.books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.go("reading the usage").await?;
+        self.inner.usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.go("closing the books").await?;
-        self.inner.close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.go("closing the usage").await?;
+        self.inner.compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.go("taking a census").await?;
-        self.inner.census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.go("taking a order_counts").await?;
+        self.inner.order_counts().await
     }
 }
 
 fn describe(order: &Order) -> String {
-    let last = order.story.entries.last().map(ToString::to_string).unwrap_or_default();
+    let last = order.timeline.entries.last().map(ToString::to_string).unwrap_or_default();
     format!("{} life {} ({last})", order.phase.name(), order.life)
 }

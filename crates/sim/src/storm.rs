@@ -1,13 +1,13 @@
 //! The troubles that strike from outside, each at its own times from its own dice, and the people and programs who
 //! mend what they can.
 
-use crate::dice::Dice;
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::Fleet;
 use crate::provider::{Account, Service};
+use crate::rng::Rng;
 use crate::script::Script;
 use crate::weather::Weather;
-use quittance_lifecycle::{Delivery, Goods, Word};
+use quittance_lifecycle::{CallbackResult, Payload, ProviderAnswer};
 use std::sync::Arc;
 
 /// Lets every trouble of the script loose.
@@ -18,32 +18,32 @@ pub(crate) fn brew(
     fleet: &Arc<Fleet>,
     service: &Arc<Service>,
 ) {
-    let every = |mean_ms: u64, name: &'static str, mut strike: Box<dyn FnMut(&mut Dice) + Send>| {
+    let every = |mean_ms: u64, name: &'static str, mut strike: Box<dyn FnMut(&mut Rng) + Send>| {
         if mean_ms == 0 {
             return;
         }
         let (executor, weather) = (executor.clone(), Arc::clone(&service.weather));
-        let mut dice = Dice::new(seed, name);
+        let mut rng = Rng::new(seed, name);
         executor.clone().spawn(WORLD, async move {
             loop {
-                executor.sleep(dice.in_range(0..2 * mean_ms)).await;
+                executor.sleep(rng.in_range(0..2 * mean_ms)).await;
                 if weather.is_calm() {
                     return;
                 }
-                strike(&mut dice);
+                strike(&mut rng);
             }
         });
     };
     let f = Arc::clone(fleet);
-    every(script.kills_ms, "kills", Box::new(move |dice| f.doom_one(dice.in_range(1..40))));
+    every(script.kills_ms, "kills", Box::new(move |rng| f.doom_one(rng.in_range(1..40))));
     let (f, e, w) = (Arc::clone(fleet), executor.clone(), Arc::clone(&service.weather));
     every(
         script.freezes_ms,
         "freezes",
-        Box::new(move |dice| {
+        Box::new(move |rng| {
             let Some(group) = f.freeze_one() else { return };
             let (f, e2, w) = (Arc::clone(&f), e.clone(), Arc::clone(&w));
-            let until = e.now() + dice.in_range(500..90_000);
+            let until = e.now() + rng.in_range(500..90_000);
             e.spawn(WORLD, async move {
                 while e2.now() < until && !w.is_calm() {
                     e2.sleep(500).await;
@@ -58,26 +58,26 @@ pub(crate) fn brew(
     every(
         script.store_outages_ms,
         "store outages",
-        Box::new(move |dice| w.take_store_down(e.now() + dice.in_range(1_000..40_000))),
+        Box::new(move |rng| w.take_store_down(e.now() + rng.in_range(1_000..40_000))),
     );
     let (e, w) = (executor.clone(), Arc::clone(&service.weather));
     every(
         script.provider_outages_ms,
         "provider outages",
-        Box::new(move |dice| w.take_provider_down(e.now() + dice.in_range(1_000..60_000))),
+        Box::new(move |rng| w.take_provider_down(e.now() + rng.in_range(1_000..60_000))),
     );
     let s = Arc::clone(service);
     every(
         script.account_ms,
         "account",
-        Box::new(move |dice| {
+        Box::new(move |rng| {
             let mut account = locked(&s.account);
             if *account != Account::Open {
                 return;
             }
-            *account = if dice.chance(500) { Account::Broke } else { Account::Closed };
+            *account = if rng.chance(500) { Account::NoFunds } else { Account::Closed };
             drop(account);
-            let (s, mended) = (Arc::clone(&s), dice.in_range(5_000..120_000));
+            let (s, mended) = (Arc::clone(&s), rng.in_range(5_000..120_000));
             s.executor.clone().spawn(WORLD, async move {
                 s.executor.sleep(mended).await;
                 mend_account(&s);
@@ -88,13 +88,17 @@ pub(crate) fn brew(
     every(
         script.forgeries_ms,
         "forgeries",
-        Box::new(move |dice| {
+        Box::new(move |rng| {
             // The right order and attempt, with a proof that is made up.
             let key = locked(&s.truth).tasks.last().map(|task| (task.key, task.attempt));
             let Some((key, attempt)) = key else { return };
             let born = s.executor.now();
-            let segment = format!("{key}-{born}-{attempt}-{:032x}", dice.roll());
-            let word = Word::Answered(Delivery { goods: Goods::text("forged"), solved_at: None, cost: None });
+            let segment = format!("{key}-{born}-{attempt}-{:032x}", rng.roll());
+            let word = CallbackResult::Answered(ProviderAnswer {
+                payload: Payload::text("forged"),
+                solved_at: None,
+                cost: None,
+            });
             if f.call_back(&segment, None, word).is_some() {
                 locked(&s.truth).forged += 1;
             }

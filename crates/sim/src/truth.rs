@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What a caller wants, in his own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct SimOrder {
     pub tenant: String,
     pub kind: &'static str,
     pub site: String,
@@ -21,7 +21,7 @@ pub struct Wish {
     pub looks_every: Option<u64>,
 }
 
-impl Wish {
+impl SimOrder {
     /// What an answer must have been solved for to be of use here.
     #[must_use]
     pub fn identity(&self) -> String {
@@ -87,7 +87,7 @@ pub struct Refused {
 
 /// How a caller's placement ended, as he was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum CallerResult {
     Answer { token: String },
     Refused { held_back: bool, expired: bool, needs_a_person: bool },
     Failed { cancelled: bool },
@@ -103,21 +103,23 @@ pub enum Told {
 #[derive(Clone, Debug)]
 pub struct Visit {
     pub who: String,
-    pub wish: Wish,
+    pub wish: SimOrder,
     pub begun_at: u64,
     /// When the caller was told that the order is accepted.
     pub accepted: Option<u64>,
     pub key: Option<Key>,
     /// Where its answer was to come from, as it was told then.
     pub origin: Option<Origin>,
-    pub told: Option<(u64, Told)>,
+    pub told: Option<(u64, CallerResult)>,
     /// Whether the whole visit fell into the calm.
     pub in_calm: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum SimFault {
     Killed,
+    /// Killed, and not started again before the calm.
+    Gone,
     Frozen,
 }
 
@@ -130,7 +132,7 @@ pub struct Truth {
     /// When each submit that reached the provider was sent, whatever came of it.
     pub arrivals: Vec<(u64, String, Group)>,
     pub visits: Vec<Visit>,
-    pub troubles: Vec<(Group, Trouble, u64)>,
+    pub troubles: Vec<(Group, SimFault, u64)>,
     /// How often a person replayed the dead letter of this name.
     pub replayed: Vec<String>,
     /// By which node, from when to when, a person's word that the account is mended was carried out.

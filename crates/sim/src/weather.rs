@@ -1,7 +1,7 @@
 //! How bad things are. Each life draws its own mixture of troubles from its seed; when the storm is over, nothing
 //! goes wrong any more, and whatever is then unfinished must finish.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 macro_rules! troubles {
@@ -13,8 +13,8 @@ macro_rules! troubles {
         impl Troubles {
             /// Each trouble is absent from half of the lives, so that no trouble hides another.
             #[must_use]
-            pub fn draw(dice: &mut Dice) -> Self {
-                Self { $($name: if dice.chance(500) { dice.in_range(0..$most + 1) } else { 0 }),* }
+            pub fn draw(rng: &mut Rng) -> Self {
+                Self { $($name: if rng.chance(500) { rng.in_range(0..$most + 1) } else { 0 }),* }
             }
         }
     };
@@ -77,8 +77,8 @@ impl Weather {
     }
 
     /// Whether a trouble strikes now.
-    pub(crate) fn strikes(&self, dice: &mut Dice, trouble: fn(&Troubles) -> u64) -> bool {
-        !self.is_calm() && dice.chance(trouble(&self.troubles))
+    pub(crate) fn strikes(&self, rng: &mut Rng, trouble: fn(&Troubles) -> u64) -> bool {
+        !self.is_calm() && rng.chance(trouble(&self.troubles))
     }
 
     pub(crate) fn take_store_down(&self, until: u64) {

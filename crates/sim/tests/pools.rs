@@ -19,7 +19,7 @@ fn pools_keep_their_promises_from_little_demand_to_much() {
     let broken: Vec<_> = rows.iter().filter(|row| !row.broken().is_empty()).collect();
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(rows.len(), 8);
-    // A study in which nothing is held, or nothing spoils, or nothing steps, proves nothing.
+    // A study in which nothing is held, or nothing expires, or nothing steps, proves nothing.
     assert!(rows.iter().any(|row| row.best.size == 0) && rows.iter().any(|row| row.best.size > 20));
     assert!(rows.iter().any(|row| row.waste > 0.005 && row.best.size > 0));
     assert!(rows.iter().all(|row| row.up.steps >= 4 && row.down.steps >= 4));

@@ -1,11 +1,11 @@
 //! What the indices will say once a batch is written. Whoever comes later in the same batch must see what those before him
-//! take from a shelf and put there, although nobody else may see it yet.
+//! take from a stock and put there, although nobody else may see it yet.
 
-use crate::ledger::{FIRST_KEY, Ledger, Shelves, Takers, his, standing};
+use crate::ledger::{FIRST_KEY, OrderIndex, StockIndex, Takers, class, his};
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use std::collections::BTreeMap;
 
-/// A place on a shelf.
+/// A place on a stock.
 type Place = (Timestamp, Key);
 
 const LAST: Place = (Timestamp::MAX, Key([0xff; 32]));
@@ -14,9 +14,9 @@ const LAST: Place = (Timestamp::MAX, Key([0xff; 32]));
 pub(crate) struct Ahead {
     /// Each order that was written a moment ago, by its place among the changes.
     written: BTreeMap<Key, usize>,
-    shelves: Shelves,
+    stocks: StockIndex,
     takers: Takers,
-    /// From when on and up to where the ledger knows of nothing on a shelf that was not written here. Without it every taker
+    /// From when on and up to where the ledger knows of nothing on a stock that was not written here. Without it every taker
     /// would walk past all that those before him have taken.
     emptied: BTreeMap<Target, (Timestamp, Place)>,
 }
@@ -31,15 +31,15 @@ impl Ahead {
     pub(crate) fn write(&mut self, at: usize, earlier: Option<&Order>, next: &Order) {
         let key = next.key;
         if let Some(earlier) = earlier {
-            if let Some((target, spoils)) = earlier.shelf() {
-                self.shelves.remove(&(target, spoils, key));
+            if let Some((target, expires)) = earlier.list_stock() {
+                self.stocks.remove(&(target, expires, key));
             }
             if let Some(by) = earlier.taker() {
                 self.takers.remove(&(by, earlier.terms.target, key));
             }
         }
-        if let Some((target, spoils)) = next.shelf() {
-            self.shelves.insert((target, spoils, key));
+        if let Some((target, expires)) = next.list_stock() {
+            self.stocks.insert((target, expires, key));
         }
         if let Some(by) = next.taker() {
             self.takers.insert((by, next.terms.target, key));
@@ -47,14 +47,19 @@ impl Ahead {
         self.written.insert(key, at);
     }
 
-    /// What this taker already has from this shelf.
-    pub(crate) fn his(&self, ledger: &Ledger, by: &Key, target: &Target) -> Option<Key> {
+    /// What this taker already has from this stock.
+    pub(crate) fn his(&self, ledger: &OrderIndex, by: &Key, target: &Target) -> Option<Key> {
         let before = ledger.his(by, target, |key| self.written.contains_key(key));
         his(&self.takers, by, target).next().into_iter().chain(before).min()
     }
 
-    /// The soonest to spoil of those that do not before `good_until`.
-    pub(crate) fn soonest(&mut self, ledger: &Ledger, target: &Target, good_until: Timestamp) -> Option<Key> {
+    /// The soonest to expire of those that do not before `good_until`.
+    pub(crate) fn soonest(
+        &mut self,
+        ledger: &OrderIndex,
+        target: &Target,
+        good_until: Timestamp,
+    ) -> Option<Key> {
         let start = (good_until, FIRST_KEY);
         let (since, from) = match self.emptied.get(target) {
             Some((since, through)) if *since <= good_until && start <= *through => (*since, *through),
@@ -62,7 +67,7 @@ impl Ahead {
         };
         let before = ledger.soonest(target, from, |key| self.written.contains_key(key));
         self.emptied.insert(*target, (since, before.unwrap_or(LAST)));
-        let here = standing(&self.shelves, target, start).next();
+        let here = class(&self.stocks, target, start).next();
         here.into_iter().chain(before).min().map(|(_, key)| key)
     }
 }

@@ -2,16 +2,16 @@
 //! those before it will have written. Then all of it is written, and only then shown.
 
 use crate::ahead::Ahead;
-use crate::books::{self, Entries};
+use crate::documents::DocumentChanges;
 use crate::row::{Found, Head, Kept, Marks, Reading, terms_sum};
 use crate::shared::Shared;
-use crate::sheets::SheetChanges;
 use crate::sum;
 use crate::trail::Trail;
-use crate::trouble::Trouble;
+use crate::trouble::EmbeddedError;
+use crate::usage::{self, Entries};
 use crate::writer::{Done, Failed, Taking, Task, Write};
-use quittance_lifecycle::{Key, Order, Tally};
-use quittance_ports::{Commit, Line, SheetWritten, StoreError, Version, Versioned};
+use quittance_lifecycle::{Counters, Key, Order};
+use quittance_ports::{Commit, DocumentWritten, StoreError, UsageRow, Version, Versioned};
 use quittance_record::{encode_order, encode_terms};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
@@ -23,9 +23,9 @@ const INLINE_TERMS_MAX: usize = 2048;
 const PUBLISHED_AT_ONCE: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
-const UPDATE: &str = "UPDATE order_records SET version = ?1, life = ?2, due = ?3, spoils = ?4, target = ?5, \
+const UPDATE: &str = "UPDATE order_records SET version = ?1, life = ?2, due = ?3, expires = ?4, target = ?5, \
      forget_at = ?6, phase = ?7, record_sum = ?8, sum = ?9, record = ?10, taker = ?11 WHERE id = ?12 AND version = ?13";
-const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, spoils, target, forget_at, phase, kind, \
+const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, expires, target, forget_at, phase, kind, \
      tenant, record_sum, terms_sum, sum, record, terms, taker) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
@@ -38,7 +38,7 @@ struct Change<'a> {
     record_sum: u64,
     /// If they differ from those that stand there.
     terms: Option<Cow<'a, [u8]>>,
-    /// Whether somebody may wait for it: for what is taken from a shelf nobody does.
+    /// Whether somebody may wait for it: for what is taken from a stock nobody does.
     wakes: bool,
 }
 
@@ -48,8 +48,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) next_id: i64,
     changes: Vec<Change<'a>>,
     ahead: Ahead,
-    sheets: SheetChanges<'a>,
-    books: Entries,
+    documents: DocumentChanges<'a>,
+    usage: Entries,
 }
 
 impl<'a> Batch<'a> {
@@ -60,15 +60,15 @@ impl<'a> Batch<'a> {
         tasks: &'a [Task],
         last_version: u64,
         next_id: i64,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, EmbeddedError> {
         let mut batch = Self {
             answers: Vec::with_capacity(tasks.len()),
             last_version,
             next_id,
             changes: Vec::with_capacity(tasks.len()),
             ahead: Ahead::default(),
-            sheets: SheetChanges::default(),
-            books: Entries::new(),
+            documents: DocumentChanges::default(),
+            usage: Entries::new(),
         };
         for task in tasks {
             let answer = match task {
@@ -80,17 +80,17 @@ impl<'a> Batch<'a> {
                     batch.book(entry.0.clone(), &entry.1);
                     Ok(Done::Counted)
                 }
-                Task::Sheet(write) => {
-                    let written = batch.sheets.decide(conn, write, batch.last_version)?;
-                    if let SheetWritten::Done(Version(version)) = written {
+                Task::SharedDocument(write) => {
+                    let written = batch.documents.decide(conn, write, batch.last_version)?;
+                    if let DocumentWritten::Done(Version(version)) = written {
                         batch.last_version = version;
                     }
-                    Ok(Done::Sheet(written))
+                    Ok(Done::SharedDocument(written))
                 }
                 // These come alone and never get here; if they did they would do nothing.
                 Task::Purge { .. } => Ok(Done::Purged(0)),
                 Task::Discard(_) => Ok(Done::Discarded(false)),
-                Task::CloseBooks { .. } => Ok(Done::Closed(true)),
+                Task::CompactUsage { .. } => Ok(Done::Closed(true)),
                 Task::Rescue | Task::Trail => Ok(Done::Counted),
             };
             batch.answers.push(answer);
@@ -104,7 +104,7 @@ impl<'a> Batch<'a> {
         shared: &Shared,
         conn: &Connection,
         key: &Key,
-    ) -> Result<Result<Option<Kept>, StoreError>, Trouble> {
+    ) -> Result<Result<Option<Kept>, StoreError>, EmbeddedError> {
         match self.ahead.written(key) {
             Some(at) => Ok(Ok(Some(self.changes[at].kept.clone()))),
             None => stands(shared, conn, key),
@@ -117,19 +117,19 @@ impl<'a> Batch<'a> {
             return Commit::Conflict(stands.map(|stands| Box::new(stands.versioned)));
         }
         let next = &write.next;
-        self.book(Line::of(next, write.at), &write.tally);
+        self.book(UsageRow::of(next, write.at), &write.counters);
         let terms = write.terms.as_deref().map(Cow::Borrowed);
         Commit::Done(self.advance(stands, next, Cow::Borrowed(&write.record), terms, !next.is_awaited()))
     }
 
-    /// Gives him what he has, or the soonest to spoil. One that cannot be read is set aside on the way, and passed over.
+    /// Gives him what he has, or the soonest to expire. One that cannot be read is set aside on the way, and passed over.
     fn take(
         &mut self,
         shared: &Shared,
         conn: &Connection,
         taking: &Taking,
-    ) -> Result<Option<Versioned>, Trouble> {
-        let Taking { target, good_until, by, at, tally } = taking;
+    ) -> Result<Option<Versioned>, EmbeddedError> {
+        let Taking { target, good_until, by, at, counters } = taking;
         loop {
             let his = self.ahead.his(&shared.ledger(), by, target);
             let Some(key) = his.or_else(|| self.ahead.soonest(&shared.ledger(), target, *good_until)) else {
@@ -142,7 +142,7 @@ impl<'a> Batch<'a> {
                 return Ok(Some(kept.versioned));
             }
             let order = Arc::new((*kept.versioned.order).clone().taken(*by, *at));
-            self.book(Line::of(&order, *at), tally);
+            self.book(UsageRow::of(&order, *at), counters);
             let version = self.advance(Some(kept), &order, Cow::Owned(encode_order(&order)), None, false);
             return Ok(Some(Versioned { version, order }));
         }
@@ -184,15 +184,15 @@ impl<'a> Batch<'a> {
         version
     }
 
-    /// A tally of nothing opens no line.
-    fn book(&mut self, line: Line, tally: &Tally) {
-        if *tally != Tally::default() {
-            *self.books.entry(line).or_default() += *tally;
+    /// A counters of nothing opens no line.
+    fn book(&mut self, line: UsageRow, counters: &Counters) {
+        if *counters != Counters::default() {
+            *self.usage.entry(line).or_default() += *counters;
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.sheets.is_empty() && self.books.is_empty()
+        self.changes.is_empty() && self.documents.is_empty() && self.usage.is_empty()
     }
 
     pub(crate) fn key_and_row(&self, at: usize) -> (Key, i64) {
@@ -205,12 +205,12 @@ impl<'a> Batch<'a> {
         for (at, change) in self.changes.iter().enumerate() {
             change.write(conn).map_err(|error| Failed { at: Some(at), trouble: error.into() })?;
         }
-        self.sheets.write(conn)?;
-        if !(self.changes.is_empty() && self.sheets.is_empty()) {
+        self.documents.write(conn)?;
+        if !(self.changes.is_empty() && self.documents.is_empty()) {
             let last = self.last_version.cast_signed();
             conn.prepare_cached("UPDATE counter SET last_version = ?1")?.execute([last])?;
         }
-        books::add(conn, &self.books)?;
+        usage::add(conn, &self.usage)?;
         Ok(())
     }
 
@@ -254,7 +254,7 @@ fn stands(
     shared: &Shared,
     conn: &Connection,
     key: &Key,
-) -> Result<Result<Option<Kept>, StoreError>, Trouble> {
+) -> Result<Result<Option<Kept>, StoreError>, EmbeddedError> {
     if let Ok(kept) = shared.cache.look(key) {
         return Ok(Ok(Some(kept)));
     }
@@ -291,10 +291,10 @@ impl Change<'_> {
         let Kept { id, versioned: Versioned { version, order }, terms_sum } = &self.kept;
         let head = Head::of(order, *version, self.record_sum, *terms_sum);
         let sum = head.sum().cast_signed();
-        let Marks { due, shelf, forget_at, taken, .. } = head.marks;
+        let Marks { due, stock, forget_at, taken, .. } = head.marks;
         let due = due.map(|at| at.as_millis().cast_signed());
-        let spoils = shelf.map(|(_, at)| at.as_millis().cast_signed());
-        let target = shelf.map(|(target, _)| target).or(taken.map(|(_, target)| target));
+        let expires = stock.map(|(_, at)| at.as_millis().cast_signed());
+        let target = stock.map(|(target, _)| target).or(taken.map(|(_, target)| target));
         let target = target.as_ref().map(|target| &target.0[..]);
         let taker = taken.as_ref().map(|(by, _)| &by.0[..]);
         let forget_at = forget_at.map(|at| at.as_millis().cast_signed());
@@ -304,7 +304,7 @@ impl Change<'_> {
         let Some(terms) = &self.terms else {
             let seen = self.old.as_ref().map_or(0, |old| old.version.0.cast_signed());
             let changed = conn.prepare_cached(UPDATE)?.execute(params![
-                version, head.life, due, spoils, target, forget_at, head.phase, record_sum, sum, record,
+                version, head.life, due, expires, target, forget_at, head.phase, record_sum, sum, record,
                 taker, id, seen
             ])?;
             // Memory and disk do not agree, and the disk is right.
@@ -318,7 +318,7 @@ impl Change<'_> {
             version,
             head.life,
             due,
-            spoils,
+            expires,
             target,
             forget_at,
             head.phase,

@@ -4,7 +4,7 @@
 use crate::desk::lock;
 use crate::row::Kept;
 use hashbrown::HashMap;
-use quittance_lifecycle::{Attempt, Entry, Key, Order, Phase};
+use quittance_lifecycle::{Attempt, Key, Order, Phase, TimelineEntry};
 use quittance_ports::Version;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -45,14 +45,14 @@ pub(crate) struct Miss {
 /// Roughly what it costs to keep an order in memory.
 fn size(order: &Order) -> usize {
     let text = match &order.phase {
-        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.goods.text.len(),
+        Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => answer.payload.text.len(),
         _ => 0,
     };
     // Names of tasks, codes of faults and the nodes of maps: they differ, and each is small.
     let odds = 512;
     size_of::<Order>()
         + order.attempts.len() * size_of::<Attempt>()
-        + order.story.entries.len() * size_of::<Entry>()
+        + order.timeline.entries.len() * size_of::<TimelineEntry>()
         + order.terms.size()
         + text
         + odds

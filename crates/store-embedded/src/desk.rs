@@ -2,7 +2,7 @@
 //! and so is the wait: when a disk hangs, whoever waits is told so, for a caller that waits for ever can carry
 //! nothing out.
 
-use crate::trouble::{Trouble, unavailable};
+use crate::trouble::{EmbeddedError, unavailable};
 use futures_channel::oneshot;
 use quittance_ports::StoreError;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 type Answer<A> = Result<A, StoreError>;
 
 /// Work of the sort `W`, answered with an `A`.
-pub(crate) struct Desk<W, A> {
+pub(crate) struct WorkQueue<W, A> {
     state: Mutex<State<W, A>>,
     bell: Condvar,
     doing: &'static str,
@@ -42,7 +42,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<W, A> Desk<W, A> {
+impl<W, A> WorkQueue<W, A> {
     pub(crate) fn new(doing: &'static str, threads: usize, waiting_max: usize) -> Self {
         let hand = || Hand { replies: Vec::new(), is_busy: false, ticks: 0 };
         let hands = std::iter::repeat_with(hand).take(threads).collect();
@@ -53,7 +53,7 @@ impl<W, A> Desk<W, A> {
     pub(crate) async fn ask(&self, work: W) -> Answer<A> {
         let answer = self.leave(work).map_err(|trouble| unavailable(self.doing, trouble))?;
         // Whoever gives up on the work drops the other end.
-        answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, Trouble::Stuck)))
+        answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, EmbeddedError::Stuck)))
     }
 
     /// Leaves work whose answer nobody waits for.
@@ -62,17 +62,17 @@ impl<W, A> Desk<W, A> {
         drop(self.leave(work));
     }
 
-    fn leave(&self, work: W) -> Result<oneshot::Receiver<Answer<A>>, Trouble> {
+    fn leave(&self, work: W) -> Result<oneshot::Receiver<Answer<A>>, EmbeddedError> {
         let (reply, answer) = oneshot::channel();
         let mut state = lock(&self.state);
         if state.is_closed {
-            return Err(Trouble::Closed);
+            return Err(EmbeddedError::Closed);
         }
         if state.is_stuck() {
-            return Err(Trouble::Stuck);
+            return Err(EmbeddedError::Stuck);
         }
         if state.waiting.len() >= self.waiting_max {
-            return Err(Trouble::Crowded { waiting: state.waiting.len() });
+            return Err(EmbeddedError::Crowded { waiting: state.waiting.len() });
         }
         state.waiting.push_back((work, reply));
         drop(state);
@@ -81,12 +81,12 @@ impl<W, A> Desk<W, A> {
     }
 
     /// Whatever is waiting, up to the first piece that `joins` does not want beside those before it. Waits for the
-    /// first one: for ever, or for as long as `patience` and then comes back with nothing. `None` once all is done
+    /// first one: for ever, or for as long as `timeout` and then comes back with nothing. `None` once all is done
     /// and nothing will come.
     pub(crate) fn take(
         &self,
         thread: usize,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         mut joins: impl FnMut(&W) -> bool,
     ) -> Option<Vec<W>> {
         let mut state = lock(&self.state);
@@ -94,11 +94,11 @@ impl<W, A> Desk<W, A> {
             if state.is_closed {
                 return None;
             }
-            let Some(patience) = patience else {
+            let Some(timeout) = timeout else {
                 state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            state = self.bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.bell.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0;
             if state.waiting.is_empty() && !state.is_closed {
                 return Some(Vec::new());
             }
@@ -163,14 +163,14 @@ impl<W, A> State<W, A> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Desk, TICKS_MAX};
+    use super::{TICKS_MAX, WorkQueue};
     use futures_util::FutureExt;
     use quittance_ports::StoreError;
     use std::error::Error;
     use std::time::Duration;
 
-    fn desk(threads: usize) -> Desk<u32, u32> {
-        Desk::new("testing", threads, 3)
+    fn desk(threads: usize) -> WorkQueue<u32, u32> {
+        WorkQueue::new("testing", threads, 3)
     }
 
     fn said(answer: Result<u32, StoreError>) -> String {

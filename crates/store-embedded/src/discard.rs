@@ -3,7 +3,7 @@
 
 use crate::row::{Broken, Found, Kept, Marks, Reading, place_and_why};
 use crate::shared::Shared;
-use crate::trouble::Trouble;
+use crate::trouble::EmbeddedError;
 use crate::writer::{Failed, transaction};
 use quittance_lifecycle::Key;
 use quittance_ports::StoreError;
@@ -28,7 +28,7 @@ pub(crate) fn discard(
     conn: &Connection,
     key: &Key,
     last_version: u64,
-) -> Result<Result<bool, StoreError>, Trouble> {
+) -> Result<Result<bool, StoreError>, EmbeddedError> {
     if shared.cache.look(key).is_ok() {
         return Ok(Ok(false));
     }
@@ -98,7 +98,7 @@ mod tests {
     use crate::home::DATABASE;
     use crate::row::Head;
     use crate::{EmbeddedStore, sum};
-    use quittance_lifecycle::Tally;
+    use quittance_lifecycle::Counters;
     use quittance_ports::conformance::{drive, samples};
     use quittance_ports::{Commit, Store, StoreError, Version, Which};
     use quittance_record::{encode_order, encode_terms};
@@ -112,7 +112,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let order = samples::queued("of tomorrow", samples::START).order;
         let store = EmbeddedStore::open(dir.path()).unwrap();
-        let written = drive(now, store.commit(Version::ABSENT, &order, &Tally::default(), samples::START));
+        let written = drive(now, store.commit(Version::ABSENT, &order, &Counters::default(), samples::START));
         let Ok(Commit::Done(version)) = written else { panic!("nobody else writes here: {written:?}") };
         drop(store);
 

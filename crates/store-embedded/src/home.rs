@@ -193,7 +193,7 @@ impl Home {
         Ok(conn)
     }
 
-    /// The same, for whoever only reads.
+    /// A connection that only reads.
     pub(crate) fn connect_to_read(&self) -> rusqlite::Result<Connection> {
         let conn = self.connect()?;
         conn.execute_batch("PRAGMA query_only = ON;")?;

@@ -1,4 +1,4 @@
-//! The indices, in memory: where the row of a key is, whose it is, who is due, what stands on which shelf, what may be
+//! The indices, in memory: where the row of a key is, whose it is, who is due, what stands on which stock, what may be
 //! forgotten. They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
 //! some sixty bytes.
 
@@ -7,7 +7,7 @@ mod known;
 use crate::lists::{Lists, Row};
 use crate::row::{Marks, TenantMark};
 use quittance_lifecycle::{Key, Target, Timestamp};
-use quittance_ports::{Census, Standing, Which};
+use quittance_ports::{OrderClass, OrderCounts, Which};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
@@ -26,44 +26,44 @@ fn last_key_of(prefix: u64) -> Key {
     Key(key)
 }
 
-/// What stands on which shelf, by when it spoils.
-pub(crate) type Shelves = BTreeSet<(Target, Timestamp, Key)>;
-/// Who took from which shelf, and what.
+/// What stands on which stock, by when it expires.
+pub(crate) type StockIndex = BTreeSet<(Target, Timestamp, Key)>;
+/// Who took from which stock, and what.
 pub(crate) type Takers = BTreeSet<(Key, Target, Key)>;
 
 /// The first key that there can be.
 pub(crate) const FIRST_KEY: Key = Key([0; 32]);
 
-/// What this taker has from this shelf.
+/// What this taker has from this stock.
 pub(crate) fn his<'a>(takers: &'a Takers, by: &Key, target: &Target) -> impl Iterator<Item = Key> + use<'a> {
     let (by, target) = (*by, *target);
     let from = takers.range((by, target, FIRST_KEY)..);
     from.take_while(move |(taker, of, _)| (*taker, *of) == (by, target)).map(|(.., key)| *key)
 }
 
-/// What stands on a shelf from this place on, soonest to spoil first.
-pub(crate) fn standing<'a>(
-    shelves: &'a Shelves,
+/// What stands on a stock from this place on, soonest to expire first.
+pub(crate) fn class<'a>(
+    stocks: &'a StockIndex,
     target: &Target,
     from: (Timestamp, Key),
 ) -> impl Iterator<Item = (Timestamp, Key)> + use<'a> {
     let target = *target;
-    let shelf = shelves.range((target, from.0, from.1)..).take_while(move |(of, ..)| *of == target);
-    shelf.map(|(_, spoils, key)| (*spoils, *key))
+    let stock = stocks.range((target, from.0, from.1)..).take_while(move |(of, ..)| *of == target);
+    stock.map(|(_, expires, key)| (*expires, *key))
 }
 
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct OrderIndex {
     lists: Lists,
     by_tenant: BTreeMap<TenantMark, Lists>,
     /// When each order next comes up in `claim_due`: when it is due, or when its claim lapses.
-    alarms: BTreeMap<(Timestamp, Key), i64>,
+    timers: BTreeMap<(Timestamp, Key), i64>,
     /// Claims, by when they lapse. They are a courtesy, and end with the process.
     claimed: BTreeMap<Key, Timestamp>,
-    shelves: Shelves,
+    stocks: StockIndex,
     takers: Takers,
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
-    /// Rows that nobody can read. They count in no other index but, until it rings, their alarm.
+    /// Rows that nobody can read. They count in no other index but, until it rings, their timer.
     broken: BTreeMap<Key, SetAside>,
     /// Rows that were discarded lately: a read that began before one went must not set it aside again. A read takes moments, so
     /// the last [`DISCARDED_MAX`] are enough.
@@ -83,7 +83,7 @@ struct SetAside {
     is_stray: bool,
 }
 
-/// An alarm that has rung.
+/// A timer that has rung.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rung {
     pub(crate) at: Timestamp,
@@ -92,7 +92,7 @@ pub(crate) struct Rung {
     pub(crate) lapses: Timestamp,
 }
 
-/// What [`Ledger::claim`] found.
+/// What [`OrderIndex::claim`] found.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     pub(crate) rung: Vec<Rung>,
@@ -109,25 +109,26 @@ pub(crate) struct Page {
     pub(crate) through: Option<Key>,
 }
 
-impl Ledger {
+impl OrderIndex {
     /// Many rows at once; much faster than one by one.
     pub(crate) fn of(rows: &[(Key, i64, Marks)]) -> Self {
-        let mut tenants: BTreeMap<TenantMark, Vec<(Row, Standing)>> = BTreeMap::new();
+        let mut tenants: BTreeMap<TenantMark, Vec<(Row, OrderClass)>> = BTreeMap::new();
         for (key, id, marks) in rows {
-            tenants.entry(marks.tenant).or_default().push(((prefix(key), *id), marks.standing));
+            tenants.entry(marks.tenant).or_default().push(((prefix(key), *id), marks.class));
         }
-        let all = rows.iter().map(|(key, id, marks)| ((prefix(key), *id), marks.standing));
-        let alarm = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
-        let shelf =
-            |(key, _, marks): &(Key, i64, Marks)| marks.shelf.map(|(target, spoils)| (target, spoils, *key));
+        let all = rows.iter().map(|(key, id, marks)| ((prefix(key), *id), marks.class));
+        let timer = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
+        let stock = |(key, _, marks): &(Key, i64, Marks)| {
+            marks.stock.map(|(target, expires)| (target, expires, *key))
+        };
         let taker = |(key, _, marks): &(Key, i64, Marks)| marks.taken.map(|(by, target)| (by, target, *key));
         let forget = |(key, id, marks): &(Key, i64, Marks)| Some((marks.forget_at?, prefix(key), *id));
         Self {
             lists: Lists::of(all),
             by_tenant: tenants.into_iter().map(|(tenant, rows)| (tenant, Lists::of(rows))).collect(),
-            alarms: rows.iter().filter_map(alarm).collect(),
+            timers: rows.iter().filter_map(timer).collect(),
             claimed: BTreeMap::new(),
-            shelves: rows.iter().filter_map(shelf).collect(),
+            stocks: rows.iter().filter_map(stock).collect(),
             takers: rows.iter().filter_map(taker).collect(),
             forgettable: rows.iter().filter_map(forget).collect(),
             broken: BTreeMap::new(),
@@ -154,9 +155,9 @@ impl Ledger {
         self.lists.keys.len()
     }
 
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn order_counts(&self) -> OrderCounts {
         let Lists { open, dead, .. } = &self.lists;
-        Census { open: open.len() as u64, dead: (dead.len() + self.broken.len()) as u64 }
+        OrderCounts { open: open.len() as u64, dead: (dead.len() + self.broken.len()) as u64 }
     }
 
     /// All that cannot be read, in the order of their keys.
@@ -167,11 +168,11 @@ impl Ledger {
     /// Moves a row from where it was to where it is; it was nowhere if it was just made.
     pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<Marks>, new: Marks) {
         let row = (prefix(key), id);
-        if let Some(alarm) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
-            self.alarms.remove(&(alarm, *key));
+        if let Some(timer) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
+            self.timers.remove(&(timer, *key));
         }
-        if let Some((target, spoils)) = old.and_then(|old| old.shelf) {
-            self.shelves.remove(&(target, spoils, *key));
+        if let Some((target, expires)) = old.and_then(|old| old.stock) {
+            self.stocks.remove(&(target, expires, *key));
         }
         if let Some((by, target)) = old.and_then(|old| old.taken) {
             self.takers.remove(&(by, target, *key));
@@ -181,10 +182,10 @@ impl Ledger {
         }
         self.list(row, old, new);
         if let Some(at) = new.due {
-            self.alarms.insert((at, *key), id);
+            self.timers.insert((at, *key), id);
         }
-        if let Some((target, spoils)) = new.shelf {
-            self.shelves.insert((target, spoils, *key));
+        if let Some((target, expires)) = new.stock {
+            self.stocks.insert((target, expires, *key));
         }
         if let Some((by, target)) = new.taken {
             self.takers.insert((by, target, *key));
@@ -194,17 +195,17 @@ impl Ledger {
         }
     }
 
-    /// The same for the lists: that of all, and that of the tenant.
+    /// Moves a row in the lists: that of all, and that of the tenant.
     fn list(&mut self, row: Row, old: Option<Marks>, new: Marks) {
         if let Some(old) = old {
-            if (old.tenant, old.standing) == (new.tenant, new.standing) {
+            if (old.tenant, old.class) == (new.tenant, new.class) {
                 return;
             }
             self.lists.remove(&row);
             self.strike_from(old.tenant, &row);
         }
-        self.lists.insert(row, new.standing);
-        self.by_tenant.entry(new.tenant).or_default().insert(row, new.standing);
+        self.lists.insert(row, new.class);
+        self.by_tenant.entry(new.tenant).or_default().insert(row, new.class);
     }
 
     fn strike_from(&mut self, tenant: TenantMark, row: &Row) {
@@ -224,7 +225,7 @@ impl Ledger {
         self.lists.remove(row)
     }
 
-    /// Takes a row that cannot be read out of the way of the others. Its alarm stays: it is told when it rings.
+    /// Takes a row that cannot be read out of the way of the others. Its timer stays: it is told when it rings.
     pub(crate) fn set_aside(&mut self, key: &Key, id: i64, why: String) {
         if self.discarded.contains(&id) {
             return;
@@ -239,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// The same for a row that could not be read when the store was opened, and is in no index yet.
+    /// Notes a row that could not be read when the store was opened, and is in no index yet.
     pub(crate) fn never_good(&mut self, key: &Key, id: i64, why: String, due: Option<Timestamp>) {
         let found = self.broken.entry(*key).or_default();
         found.why = why;
@@ -250,7 +251,7 @@ impl Ledger {
     /// When the row that was set aside is told of.
     pub(crate) fn tell_at(&mut self, due: Option<Timestamp>, key: &Key, id: i64) {
         let Some(at) = due else { return };
-        self.alarms.insert((at, *key), id);
+        self.timers.insert((at, *key), id);
         if let Some(found) = self.broken.get_mut(key) {
             found.tells_at = Some(at);
         }
@@ -272,7 +273,7 @@ impl Ledger {
         for key in over {
             let Some(found) = self.broken.remove(&key) else { continue };
             if let Some(at) = found.tells_at {
-                self.alarms.remove(&(at, key));
+                self.timers.remove(&(at, key));
             }
             if found.was_good {
                 self.strike_off(&key, erased);
@@ -289,8 +290,8 @@ impl Ledger {
     /// through; what rots while the store is open is rare.
     fn strike_off(&mut self, key: &Key, erased: &BTreeSet<i64>) {
         self.claimed.remove(key);
-        self.alarms.retain(|(_, of), id| of != key && !erased.contains(id));
-        self.shelves.retain(|(.., of)| of != key);
+        self.timers.retain(|(_, of), id| of != key && !erased.contains(id));
+        self.stocks.retain(|(.., of)| of != key);
         self.takers.retain(|(.., of)| of != key);
         self.forgettable.retain(|(.., id)| !erased.contains(id));
     }
@@ -299,7 +300,7 @@ impl Ledger {
     pub(crate) fn claim(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> Claims {
         let mut claims = Claims::default();
         while claims.rung.len() + claims.broken.len() < limit
-            && let Some(entry) = self.alarms.first_entry()
+            && let Some(entry) = self.timers.first_entry()
             && entry.key().0 <= now
         {
             let ((at, key), id) = entry.remove_entry();
@@ -309,39 +310,39 @@ impl Ledger {
             }
         }
         // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
-        claims.next = self.alarms.first_key_value().map(|((at, _), _)| *at);
+        claims.next = self.timers.first_key_value().map(|((at, _), _)| *at);
         for Rung { key, id, lapses, .. } in &claims.rung {
-            self.alarms.insert((*lapses, *key), *id);
+            self.timers.insert((*lapses, *key), *id);
             self.claimed.insert(*key, *lapses);
         }
         claims
     }
 
-    /// Ends a claim that came to nothing, unless somebody has written the order meanwhile: its alarm rings at `at`,
+    /// Ends a claim that came to nothing, unless somebody has written the order meanwhile: its timer rings at `at`,
     /// or not at all.
     pub(crate) fn put_back(&mut self, rung: &Rung, at: Option<Timestamp>) {
         if self.claimed.get(&rung.key) != Some(&rung.lapses) {
             return;
         }
         self.claimed.remove(&rung.key);
-        self.alarms.remove(&(rung.lapses, rung.key));
+        self.timers.remove(&(rung.lapses, rung.key));
         if let Some(at) = at {
-            self.alarms.insert((at, rung.key), rung.id);
+            self.timers.insert((at, rung.key), rung.id);
         }
     }
 
     /// Whether there can be anything to take: nobody need wait for the writer to hear that there is not.
     pub(crate) fn has_for(&self, by: &Key, target: &Target, good_until: Timestamp) -> bool {
-        standing(&self.shelves, target, (good_until, FIRST_KEY)).next().is_some()
+        class(&self.stocks, target, (good_until, FIRST_KEY)).next().is_some()
             || his(&self.takers, by, target).next().is_some()
     }
 
-    /// What this taker has from this shelf and anybody can read, if it is none of those that `passes` knows better.
+    /// What this taker has from this stock and anybody can read, if it is none of those that `passes` knows better.
     pub(crate) fn his(&self, by: &Key, target: &Target, passes: impl Fn(&Key) -> bool) -> Option<Key> {
         his(&self.takers, by, target).find(|key| !passes(key) && !self.broken.contains_key(key))
     }
 
-    /// The soonest to spoil from this place on, in the same way.
+    /// The soonest to expire from this place on, in the same way.
     pub(crate) fn soonest(
         &self,
         target: &Target,
@@ -349,12 +350,12 @@ impl Ledger {
         passes: impl Fn(&Key) -> bool,
     ) -> Option<(Timestamp, Key)> {
         let readable = |(_, key): &(Timestamp, Key)| !passes(key) && !self.broken.contains_key(key);
-        standing(&self.shelves, target, from).find(readable)
+        class(&self.stocks, target, from).find(readable)
     }
 
-    pub(crate) fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Vec<Key> {
-        let spoiled = Bound::Excluded((*target, now, Key([0xff; 32])));
-        let fresh = self.shelves.range((spoiled, Bound::Unbounded)).take_while(|(of, ..)| of == target);
+    pub(crate) fn list_stock(&self, target: &Target, now: Timestamp, limit: usize) -> Vec<Key> {
+        let expired = Bound::Excluded((*target, now, Key([0xff; 32])));
+        let fresh = self.stocks.range((expired, Bound::Unbounded)).take_while(|(of, ..)| of == target);
         let readable = fresh.map(|(.., key)| *key).filter(|key| !self.broken.contains_key(key));
         readable.take(limit).collect()
     }
@@ -367,11 +368,11 @@ impl Ledger {
             None => &self.lists,
             Some(tenant) => self.by_tenant.get(&TenantMark::of(tenant)).unwrap_or(&none),
         };
-        let rows = match which.standing {
-            Some(Standing::Open) => &lists.open,
-            Some(Standing::Dead) => &lists.dead,
+        let rows = match which.class {
+            Some(OrderClass::Open) => &lists.open,
+            Some(OrderClass::Dead) => &lists.dead,
             // Those at rest are told from the others by whoever reads the rows.
-            Some(Standing::AtRest) | None => &lists.keys,
+            Some(OrderClass::AtRest) | None => &lists.keys,
         };
         let start = after.map_or(0, prefix);
         let mut ids = Vec::new();
@@ -412,10 +413,10 @@ impl Ledger {
         found
     }
 
-    /// The row was purged: its order was no longer due, and stood on no shelf.
+    /// The row was purged: its order was no longer due, and stood on no stock.
     pub(crate) fn is_gone(&mut self, key: &Key, id: i64, tenant: TenantMark, taken: Option<(Key, Target)>) {
-        if let Some(alarm) = self.claimed.remove(key) {
-            self.alarms.remove(&(alarm, *key));
+        if let Some(timer) = self.claimed.remove(key) {
+            self.timers.remove(&(timer, *key));
         }
         if let Some((by, target)) = taken {
             self.takers.remove(&(by, target, *key));

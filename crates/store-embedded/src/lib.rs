@@ -5,8 +5,8 @@
 //! | --- | --- |
 //! | answer about an order that was touched lately | looks into a bounded cache, on the caller's own thread |
 //! | read any other order | asks a thread with a connection of its own; only the place of the row is in memory |
-//! | write, or take from a shelf | hands it to the one writer, which takes all that wait into one transaction |
-//! | find what is due, on a shelf, or may be forgotten | looks into indices in memory, made anew when it is opened |
+//! | write, or take from a stock | hands it to the one writer, which takes all that wait into one transaction |
+//! | find what is due, on a stock, or may be forgotten | looks into indices in memory, made anew when it is opened |
 //!
 //! # For people with `sqlite3`
 //!
@@ -15,11 +15,11 @@
 //! | view | one row for each | columns |
 //! | --- | --- | --- |
 //! | `orders` | order | key, tenant, kind, phase, due, placed, deadline, life, attempts, doubles, wanted, forget_at, version |
-//! | `dead_letters` | order that waits for a person | key, tenant, kind, buried, cause, fault, code, attempts, doubles |
-//! | `story` | thing that happened to an order | key, number, at, what, attempt, entry (all of it, as JSON) |
+//! | `dead_letters` | order that waits for a person | key, tenant, kind, dead_since, cause, fault, code, attempts, doubles |
+//! | `timeline` | thing that happened to an order | key, number, at, what, attempt, entry (all of it, as JSON) |
 //! | `attempts` | attempt that an order remembers | key, number, sent, accepted, progress, task |
-//! | `books` | day, tenant, kind, site and provider | date, day, tenant, kind, site, provider (with the currency of its account: `main USD`), and every line of the books by its name |
-//! | `pools` | pool | name, tenant, kind, version, sheet (all of it, as JSON) |
+//! | `usage` | day, tenant, kind, site and provider | date, day, tenant, kind, site, provider (with the currency of its account: `main USD`), and every line of the usage by its name |
+//! | `pools` | pool | name, tenant, kind, version, document (all of it, as JSON) |
 //!
 //! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.
 //! Write to them only while nobody has the store open: what is in memory would not know. A reader who stays in a
@@ -36,30 +36,29 @@
 
 mod ahead;
 mod batch;
-mod books;
 mod cache;
 mod checkpoint;
 mod desk;
 mod discard;
+mod documents;
 mod files;
 mod home;
 mod intact;
 mod ledger;
 mod lists;
-mod migrate;
+mod membership;
 mod purge;
 mod reader;
-mod roster;
 mod row;
 mod salvage;
 mod scan;
 mod schema;
 mod shared;
-mod sheets;
 mod store;
 mod sum;
 mod trail;
 mod trouble;
+mod usage;
 mod watchdog;
 mod writer;
 

@@ -1,6 +1,6 @@
 //! Rows in the order of their keys, and those of them that are open or wait for a person: of all orders, and of each tenant's.
 
-use quittance_ports::Standing;
+use quittance_ports::OrderClass;
 use std::collections::BTreeSet;
 
 /// The prefix of its key, and its id.
@@ -15,25 +15,25 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// Many rows at once; much faster than one by one.
-    pub(crate) fn of(rows: impl IntoIterator<Item = (Row, Standing)>) -> Self {
+    pub(crate) fn of(rows: impl IntoIterator<Item = (Row, OrderClass)>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
         let listed = |wanted| {
-            let those = rows.iter().filter(move |(_, standing)| *standing == wanted);
+            let those = rows.iter().filter(move |(_, class)| *class == wanted);
             those.map(|(row, _)| *row).collect()
         };
         Self {
             keys: rows.iter().map(|(row, _)| *row).collect(),
-            open: listed(Standing::Open),
-            dead: listed(Standing::Dead),
+            open: listed(OrderClass::Open),
+            dead: listed(OrderClass::Dead),
         }
     }
 
-    pub(crate) fn insert(&mut self, row: Row, standing: Standing) {
+    pub(crate) fn insert(&mut self, row: Row, class: OrderClass) {
         self.keys.insert(row);
-        match standing {
-            Standing::Open => drop(self.open.insert(row)),
-            Standing::Dead => drop(self.dead.insert(row)),
-            Standing::AtRest => {}
+        match class {
+            OrderClass::Open => drop(self.open.insert(row)),
+            OrderClass::Dead => drop(self.dead.insert(row)),
+            OrderClass::AtRest => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::row::TenantMark;
 use crate::shared::Shared;
-use crate::trouble::Trouble;
+use crate::trouble::EmbeddedError;
 use crate::writer::{Failed, transaction};
 use quittance_lifecycle::{Key, Target, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -17,7 +17,7 @@ pub(crate) fn purge(
     conn: &Connection,
     now: Timestamp,
     limit: usize,
-) -> Result<usize, Trouble> {
+) -> Result<usize, EmbeddedError> {
     let mut entries = shared.ledger().forgettable(now, limit);
     if entries.is_empty() {
         return Ok(0);
@@ -65,7 +65,7 @@ fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqli
 /// An order that was purged.
 struct Gone {
     key: Key,
-    /// Who took its answer, and from which shelf.
+    /// Who took its answer, and from which stock.
     taken: Option<(Key, Target)>,
     tenant: TenantMark,
 }

@@ -1,29 +1,29 @@
 //! The threads that read what is not in memory, each with a connection of its own: a caller's thread never waits for
 //! the disk.
 
-use crate::books;
+use crate::documents;
 use crate::row::{Found, Reading};
 use crate::shared::Shared;
-use crate::sheets;
-use crate::trouble::{Trouble, unavailable};
-use quittance_lifecycle::Tally;
-use quittance_ports::{Day, Line, SheetFound, StoreError};
+use crate::trouble::{EmbeddedError, unavailable};
+use crate::usage;
+use quittance_lifecycle::Counters;
+use quittance_ports::{Day, DocumentFound, StoreError, UsageRow};
 use rusqlite::Connection;
 use std::sync::Arc;
 
 pub(crate) enum Question {
     /// The rows with these ids.
     Rows(Vec<i64>),
-    /// The books of these days, both included.
-    Books(Day, Day),
-    Sheets,
+    /// The usage of these days, both included.
+    Usage(Day, Day),
+    Documents,
 }
 
 pub(crate) enum Answer {
     /// In the order in which they were asked for. One that the disk cannot read does not keep the others back.
     Rows(Vec<Result<Found, StoreError>>),
-    Books(Vec<(Line, Tally)>),
-    Sheets(Vec<SheetFound>),
+    Usage(Vec<(UsageRow, Counters)>),
+    Documents(Vec<DocumentFound>),
 }
 
 const DOING: &str = "reading from the disk";
@@ -48,8 +48,8 @@ fn answer(shared: &Shared, conn: &mut Option<Connection>, question: &Question) -
     };
     let answer = match question {
         Question::Rows(ids) => rows(&open, ids).map(Answer::Rows),
-        Question::Books(from, to) => books::read(&open, *from, *to).map(Answer::Books),
-        Question::Sheets => sheets::read(&open).map(Answer::Sheets),
+        Question::Usage(from, to) => usage::read(&open, *from, *to).map(Answer::Usage),
+        Question::Documents => documents::read(&open).map(Answer::Documents),
     };
     let answer = answer.map_err(failed)?;
     if !matches!(&answer, Answer::Rows(rows) if rows.iter().any(Result::is_err)) {
@@ -64,5 +64,5 @@ fn rows(conn: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<Result<Found, St
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {
-    unavailable(DOING, Trouble::from(error))
+    unavailable(DOING, EmbeddedError::from(error))
 }

@@ -4,7 +4,7 @@
 use crate::sum::{self, Sum};
 use crate::trouble::is_damage;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
-use quittance_ports::{Standing, Unreadable, Version, Versioned};
+use quittance_ports::{OrderClass, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub(crate) due: Option<Timestamp>,
-    pub(crate) shelf: Option<(Target, Timestamp)>,
+    pub(crate) stock: Option<(Target, Timestamp)>,
     pub(crate) forget_at: Option<Timestamp>,
-    /// Who took it from the shelf, and from which.
+    /// Who took it from the stock, and from which.
     pub(crate) taken: Option<(Key, Target)>,
-    pub(crate) standing: Standing,
+    pub(crate) class: OrderClass,
     pub(crate) tenant: TenantMark,
 }
 
@@ -36,10 +36,10 @@ impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
         Self {
             due: order.due(),
-            shelf: order.shelf(),
+            stock: order.list_stock(),
             forget_at: order.forget_at(),
             taken: order.taker().map(|by| (by, order.terms.target)),
-            standing: Standing::of(order),
+            class: OrderClass::of(order),
             tenant: TenantMark::of(&order.terms.tenant),
         }
     }
@@ -98,12 +98,12 @@ impl<'a> Head<'a> {
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        let Marks { due, shelf, forget_at, taken, standing: _, tenant: _ } = self.marks;
+        let Marks { due, stock, forget_at, taken, class: _, tenant: _ } = self.marks;
         let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
         let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
-        let sum = match shelf {
+        let sum = match stock {
             None => sum.word(0),
-            Some((target, spoils)) => sum.word(1).bytes(&target.0).word(spoils.as_millis()),
+            Some((target, expires)) => sum.word(1).bytes(&target.0).word(expires.as_millis()),
         };
         // Where nobody has taken it there is nothing to add up: that is how rows were summed before there were takers.
         let sum = taken.map_or(sum, |(by, target)| sum.bytes(&by.0).bytes(&target.0));
@@ -121,7 +121,7 @@ pub(crate) fn terms_sum(key: &Key, terms: &[u8]) -> u64 {
 /// In the order in which [`head`] and its friends read them.
 macro_rules! columns {
     () => {
-        "id, key, version, life, due, spoils, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, taker, record"
+        "id, key, version, life, due, expires, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, taker, record"
     };
 }
 const RECORD: usize = 15;
@@ -199,10 +199,10 @@ pub(crate) fn claimed_key(row: &Row<'_>) -> Option<Key> {
 pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
     let moment = |column| number(row, column).map(|n| n.map(Timestamp::from_millis));
     let phase = name(row, 8)?;
-    let standing = match phase {
-        "queued" | "submitting" | "solving" | "unsure" => Standing::Open,
-        "dead" => Standing::Dead,
-        _ => Standing::AtRest,
+    let class = match phase {
+        "queued" | "submitting" | "solving" | "in_doubt" => OrderClass::Open,
+        "dead" => OrderClass::Dead,
+        _ => OrderClass::AtRest,
     };
     let (target, tenant) = (digest(row, 6).map(Target), name(row, 10)?);
     let head = Head {
@@ -211,10 +211,10 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
         life: u32::try_from(need_number(row, 3)?).map_err(|_| Flaw::damaged("its life is none"))?,
         marks: Marks {
             due: moment(4)?,
-            shelf: target.zip(moment(5)?),
+            stock: target.zip(moment(5)?),
             forget_at: moment(7)?,
             taken: digest(row, 14).map(Key).zip(target),
-            standing,
+            class,
             tenant: TenantMark::of(tenant),
         },
         phase,
@@ -242,7 +242,7 @@ fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// The same, for what was found by [`SCAN`].
+/// Checks a row that was found by [`SCAN`].
 pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
     check_body(row, head)?;
     if number(row, TERMS_MISSING)? == Some(0) { Ok(()) } else { Err(Flaw::damaged("its terms are missing")) }

@@ -3,10 +3,10 @@
 //! trail, so that the next process lists it and it is not bought again.
 
 use crate::batch::write_kept;
-use crate::books;
 use crate::row::{Found, Kept, Reading};
 use crate::schema;
 use crate::shared::Shared;
+use crate::usage;
 use quittance_ports::Day;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -35,11 +35,11 @@ pub(crate) fn save(
             saved.insert(id);
         }
     }
-    if let Ok(lines) = books::read(conn, Day(0), Day(u64::MAX)) {
-        books::add(&copy, &lines.into_iter().collect())?;
+    if let Ok(lines) = usage::read(conn, Day(0), Day(u64::MAX)) {
+        usage::add(&copy, &lines.into_iter().collect())?;
     }
     // Each has a sum of its own, by which the next process believes it.
-    drop(copy_sheets(conn, &copy));
+    drop(copy_documents(conn, &copy));
     copy.execute("UPDATE counter SET last_version = ?1", [last_version.cast_signed()])?;
     copy.execute_batch("COMMIT")?;
     let lost = shared.ledger().awaited().into_iter().filter(|(_, id)| !saved.contains(id));
@@ -54,13 +54,13 @@ fn read(conn: &Connection, id: i64) -> Option<Kept> {
     }
 }
 
-fn copy_sheets(conn: &Connection, copy: &Connection) -> rusqlite::Result<()> {
-    let mut read = conn.prepare("SELECT name, version, sum, sheet FROM sheets")?;
+fn copy_documents(conn: &Connection, copy: &Connection) -> rusqlite::Result<()> {
+    let mut read = conn.prepare("SELECT name, version, sum, document FROM documents")?;
     let mut rows = read.query([])?;
     while let Some(row) = rows.next()? {
-        let (name, version, sum, sheet): (String, i64, i64, String) =
+        let (name, version, sum, document): (String, i64, i64, String) =
             (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-        copy.execute("INSERT INTO sheets VALUES (?1, ?2, ?3, ?4)", params![name, version, sum, sheet])?;
+        copy.execute("INSERT INTO documents VALUES (?1, ?2, ?3, ?4)", params![name, version, sum, document])?;
     }
     Ok(())
 }

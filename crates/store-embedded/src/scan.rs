@@ -1,16 +1,16 @@
 //! Reads the whole store when it is opened: every row is checked against its sums, and the indices are made of what
 //! holds. A row that does not is set aside at once, so that nobody pays again for an order that is only unreadable.
 
-use crate::ledger::Ledger;
+use crate::documents;
+use crate::ledger::OrderIndex;
 use crate::row::{self, Flaw, Found, Marks, Reading, SCAN, claimed_key, place_and_why, stand_in};
-use crate::sheets;
 use quittance_lifecycle::{Key, Timestamp};
-use quittance_ports::Standing;
+use quittance_ports::OrderClass;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
 pub(crate) struct Scanned {
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: OrderIndex,
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
 }
@@ -26,7 +26,7 @@ struct SetAside {
 
 pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
     let last: i64 = conn.query_row("SELECT max(last_version) FROM counter", [], |row| row.get(0))?;
-    let mut last_version = last.cast_unsigned().max(sheets::last_version(conn)?);
+    let mut last_version = last.cast_unsigned().max(documents::last_version(conn)?);
     let mut next_id = 1;
     let mut good = Vec::new();
     let mut bad = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
         }
     }
     stand_as_on_record(conn, &mut good)?;
-    let mut ledger = Ledger::of(&good);
+    let mut ledger = OrderIndex::of(&good);
     for SetAside { id, why, claimed_key, marks } in bad {
         let mut keys: BTreeSet<Key> = claimed_key.into_iter().collect();
         // Where nobody knows when it was due it is told at once.
@@ -69,13 +69,13 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
 }
 
 /// The phase alone does not tell of an order that is done and of which a caller could never be told: that waits for a person, and
-/// is therefore not to be forgotten. What else has no such moment is awaited by an alarm, and there is little of it.
+/// is therefore not to be forgotten. What else has no such moment is awaited by a timer, and there is little of it.
 fn stand_as_on_record(conn: &Connection, found: &mut [(Key, i64, Marks)]) -> rusqlite::Result<()> {
     let mut reading = Reading::new(conn)?;
-    let is_unclear = |marks: &Marks| marks.standing == Standing::AtRest && marks.forget_at.is_none();
+    let is_unclear = |marks: &Marks| marks.class == OrderClass::AtRest && marks.forget_at.is_none();
     for (_, id, marks) in found.iter_mut().filter(|(_, _, marks)| is_unclear(marks)) {
         if let Found::Whole(kept) = reading.row(*id)? {
-            marks.standing = Standing::of(&kept.versioned.order);
+            marks.class = OrderClass::of(&kept.versioned.order);
         }
     }
     Ok(())

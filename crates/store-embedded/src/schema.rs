@@ -2,17 +2,17 @@
 //! people read is in `views.sql`.
 
 use crate::home::{Home, OpenError};
-use crate::migrate::{columns, migrate};
 use crate::sum::Sum;
-use quittance_lifecycle::Tally;
+use crate::usage::columns;
+use quittance_lifecycle::Counters;
 use rusqlite::Connection;
 
 /// `QUIT`, in the header of the file.
 const APPLICATION_ID: i64 = 0x5155_4954;
 
-/// What is written, and all up to it is read. It also stands for what `due`, `spoils`, `target` and `forget_at` mean:
+/// What is written, and all up to it is read. It also stands for what `due`, `expires`, `target` and `forget_at` mean:
 /// whoever changes how an order derives them begins a new schema, and derives them anew for what is there.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");
@@ -42,9 +42,9 @@ pub(crate) fn settle(home: &Home, conn: &Connection) -> Result<(), OpenError> {
     if is_up_to_date(conn).map_err(failed)? { Ok(()) } else { write(conn).map_err(failed) }
 }
 
-/// Of the views, and of the lines of the books that they show.
+/// Of the views, and of the lines of the usage that they show.
 fn views_sum() -> i64 {
-    Tally::NAMES
+    Counters::NAMES
         .iter()
         .fold(Sum::new().bytes(VIEWS.as_bytes()), |sum, name| sum.bytes(name.as_bytes()))
         .finish()
@@ -93,14 +93,14 @@ fn write_tables(conn: &Connection) -> rusqlite::Result<()> {
         Identity::Nobody => {
             conn.execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION_ID};"))?;
         }
-        Identity::Ours(found) => migrate(conn, found)?,
-        // Whoever it is was sent away before.
+        Identity::Ours(_) => {}
+        // Its caller has refused it before.
         Identity::Stranger => return Ok(()),
     }
     conn.execute_batch(&format!("PRAGMA user_version = {VERSION};"))?;
-    let there = columns(conn, "tallies")?;
-    for name in Tally::NAMES.iter().filter(|name| !there.contains(**name)) {
-        conn.execute_batch(&format!("ALTER TABLE tallies ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"))?;
+    let there = columns(conn, "counters")?;
+    for name in Counters::NAMES.iter().filter(|name| !there.contains(**name)) {
+        conn.execute_batch(&format!("ALTER TABLE counters ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"))?;
     }
     conn.execute_batch(VIEWS)?;
     conn.execute("UPDATE counter SET views_sum = ?1", [views_sum()]).map(drop)

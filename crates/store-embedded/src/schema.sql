@@ -11,8 +11,8 @@ CREATE TABLE order_records (
     version    INTEGER NOT NULL, -- of the whole store's writes, this was the one with this number
     life       INTEGER NOT NULL,
     due        INTEGER,          -- when it must be woken
-    spoils     INTEGER,          -- when its answer spoils, while it stands on a shelf
-    target     BLOB,             -- the shelf on which it stands, or from which it was taken
+    expires     INTEGER,          -- when its answer expires, while it stands on a stock
+    target     BLOB,             -- the stock on which it stands, or from which it was taken
     forget_at  INTEGER,          -- when its record may be forgotten
     phase      TEXT NOT NULL,
     kind       TEXT NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE order_records (
     sum        INTEGER NOT NULL, -- of everything above
     record     TEXT NOT NULL,    -- JSON: see quittance-record
     terms      TEXT,             -- JSON; nothing if they are in `large_terms`
-    taker      BLOB              -- the key of the order that took its answer from the shelf
+    taker      BLOB              -- the key of the order that took its answer from the stock
 );
 
 -- The terms of orders that hold a picture or the like: written once, and not again at every step of the order.
@@ -35,24 +35,24 @@ CREATE TABLE large_terms (
 CREATE TABLE counter (last_version INTEGER NOT NULL, views_sum INTEGER NOT NULL);
 INSERT INTO counter VALUES (0, 0);
 
--- One row for each day, tenant, kind, site and provider, with one column for each line of the books; those are added by name
+-- One row for each day, tenant, kind, site and provider, with one column for each line of the usage; those are added by name
 -- when the store is opened by a version that knows them.
-CREATE TABLE tallies (
+CREATE TABLE counters (
     day      INTEGER NOT NULL,   -- since 1970
     tenant   TEXT NOT NULL,
     kind     TEXT NOT NULL,
-    site     TEXT NOT NULL,      -- the host of the page, or nothing; `*` for all of them, once the day's books are closed
+    site     TEXT NOT NULL,      -- the host of the page, or nothing; `*` for all of them, once the day's usage is compacted
     provider TEXT NOT NULL,
     PRIMARY KEY (day, tenant, kind, site, provider)
 ) WITHOUT ROWID;
 
--- The days that are still kept in detail: whoever closes the books need not look through the sums of a year.
-CREATE INDEX tallies_in_detail ON tallies (day) WHERE site <> '*';
+-- The days that are still kept in detail: whoever closes the usage need not look through the sums of a year.
+CREATE INDEX counters_in_detail ON counters (day) WHERE site <> '*';
 
 -- What nodes agree on besides orders: pools, and what reports have taught. Versions are numbers of writes, as above.
-CREATE TABLE sheets (
+CREATE TABLE documents (
     name    TEXT PRIMARY KEY,
     version INTEGER NOT NULL,
     sum     INTEGER NOT NULL,    -- of the other three
-    sheet   TEXT NOT NULL        -- JSON: see quittance-record
+    document   TEXT NOT NULL        -- JSON: see quittance-record
 ) WITHOUT ROWID;

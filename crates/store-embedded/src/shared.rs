@@ -2,17 +2,17 @@
 
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
-use crate::desk::{Desk, lock};
+use crate::desk::{WorkQueue, lock};
 use crate::files::{self, Files, Loss, RESCUED};
 use crate::home::{DATABASE, Home};
-use crate::ledger::Ledger;
+use crate::ledger::OrderIndex;
 use crate::reader::{Answer, Question};
 use crate::salvage;
 use crate::trail::Trail;
-use crate::trouble::{Trouble, unavailable};
+use crate::trouble::{EmbeddedError, unavailable};
 use crate::writer::{Done, Task};
 use quittance_lifecycle::Key;
-use quittance_ports::{MemoryRoster, StoreError, Watchers};
+use quittance_ports::{MemoryMembership, StoreError, Watchers};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,16 +42,16 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) cache: Cache,
     pub(crate) watchers: Watchers,
-    pub(crate) tasks: Desk<Task, Done>,
-    pub(crate) questions: Desk<Question, Answer>,
+    pub(crate) tasks: WorkQueue<Task, Done>,
+    pub(crate) questions: WorkQueue<Question, Answer>,
     pub(crate) wal: Wal,
     pub(crate) transactions: AtomicU64,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<OrderIndex>,
     /// Set while nobody knows what is on the disk.
     is_down: AtomicBool,
     /// Set once its orders have moved elsewhere.
     is_sealed: AtomicBool,
-    pub(crate) cards: MemoryRoster,
+    pub(crate) node_statuses: MemoryMembership,
     trail: Mutex<Trail>,
     files: Mutex<Files>,
     /// How often it was tried to save what can still be read.
@@ -69,21 +69,21 @@ pub(crate) struct Shared {
 pub(crate) type Beside = (Trail, Files, Option<String>, Vec<Key>);
 
 impl Shared {
-    pub(crate) fn new(home: Home, settings: &Settings, ledger: Ledger, beside: Beside) -> Self {
+    pub(crate) fn new(home: Home, settings: &Settings, ledger: OrderIndex, beside: Beside) -> Self {
         let (trail, files, loss, stale) = beside;
         let is_sealed = AtomicBool::new(home.is_sealed());
         Self {
             home,
             cache: Cache::new(settings.cache_orders_max, settings.cache_bytes_max),
             watchers: Watchers::default(),
-            tasks: Desk::new("writing to the disk", 1, settings.waiting_max),
-            questions: Desk::new("reading from the disk", READERS, settings.waiting_max),
+            tasks: WorkQueue::new("writing to the disk", 1, settings.waiting_max),
+            questions: WorkQueue::new("reading from the disk", READERS, settings.waiting_max),
             wal: Wal::default(),
             transactions: AtomicU64::new(0),
             ledger: Mutex::new(ledger),
             is_down: AtomicBool::new(false),
             is_sealed,
-            cards: MemoryRoster::default(),
+            node_statuses: MemoryMembership::default(),
             trail: Mutex::new(trail),
             files: Mutex::new(files),
             rescues: AtomicU64::new(0),
@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, OrderIndex> {
         lock(&self.ledger)
     }
 
@@ -143,12 +143,12 @@ impl Shared {
     }
 
     /// To be called before a transaction.
-    pub(crate) fn check_files_first(&self) -> Result<(), Trouble> {
+    pub(crate) fn check_files_first(&self) -> Result<(), EmbeddedError> {
         if lock(&self.files).are_looked_at_first() { self.check_files() } else { Ok(()) }
     }
 
     /// Looks whether the files are where they were, and what they were. If not, nothing is acknowledged any more.
-    pub(crate) fn check_files(&self) -> Result<(), Trouble> {
+    pub(crate) fn check_files(&self) -> Result<(), EmbeddedError> {
         if self.gone().is_none()
             && let Some(loss) = lock(&self.files).loss(&self.home)
         {
@@ -157,8 +157,8 @@ impl Shared {
         }
         match self.gone.get() {
             None => Ok(()),
-            Some((Loss::Gone(_), _)) => Err(Trouble::Moved),
-            Some((Loss::Overwritten(_), _)) => Err(Trouble::Overwritten),
+            Some((Loss::Gone(_), _)) => Err(EmbeddedError::Moved),
+            Some((Loss::Overwritten(_), _)) => Err(EmbeddedError::Overwritten),
         }
     }
 
@@ -166,13 +166,21 @@ impl Shared {
         if self.gone().is_some() {
             self.check_files().map_err(|trouble| unavailable(doing, trouble))?;
         }
-        if self.is_down.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Down)) } else { Ok(()) }
+        if self.is_down.load(Ordering::Acquire) {
+            Err(unavailable(doing, EmbeddedError::Down))
+        } else {
+            Ok(())
+        }
     }
 
-    /// The same for whoever wants to change something.
+    /// An error unless the store is up and not sealed: for a step that writes.
     pub(crate) fn check_open(&self, doing: &'static str) -> Result<(), StoreError> {
         self.check_up(doing)?;
-        if self.is_sealed.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Sealed)) } else { Ok(()) }
+        if self.is_sealed.load(Ordering::Acquire) {
+            Err(unavailable(doing, EmbeddedError::Sealed))
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn set_sealed(&self, is_sealed: bool) {
@@ -185,7 +193,7 @@ impl Shared {
         self.cache.clear();
     }
 
-    pub(crate) fn come_back(&self, ledger: Ledger) {
+    pub(crate) fn come_back(&self, ledger: OrderIndex) {
         *self.ledger() = ledger;
         self.cache.clear();
         self.is_down.store(false, Ordering::Release);

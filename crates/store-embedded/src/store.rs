@@ -8,9 +8,9 @@ use crate::reader::{Answer, Question};
 use crate::row::{Broken, Found, Kept};
 use crate::writer::{Done, Taking, Task, Write};
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch, Which,
 };
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ const ROWS_AT_ONCE: usize = 256;
 const LOADING: &str = "loading an order";
 const COMMITTING: &str = "committing an order";
 const CLAIMING: &str = "claiming what is due";
-const TAKING: &str = "taking from a shelf";
+const TAKING: &str = "taking from a stock";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const DISCARDING: &str = "discarding a record";
-const COUNTING: &str = "adding to the books";
-const CLOSING: &str = "closing the books";
+const COUNTING: &str = "adding to the usage";
+const CLOSING: &str = "closing the usage";
 
 const ASKED: &str = "each answer is of the sort that was asked for";
 
@@ -80,7 +80,7 @@ impl EmbeddedStore {
         }
     }
 
-    /// What stands behind the alarms that have rung, each with its own luck.
+    /// What stands behind the timers that have rung, each with its own luck.
     async fn behind(&self, rung: &[Rung]) -> Result<Vec<Result<Found, StoreError>>, StoreError> {
         let shared = self.shared();
         let mut found = Vec::with_capacity(rung.len());
@@ -122,7 +122,7 @@ impl EmbeddedStore {
                 Ok(Found::Whole(kept)) if kept.versioned.order.key == rung.key => {
                     match kept.versioned.order.due() {
                         Some(at) if at <= now => due.orders.push(kept.versioned),
-                        // Somebody has written it since its alarm rang.
+                        // Somebody has written it since its timer rang.
                         later => put_back(later),
                     }
                 }
@@ -161,7 +161,7 @@ impl Store for EmbeddedStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.shared().check_open(COMMITTING)?;
@@ -173,7 +173,7 @@ impl Store for EmbeddedStore {
         if let Some(found) = found.filter(|found| expected < found.version) {
             return Ok(Commit::Conflict(Some(Box::new(found))));
         }
-        let write = Write::new(expected, next, tally, at);
+        let write = Write::new(expected, next, counters, at);
         match self.write(Task::Commit(Box::new(write))).await? {
             Done::Committed(commit) => Ok(commit),
             _ => unreachable!("{ASKED}"),
@@ -205,23 +205,28 @@ impl Store for EmbeddedStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         self.shared().check_open(TAKING)?;
-        // Most shelves are empty, and every new order asks: that costs no wait for the disk.
+        // Most stocks are empty, and every new order asks: that costs no wait for the disk.
         if !self.shared().ledger().has_for(by, target, good_until) {
             return Ok(None);
         }
-        let taking = Taking { target: *target, good_until, by: *by, at, tally: *tally };
+        let taking = Taking { target: *target, good_until, by: *by, at, counters: *counters };
         match self.write(Task::Take(Box::new(taking))).await? {
             Done::Taken(taken) => Ok(taken),
             _ => unreachable!("{ASKED}"),
         }
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
         self.shared().check_up(LISTING)?;
-        Ok(self.shared().ledger().shelf(target, now, limit))
+        Ok(self.shared().ledger().list_stock(target, now, limit))
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -288,26 +293,26 @@ impl Store for EmbeddedStore {
         }
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         self.shared().check_open(COUNTING)?;
-        if *tally != Tally::default() {
-            self.write(Task::Count(Box::new((line.clone(), *tally)))).await?;
+        if *counters != Counters::default() {
+            self.write(Task::Count(Box::new((line.clone(), *counters)))).await?;
         }
         Ok(())
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         self.shared().check_up(LISTING)?;
-        match self.shared().questions.ask(Question::Books(from, to)).await? {
-            Answer::Books(books) => Ok(books),
+        match self.shared().questions.ask(Question::Usage(from, to)).await? {
+            Answer::Usage(usage) => Ok(usage),
             _ => unreachable!("{ASKED}"),
         }
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
         loop {
             self.shared().check_open(CLOSING)?;
-            match self.write(Task::CloseBooks { detail, sums }).await? {
+            match self.write(Task::CompactUsage { detail, sums }).await? {
                 Done::Closed(true) => {}
                 Done::Closed(false) => return Ok(()),
                 _ => unreachable!("{ASKED}"),
@@ -315,8 +320,8 @@ impl Store for EmbeddedStore {
         }
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
         self.shared().check_up(LISTING)?;
-        Ok(self.shared().ledger().census())
+        Ok(self.shared().ledger().order_counts())
     }
 }

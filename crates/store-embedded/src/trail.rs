@@ -9,7 +9,7 @@
 
 use crate::files::{number_of, which};
 use crate::home::open_private;
-use crate::ledger::Ledger;
+use crate::ledger::OrderIndex;
 use crate::sum;
 use quittance_lifecycle::{Key, Order};
 use quittance_ports::Version;
@@ -187,7 +187,7 @@ impl Trail {
     fn reopen(&mut self) -> io::Result<()> {
         let mut file = open_private(&self.path)?;
         self.bytes = file.seek(SeekFrom::End(0))?;
-        // A line that was torn must not spoil the next.
+        // A line that was torn must not expire the next.
         if self.bytes > 0 {
             file.write_all(b"\n")?;
             self.bytes += 1;
@@ -280,7 +280,7 @@ fn shown(text: &str) -> String {
 /// Compares what was written with what is there.
 pub(crate) fn losses(
     conn: &Connection,
-    ledger: &Ledger,
+    ledger: &OrderIndex,
     steps: BTreeMap<Key, Step>,
 ) -> rusqlite::Result<Losses> {
     let mut losses = Losses::default();
@@ -312,7 +312,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_line_that_is_damaged_or_torn_says_nothing_and_spoils_no_other() {
+    fn a_line_that_is_damaged_or_torn_says_nothing_and_expires_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let (mut trail, lines) = Trail::open(dir.path()).unwrap();
         assert!(lines.steps.is_empty());

@@ -7,7 +7,7 @@ use rusqlite::ffi::SQLITE_IOERR_WRITE;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum EmbeddedError {
     #[error("{waiting} others wait already")]
     Crowded { waiting: usize },
     #[error("the disk hangs: nothing has come back from it for a long time")]
@@ -28,13 +28,13 @@ pub(crate) enum Trouble {
     Sqlite(Arc<rusqlite::Error>),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for EmbeddedError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(Arc::new(error))
     }
 }
 
-impl Trouble {
+impl EmbeddedError {
     fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code(),
@@ -67,6 +67,6 @@ pub(crate) fn is_damage(code: Option<ErrorCode>) -> bool {
     matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-pub(crate) fn unavailable(doing: &'static str, trouble: Trouble) -> StoreError {
+pub(crate) fn unavailable(doing: &'static str, trouble: EmbeddedError) -> StoreError {
     StoreError::Unavailable { doing, source: Box::new(trouble) }
 }

@@ -22,25 +22,25 @@ FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records
 DROP VIEW IF EXISTS dead_letters;
 CREATE VIEW dead_letters AS
 SELECT lower(hex(key)) AS key, tenant, kind,
-       strftime('%Y-%m-%d %H:%M:%f', iif(phase = 'dead', json ->> '$.phase.at', untold) / 1000.0, 'unixepoch') AS buried,
+       strftime('%Y-%m-%d %H:%M:%f', iif(phase = 'dead', json ->> '$.phase.at', undelivered) / 1000.0, 'unixepoch') AS dead_since,
        iif(phase = 'dead', json ->> '$.phase.cause.is', 'delivery') AS cause,
        json ->> '$.phase.cause.fault.class' AS fault,
        json ->> '$.phase.cause.fault.code' AS code,
        json ->> 'last_attempt' AS attempts,
        coalesce(json ->> 'possible_doubles', iif(json IS NULL, NULL, 0)) AS doubles
-FROM (SELECT *, (SELECT min(l.value ->> 'at') FROM json_each(o.json, '$.listeners') AS l WHERE l.value ->> 'is' = 'dead') AS untold
+FROM (SELECT *, (SELECT min(l.value ->> 'at') FROM json_each(o.json, '$.webhooks') AS l WHERE l.value ->> 'is' = 'dead') AS undelivered
       FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records) AS o)
-WHERE phase = 'dead' OR (untold IS NOT NULL AND phase NOT IN ('queued', 'submitting', 'solving', 'unsure'));
+WHERE phase = 'dead' OR (undelivered IS NOT NULL AND phase NOT IN ('queued', 'submitting', 'solving', 'in_doubt'));
 
 -- What happened to each order, in order. `what` is the name of the entry; `entry` is all of it, as JSON.
-DROP VIEW IF EXISTS story;
-CREATE VIEW story AS
+DROP VIEW IF EXISTS timeline;
+CREATE VIEW timeline AS
 SELECT lower(hex(o.key)) AS key, e.key + 1 AS number,
        strftime('%Y-%m-%d %H:%M:%f', (e.value ->> 'at') / 1000.0, 'unixepoch') AS at,
        e.value ->> 'is' AS what,
        e.value ->> 'attempt' AS attempt,
        e.value AS entry
-FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.story') AS e;
+FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.timeline') AS e;
 
 -- Each attempt that an order remembers: when it was sent, whether the provider is known to have taken it, and how far
 -- it has come.
@@ -53,14 +53,14 @@ SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
        a.value ->> 'task' AS task
 FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.attempts') AS a;
 
--- The books, by day (UTC), tenant, kind, site and provider (with the currency of its account: `main USD`), with every line by name.
+-- The usage, by day (UTC), tenant, kind, site and provider (with the currency of its account: `main USD`), with every line by name.
 -- The site `*` stands for all of them, on days that are no longer kept in detail.
-DROP VIEW IF EXISTS books;
-CREATE VIEW books AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM tallies;
+DROP VIEW IF EXISTS usage;
+CREATE VIEW usage AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM counters;
 
--- The pools that people have set. `sheet` is all of each, as JSON.
+-- The pools that people have set. `document` is all of each, as JSON.
 DROP VIEW IF EXISTS pools;
 CREATE VIEW pools AS
 SELECT json ->> '$.pool.name' AS name, json ->> '$.pool.tenant' AS tenant, json ->> '$.pool.kind' AS kind,
-       version, sheet
-FROM (SELECT *, iif(json_valid(sheet), sheet, NULL) AS json FROM sheets) WHERE json ->> 'is' = 'pool';
+       version, document
+FROM (SELECT *, iif(json_valid(document), document, NULL) AS json FROM documents) WHERE json ->> 'is' = 'pool';

@@ -2,15 +2,15 @@
 //! one wait for the disk, and shows nothing to anybody before it is durable.
 
 use crate::batch::Batch;
-use crate::books;
 use crate::discard;
+use crate::documents::DocumentWrite;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
-use crate::sheets::SheetWrite;
-use crate::trouble::{Trouble, unavailable};
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
-use quittance_ports::{Commit, Day, Line, SheetWritten, StoreError, Version, Versioned};
+use crate::trouble::{EmbeddedError, unavailable};
+use crate::usage;
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
+use quittance_ports::{Commit, Day, DocumentWritten, StoreError, UsageRow, Version, Versioned};
 use quittance_record::{encode_order, encode_terms};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ const DOING: &str = "writing to the disk";
 pub(crate) enum Task {
     Commit(Box<Write>),
     Take(Box<Taking>),
-    Sheet(Box<SheetWrite>),
-    Count(Box<(Line, Tally)>),
+    SharedDocument(Box<DocumentWrite>),
+    Count(Box<(UsageRow, Counters)>),
     Purge {
         now: Timestamp,
         limit: usize,
     },
     Discard(Key),
-    CloseBooks {
+    CompactUsage {
         detail: Day,
         sums: Day,
     },
@@ -53,7 +53,7 @@ pub(crate) enum Task {
 pub(crate) struct Write {
     pub(crate) expected: Version,
     pub(crate) next: Arc<Order>,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Counters,
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
     /// If they will certainly be needed.
@@ -61,27 +61,27 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    pub(crate) fn new(expected: Version, next: &Arc<Order>, tally: &Tally, at: Timestamp) -> Self {
+    pub(crate) fn new(expected: Version, next: &Arc<Order>, counters: &Counters, at: Timestamp) -> Self {
         let terms = (expected == Version::ABSENT).then(|| encode_terms(&next.terms));
-        Self { expected, next: Arc::clone(next), tally: *tally, at, record: encode_order(next), terms }
+        Self { expected, next: Arc::clone(next), counters: *counters, at, record: encode_order(next), terms }
     }
 }
 
-/// Somebody wants an answer from a shelf. Which one only the writer can say.
+/// Somebody wants an answer from a stock. Which one only the writer can say.
 #[derive(Debug)]
 pub(crate) struct Taking {
     pub(crate) target: Target,
     pub(crate) good_until: Timestamp,
     pub(crate) by: Key,
     pub(crate) at: Timestamp,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Counters,
 }
 
 #[derive(Debug)]
 pub(crate) enum Done {
     Committed(Commit),
     Taken(Option<Versioned>),
-    Sheet(SheetWritten),
+    SharedDocument(DocumentWritten),
     Counted,
     Purged(usize),
     /// Whether there was anything that nobody can read.
@@ -114,18 +114,18 @@ impl Writer {
     /// Writes until the store closes.
     pub(crate) fn run(mut self) {
         loop {
-            let patience = self.conn.is_none().then_some(PAUSE);
+            let timeout = self.conn.is_none().then_some(PAUSE);
             let (mut count, mut bytes) = (0, 0);
-            let tasks = self.shared.tasks.take(0, patience, |task| {
+            let tasks = self.shared.tasks.take(0, timeout, |task| {
                 count += 1;
                 bytes += match task {
                     Task::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
-                    Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
+                    Task::SharedDocument(write) => write.document.as_ref().map_or(0, Vec::len),
                     Task::Take(_) | Task::Count(_) => 0,
                     // These come alone: they must see what was written before them.
                     Task::Purge { .. }
                     | Task::Discard(_)
-                    | Task::CloseBooks { .. }
+                    | Task::CompactUsage { .. }
                     | Task::Rescue
                     | Task::Trail => usize::MAX / 2,
                 };
@@ -160,7 +160,7 @@ impl Writer {
             self.reopen();
         }
         let Some(conn) = self.conn.take() else {
-            return tasks.iter().map(|_| Err(unavailable(DOING, Trouble::Down))).collect();
+            return tasks.iter().map(|_| Err(unavailable(DOING, EmbeddedError::Down))).collect();
         };
         let done = match tasks {
             [Task::Purge { now, limit }] => {
@@ -174,8 +174,8 @@ impl Writer {
             }
             // It is written again once the answers are given.
             [Task::Trail] => Ok(vec![Ok(Done::Counted)]),
-            [Task::CloseBooks { detail, sums }] => {
-                books::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
+            [Task::CompactUsage { detail, sums }] => {
+                usage::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }
             _ => self.write(&conn, tasks),
         };
@@ -186,7 +186,11 @@ impl Writer {
         })
     }
 
-    fn write(&mut self, conn: &Connection, tasks: &[Task]) -> Result<Vec<Result<Done, StoreError>>, Trouble> {
+    fn write(
+        &mut self,
+        conn: &Connection,
+        tasks: &[Task],
+    ) -> Result<Vec<Result<Done, StoreError>>, EmbeddedError> {
         loop {
             let batch = Batch::decide(&self.shared, conn, tasks, self.last_version, self.next_id)?;
             if batch.is_empty() {
@@ -215,7 +219,7 @@ impl Writer {
     }
 
     /// Trusts nothing in memory any more, unless it is certain that nothing was written.
-    fn give_up(&mut self, trouble: &Trouble) {
+    fn give_up(&mut self, trouble: &EmbeddedError) {
         // What can still be read is read through this connection, and no other can be made.
         if self.shared.check_files().is_err() {
             if let Some(conn) = self.conn.as_ref().filter(|_| self.shared.wants_rescue()) {
@@ -249,7 +253,7 @@ impl Writer {
 /// What went wrong, and with which of the changes, if it was one of them.
 pub(crate) struct Failed {
     pub(crate) at: Option<usize>,
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: EmbeddedError,
 }
 
 impl From<rusqlite::Error> for Failed {

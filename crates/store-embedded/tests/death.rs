@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::print_stdout, reason = "a child tells its parent what it did")]
 
-use quittance_lifecycle::{Key, Order, Tally};
+use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::drive;
 use quittance_ports::conformance::samples::{self, START, Sample};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Which};
@@ -61,16 +61,16 @@ const CALLERS: usize = 8;
 /// Writes until it is killed, and says of each write when it was acknowledged.
 fn write_for_ever(dir: &Path, round: &str) -> ! {
     let store = EmbeddedStore::open(dir).unwrap();
-    let tally = Tally { asked: 1, ..Tally::default() };
+    let counters = Counters { asked: 1, ..Counters::default() };
     std::thread::scope(|scope| {
         for caller in 0..CALLERS {
-            let (store, tally) = (&store, &tally);
+            let (store, counters) = (&store, &counters);
             scope.spawn(move || {
                 for n in 0.. {
                     let name = format!("{round}-{caller}-{n}");
                     let mut version = Version::ABSENT;
                     for (step, order) in steps(&name).iter().enumerate() {
-                        match now(store.commit(version, order, tally, START)).unwrap() {
+                        match now(store.commit(version, order, counters, START)).unwrap() {
                             Commit::Done(next) => version = next,
                             Commit::Conflict(found) => panic!("nobody else writes {name}: {found:?}"),
                         }
@@ -157,7 +157,7 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
             assert!(steps[*step..].contains(&found.order), "{name} is in no state that it was ever in");
         }
     }
-    // Whatever else is there was written whole, with its books.
+    // Whatever else is there was written whole, with its usage.
     let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap();
     let commits: u64 = all
         .iter()
@@ -169,8 +169,8 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
             other => panic!("nobody wrote {other}"),
         })
         .sum();
-    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
-    assert_eq!(books.iter().map(|(_, tally)| tally.asked).sum::<u64>(), commits);
+    let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
+    assert_eq!(usage.iter().map(|(_, counters)| counters.asked).sum::<u64>(), commits);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
     let dir = parent.path().join("store");
     let order = samples::queued("kept", START).order;
     let store = EmbeddedStore::open(&dir).unwrap();
-    let done = now(store.commit(Version::ABSENT, &order, &Tally::default(), START)).unwrap();
+    let done = now(store.commit(Version::ABSENT, &order, &Counters::default(), START)).unwrap();
     assert!(matches!(done, Commit::Done(_)));
     drop(store);
     let chmod = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -265,7 +265,7 @@ fn bulky(n: usize) -> Arc<Order> {
 }
 
 fn place(store: &EmbeddedStore, order: &Arc<Order>) -> Result<Commit, StoreError> {
-    now(store.commit(Version::ABSENT, order, &Tally { asked: 1, ..Tally::default() }, START))
+    now(store.commit(Version::ABSENT, order, &Counters { asked: 1, ..Counters::default() }, START))
 }
 
 /// The kernel refuses to let any file grow beyond a size, as a full disk does, until there is room again.
@@ -308,8 +308,8 @@ fn live_on_a_small_disk(dir: &Path) {
     check(&store, &kept);
     assert_eq!(store.unreadable(), []);
     let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap().len() as u64;
-    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
-    assert_eq!(books.iter().map(|(_, tally)| tally.asked).sum::<u64>(), all, "books and orders agree");
+    let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
+    assert_eq!(usage.iter().map(|(_, counters)| counters.asked).sum::<u64>(), all, "usage and orders agree");
     println!("\nsurvived with {} orders", kept.len());
 }
 

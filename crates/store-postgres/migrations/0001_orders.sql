@@ -11,15 +11,15 @@ CREATE SEQUENCE {schema}.versions AS bigint MINVALUE 1 CACHE 1 NO CYCLE;
 CREATE TABLE {schema}.orders (
     key         bytea PRIMARY KEY, -- 32 bytes
     version     bigint NOT NULL,   -- the write that made this row what it is
-    alarm       bigint,            -- when it must be woken, or when its claim lapses
-    target      bytea,             -- the shelf on which its answer stands, or from which it was taken
-    spoils      bigint,            -- and when it spoils
+    timer       bigint,            -- when it must be woken, or when its claim lapses
+    target      bytea,             -- the stock on which its answer stands, or from which it was taken
+    expires      bigint,            -- and when it expires
     taker       bytea,             -- the order that has taken it from there
     taken_at    bigint,            -- and when, for as long as the record does not tell it yet: whoever reads it must add it
-    once_alarm  bigint,            -- of an answer on the shelf, the alarm that it has once it is taken; and the other way
+    once_timer  bigint,            -- of an answer on the stock, the timer that it has once it is taken; and the other way
                                    -- round, should it have to be put back
     once_forget bigint,            -- and when it may then be forgotten
-    tenant      bytea,             -- of an answer on the shelf, whose books
+    tenant      bytea,             -- of an answer on the stock, whose usage
     kind        bytea,
     site        bytea,
     provider    bytea,
@@ -43,19 +43,19 @@ CREATE TABLE {schema}.orders (
 -- The record is written at every step and stays in its row; large terms stand elsewhere and are left where they are.
 ALTER TABLE {schema}.orders ALTER COLUMN record SET STORAGE MAIN;
 
-CREATE INDEX orders_due ON {schema}.orders (alarm, key) WHERE alarm IS NOT NULL;
-CREATE INDEX orders_shelf ON {schema}.orders (target, spoils, key) WHERE target IS NOT NULL AND taker IS NULL;
+CREATE INDEX orders_due ON {schema}.orders (timer, key) WHERE timer IS NOT NULL;
+CREATE INDEX orders_stock ON {schema}.orders (target, expires, key) WHERE target IS NOT NULL AND taker IS NULL;
 CREATE INDEX orders_taken ON {schema}.orders (taker, target) WHERE taker IS NOT NULL;
 CREATE INDEX orders_forgettable ON {schema}.orders (forget_at, key) WHERE forget_at IS NOT NULL;
 CREATE INDEX orders_listed ON {schema}.orders (standing, key) WHERE standing <> 2;
 
--- The books: one row for each day, tenant, kind, site, provider and line, in as many parts as writers have added to it, so that
+-- The usage: one row for each day, tenant, kind, site, provider and line, in as many parts as writers have added to it, so that
 -- they need not wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
-CREATE TABLE {schema}.tallies (
+CREATE TABLE {schema}.counters (
     day      bigint NOT NULL, -- since 1970
     tenant   bytea NOT NULL,
     kind     bytea NOT NULL,
-    site     bytea NOT NULL,  -- `*` for all of them, once the day's books are closed
+    site     bytea NOT NULL,  -- `*` for all of them, once the day's usage is compacted
     provider bytea NOT NULL,
     line     text COLLATE "C" NOT NULL,
     shard    smallint NOT NULL,
@@ -68,8 +68,8 @@ CREATE TABLE {schema}.tallies (
     autovacuum_vacuum_cost_delay = 1
 );
 
--- The days that are still kept in detail: whoever closes the books need not look through the sums of a year.
-CREATE INDEX tallies_in_detail ON {schema}.tallies (day) WHERE site <> '\x2a';
+-- The days that are still kept in detail: whoever closes the usage need not look through the sums of a year.
+CREATE INDEX counters_in_detail ON {schema}.counters (day) WHERE site <> '\x2a';
 
 -- Who works here.
 CREATE TABLE {schema}.nodes (
@@ -91,10 +91,10 @@ CREATE TABLE {schema}.filling (
 );
 
 -- What all nodes must agree on besides orders.
-CREATE TABLE {schema}.sheets (
+CREATE TABLE {schema}.documents (
     name    bytea PRIMARY KEY,
     version bigint NOT NULL,
-    sheet   bytea NOT NULL -- JSON
+    document   bytea NOT NULL -- JSON
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- What all nodes must have in common, drawn by the first of them.
@@ -103,7 +103,7 @@ CREATE TABLE {schema}.secrets (
     secret bytea NOT NULL
 );
 
--- The one way in which orders are written: many commits and additions to the books at once; no key twice. It is a function
+-- The one way in which orders are written: many commits and additions to the usage at once; no key twice. It is a function
 -- because a server makes its plans once for each session, whereas a statement that a pooler may give to any session is
 -- planned anew each time, which takes longer than all that it does.
 --
@@ -117,10 +117,10 @@ CREATE TABLE {schema}.secrets (
 -- It answers with one row for each commit, or with one row for none of them. Its plans must not depend on how many rows there
 -- were when they were made: a table that was empty then is large soon.
 CREATE FUNCTION {schema}.commit_orders(
-    numbers int4[], keys bytea[], expectations int8[], alarms int8[], targets bytea[], spoilings int8[], forgettings int8[],
+    numbers int4[], keys bytea[], expectations int8[], timers int8[], targets bytea[], spoilings int8[], forgettings int8[],
     standings int2[], awaitings bool[], digests bytea[], records bytea[], all_terms bytea[],
-    takers bytea[], once_alarms int8[], once_forgettings int8[],
-    shelf_tenants bytea[], shelf_kinds bytea[], shelf_sites bytea[], shelf_providers bytea[],
+    takers bytea[], once_timers int8[], once_forgettings int8[],
+    stock_tenants bytea[], stock_kinds bytea[], stock_sites bytea[], stock_providers bytea[],
     book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], sites bytea[], providers bytea[], lines text[],
     amounts int8[], part int2,
     channel text, heading text, versions regclass
@@ -145,11 +145,11 @@ BEGIN
     FOR i IN
         SELECT wanted.*, o.version AS there_version, o.record AS there_record, o.terms AS there_terms,
                o.taker AS there_taker, o.taken_at AS there_taken_at
-        FROM unnest(numbers, keys, expectations, alarms, targets, spoilings, forgettings, standings, awaitings, digests,
-                    records, all_terms, takers, once_alarms, once_forgettings, shelf_tenants, shelf_kinds, shelf_sites,
-                    shelf_providers)
-                AS wanted(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
-                          taker, once_alarm, once_forget, tenant, kind, site, provider)
+        FROM unnest(numbers, keys, expectations, timers, targets, spoilings, forgettings, standings, awaitings, digests,
+                    records, all_terms, takers, once_timers, once_forgettings, stock_tenants, stock_kinds, stock_sites,
+                    stock_providers)
+                AS wanted(n, key, expected, timer, target, expires, forget_at, standing, awaited, digest, record, terms,
+                          taker, once_timer, once_forget, tenant, kind, site, provider)
             LEFT JOIN LATERAL (
                 SELECT t.version, t.record, t.terms, t.taker, t.taken_at FROM {schema}.orders AS t
                 WHERE t.key = wanted.key AND wanted.expected = 0 OFFSET 0
@@ -167,10 +167,10 @@ BEGIN
         there_taken_at := i.there_taken_at;
         IF i.expected <> 0 THEN
             UPDATE {schema}.orders AS o
-            SET version = nextval(versions), alarm = i.alarm, target = i.target, spoils = i.spoils,
+            SET version = nextval(versions), timer = i.timer, target = i.target, expires = i.expires,
                 forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest,
                 record = i.record, terms = coalesce(i.terms, o.terms), taker = i.taker, taken_at = NULL,
-                once_alarm = i.once_alarm, once_forget = i.once_forget, tenant = i.tenant, kind = i.kind, site = i.site,
+                once_timer = i.once_timer, once_forget = i.once_forget, tenant = i.tenant, kind = i.kind, site = i.site,
                 provider = i.provider
             WHERE o.key = i.key AND o.version = i.expected AND (i.terms IS NOT NULL OR o.digest = i.digest)
             RETURNING o.version INTO done;
@@ -182,10 +182,10 @@ BEGIN
             END IF;
         ELSIF there_version IS NULL THEN
             INSERT INTO {schema}.orders AS o
-                (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
-                 taker, once_alarm, once_forget, tenant, kind, site, provider)
-            VALUES (i.key, nextval(versions), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited,
-                    i.digest, i.record, i.terms, i.taker, i.once_alarm, i.once_forget, i.tenant, i.kind, i.site,
+                (key, version, timer, target, expires, forget_at, standing, awaited, digest, record, terms,
+                 taker, once_timer, once_forget, tenant, kind, site, provider)
+            VALUES (i.key, nextval(versions), i.timer, i.target, i.expires, i.forget_at, i.standing, i.awaited,
+                    i.digest, i.record, i.terms, i.taker, i.once_timer, i.once_forget, i.tenant, i.kind, i.site,
                     i.provider)
             ON CONFLICT (key) DO NOTHING
             RETURNING o.version INTO done;
@@ -204,7 +204,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     IF cardinality(lines) > 0 THEN
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        INSERT INTO {schema}.counters AS t (day, tenant, kind, site, provider, line, shard, amount)
         SELECT b.day, b.tenant, b.kind, b.site, b.provider, b.line, part,
                least(sum(b.amount), 9223372036854775807)::int8
         FROM unnest(book_numbers, days, tenants, kinds, sites, providers, lines, amounts)
@@ -222,14 +222,14 @@ BEGIN
 END
 $commit$;
 
--- The one way in which answers leave their shelves: many takers at once, in the order of their locks. The rows stay as they
+-- The one way in which answers leave their stocks: many takers at once, in the order of their locks. The rows stay as they
 -- were written, and tell beside the record who has taken them.
 --
--- - Of two calls for the same taker and shelf, the second waits at the lock until it can see what the first has got.
+-- - Of two calls for the same taker and stock, the second waits at the lock until it can see what the first has got.
 -- - What others have in hand is passed over, so that takers do not wait for each other. If nothing else is left, it is waited
 --   for, unless a row was taken here already: whoever holds one and waits for another could wait for ever. Then it is said
 --   that it is worth asking again.
--- - The books of an answer stand in its row.
+-- - The usage of an answer stand in its row.
 -- - Writes that the caller could not understand are named, and passed over: no two have the same version.
 CREATE FUNCTION {schema}.take_orders(
     numbers int4[], targets bytea[], good_untils int8[], takers bytea[], locks int8[], moments int8[], days int8[],
@@ -274,22 +274,22 @@ BEGIN
         ORDER BY o.version DESC LIMIT 1;
         IF there_key IS NULL THEN
             SELECT o.key INTO there_key FROM {schema}.orders AS o
-            WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
-            ORDER BY o.spoils, o.key LIMIT 1 FOR UPDATE OF o SKIP LOCKED;
+            WHERE o.target = i.target AND o.expires >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
+            ORDER BY o.expires, o.key LIMIT 1 FOR UPDATE OF o SKIP LOCKED;
             IF there_key IS NULL AND won IS NULL THEN
                 SELECT o.key INTO there_key FROM {schema}.orders AS o
-                WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
-                ORDER BY o.spoils, o.key LIMIT 1 FOR UPDATE OF o;
+                WHERE o.target = i.target AND o.expires >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
+                ORDER BY o.expires, o.key LIMIT 1 FOR UPDATE OF o;
             ELSIF there_key IS NULL THEN
                 again := EXISTS (
                     SELECT FROM {schema}.orders AS o
-                    WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken));
+                    WHERE o.target = i.target AND o.expires >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken));
             END IF;
             is_new := there_key IS NOT NULL;
         END IF;
         IF is_new THEN
             UPDATE {schema}.orders AS o
-            SET version = nextval(versions), taker = i.taker, taken_at = i.at, alarm = o.once_alarm, once_alarm = o.alarm,
+            SET version = nextval(versions), taker = i.taker, taken_at = i.at, timer = o.once_timer, once_timer = o.timer,
                 forget_at = o.once_forget, once_forget = o.forget_at
             WHERE o.key = there_key
             RETURNING o.version, o.record, o.terms, o.taker, o.taken_at, o.tenant, o.kind, o.site, o.provider
@@ -309,7 +309,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     IF won IS NOT NULL AND cardinality(lines) > 0 THEN
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        INSERT INTO {schema}.counters AS t (day, tenant, kind, site, provider, line, shard, amount)
         SELECT w.day, w.tenant, w.kind, w.site, w.provider, b.line, part,
                least(sum(b.amount), 9223372036854775807)::int8
         FROM unnest(won, won_days, won_tenants, won_kinds, won_sites, won_providers)
@@ -330,7 +330,7 @@ $commit$;
 -- - Rows are locked in the order in which writers lock them, so that nobody waits for each other.
 -- - What somebody has added to a row meanwhile is in what is erased of it; whoever wanted to add to one that is gone makes it
 --   anew, and it is summed up the next time.
-CREATE FUNCTION {schema}.close_books(detail int8, sums int8, rows_max int8)
+CREATE FUNCTION {schema}.compact_usage(detail int8, sums int8, rows_max int8)
 RETURNS TABLE (sealed bytea, is_done bool) LANGUAGE plpgsql VOLATILE ROWS 1
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $commit$
@@ -343,37 +343,37 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    SELECT t.day INTO the_day FROM {schema}.tallies AS t WHERE t.day < sums ORDER BY t.day LIMIT 1;
+    SELECT t.day INTO the_day FROM {schema}.counters AS t WHERE t.day < sums ORDER BY t.day LIMIT 1;
     IF FOUND THEN
         WITH old AS MATERIALIZED (
-            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.tallies AS t WHERE t.day = the_day
+            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.counters AS t WHERE t.day = the_day
             ORDER BY t.tenant, t.kind, t.site, t.provider, t.line, t.shard LIMIT rows_max FOR UPDATE
         )
-        DELETE FROM {schema}.tallies AS t USING old
+        DELETE FROM {schema}.counters AS t USING old
         WHERE t.day = the_day AND t.tenant = old.tenant AND t.kind = old.kind AND t.site = old.site
             AND t.provider = old.provider AND t.line = old.line AND t.shard = old.shard;
         RETURN NEXT;
         RETURN;
     END IF;
-    SELECT t.day INTO the_day FROM {schema}.tallies AS t
+    SELECT t.day INTO the_day FROM {schema}.counters AS t
     WHERE t.day < detail AND t.site <> '\x2a' ORDER BY t.day LIMIT 1;
     IF FOUND THEN
         WITH old AS MATERIALIZED (
-            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.tallies AS t
+            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.counters AS t
             WHERE t.day = the_day AND t.site <> '\x2a'
             ORDER BY t.tenant, t.kind, t.site, t.provider, t.line, t.shard LIMIT rows_max FOR UPDATE
         ), gone AS (
-            DELETE FROM {schema}.tallies AS t USING old
+            DELETE FROM {schema}.counters AS t USING old
             WHERE t.day = the_day AND t.tenant = old.tenant AND t.kind = old.kind AND t.site = old.site
                 AND t.provider = old.provider AND t.line = old.line AND t.shard = old.shard
             RETURNING t.tenant, t.kind, t.provider, t.line, t.amount
         )
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        INSERT INTO {schema}.counters AS t (day, tenant, kind, site, provider, line, shard, amount)
         SELECT the_day, gone.tenant, gone.kind, '\x2a', gone.provider, gone.line, 0,
                least(sum(gone.amount), 9223372036854775807)::int8
         FROM gone GROUP BY gone.tenant, gone.kind, gone.provider, gone.line
         ORDER BY gone.tenant, gone.kind, gone.provider, gone.line
-        -- What was put back on its shelf stands in the books with less than nothing.
+        -- What was put back on its stock stands in the usage with less than nothing.
         ON CONFLICT (day, tenant, kind, site, provider, line, shard)
             DO UPDATE SET amount = least(t.amount::numeric + excluded.amount, 9223372036854775807)::int8;
         RETURN NEXT;
@@ -385,17 +385,17 @@ END
 $commit$;
 
 -- How many orders are open, and how many wait for a person: counted in their index, whatever the planner thinks of the table.
-CREATE FUNCTION {schema}.census() RETURNS TABLE (open int8, dead int8) LANGUAGE sql STABLE ROWS 1
+CREATE FUNCTION {schema}.order_counts() RETURNS TABLE (open int8, dead int8) LANGUAGE sql STABLE ROWS 1
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $commit$
     SELECT (SELECT count(*) FROM {schema}.orders AS o WHERE o.standing = 0 AND o.standing <> 2),
            (SELECT count(*) FROM {schema}.orders AS o WHERE o.standing = 1 AND o.standing <> 2)
 $commit$;
 
--- Writes one sheet, or takes it away, if it still has the version that is expected. Only whoever adds one keeps other writers
+-- Writes one document, or takes it away, if it still has the version that is expected. Only whoever adds one keeps other writers
 -- out: there is room for so many, and two who come at once must not both have the last place.
-CREATE FUNCTION {schema}.write_sheet(
-    called bytea, expected int8, written bytea, sheets_max int8, versions regclass
+CREATE FUNCTION {schema}.write_document(
+    called bytea, expected int8, written bytea, documents_max int8, versions regclass
 ) RETURNS TABLE (sealed bytea, done int8, is_full bool) LANGUAGE plpgsql VOLATILE ROWS 1
 AS $commit$
 BEGIN
@@ -404,21 +404,21 @@ BEGIN
     IF FOUND THEN
         NULL;
     ELSIF written IS NULL AND expected = 0 THEN
-        IF NOT EXISTS (SELECT FROM {schema}.sheets AS s WHERE s.name = called) THEN
+        IF NOT EXISTS (SELECT FROM {schema}.documents AS s WHERE s.name = called) THEN
             done := nextval(versions);
         END IF;
     ELSIF written IS NULL THEN
-        DELETE FROM {schema}.sheets AS s WHERE s.name = called AND s.version = expected
+        DELETE FROM {schema}.documents AS s WHERE s.name = called AND s.version = expected
         RETURNING nextval(versions) INTO done;
     ELSIF expected <> 0 THEN
-        UPDATE {schema}.sheets AS s SET version = nextval(versions), sheet = written
+        UPDATE {schema}.documents AS s SET version = nextval(versions), document = written
         WHERE s.name = called AND s.version = expected RETURNING s.version INTO done;
     ELSE
-        LOCK TABLE {schema}.sheets IN SHARE ROW EXCLUSIVE MODE;
-        IF NOT EXISTS (SELECT FROM {schema}.sheets AS s WHERE s.name = called) THEN
-            is_full := (SELECT count(*) >= sheets_max FROM {schema}.sheets);
+        LOCK TABLE {schema}.documents IN SHARE ROW EXCLUSIVE MODE;
+        IF NOT EXISTS (SELECT FROM {schema}.documents AS s WHERE s.name = called) THEN
+            is_full := (SELECT count(*) >= documents_max FROM {schema}.documents);
             IF NOT is_full THEN
-                INSERT INTO {schema}.sheets AS s (name, version, sheet) VALUES (called, nextval(versions), written)
+                INSERT INTO {schema}.documents AS s (name, version, document) VALUES (called, nextval(versions), written)
                 RETURNING s.version INTO done;
             END IF;
         END IF;

@@ -1,6 +1,6 @@
 -- Schema 2: the orders of one tenant are found without looking at those of others.
 
--- Until now `tenant` was written beside answers on the shelf only; from now on beside every record. What cannot be read stays
+-- Until now `tenant` was written beside answers on the stock only; from now on beside every record. What cannot be read stays
 -- without one: it is in no tenant's list, and waits for a person as before.
 DO $migrate$
 DECLARE

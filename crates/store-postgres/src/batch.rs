@@ -3,9 +3,9 @@
 use crate::desk::{Batch, Contest, Write};
 use crate::lane::Params;
 use crate::row::{self, Found, column};
-use crate::trouble::{Sealed, Trouble};
-use quittance_lifecycle::{Key, Tally, Terms};
-use quittance_ports::{Day, Line, Version};
+use crate::trouble::{PostgresError, Sealed};
+use quittance_lifecycle::{Counters, Key, Terms};
+use quittance_ports::{Day, UsageRow, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -26,27 +26,27 @@ pub(crate) struct Columns<'a> {
     number: Vec<i32>,
     key: Vec<&'a [u8]>,
     expected: Vec<i64>,
-    alarm: Vec<Option<i64>>,
+    timer: Vec<Option<i64>>,
     target: Vec<Option<&'a [u8]>>,
-    spoils: Vec<Option<i64>>,
+    expires: Vec<Option<i64>>,
     forget_at: Vec<Option<i64>>,
-    standing: Vec<i16>,
+    class: Vec<i16>,
     awaited: Vec<bool>,
     digest: Vec<Option<&'a [u8]>>,
     record: Vec<&'a [u8]>,
     terms: Vec<Option<&'a [u8]>>,
     taker: Vec<Option<&'a [u8]>>,
-    once_alarm: Vec<Option<i64>>,
+    once_timer: Vec<Option<i64>>,
     once_forget: Vec<Option<i64>>,
     tenant: Vec<&'a [u8]>,
     kind: Vec<Option<&'a [u8]>>,
     site: Vec<Option<&'a [u8]>>,
     provider: Vec<Option<&'a [u8]>>,
-    books: Books<'a>,
+    usage: Usage<'a>,
 }
 
 #[derive(Default)]
-struct Books<'a> {
+struct Usage<'a> {
     number: Vec<Option<i32>>,
     day: Vec<i64>,
     tenant: Vec<&'a [u8]>,
@@ -64,11 +64,11 @@ impl<'a> Columns<'a> {
             columns.push(number, write);
             let Terms { tenant, kind, site, account, .. } = &*write.order.terms;
             let of = [tenant, kind, site, account].map(String::as_str);
-            columns.books.push(Some(number), Day::of(write.at), of, &write.tally);
+            columns.usage.push(Some(number), Day::of(write.at), of, &write.counters);
         }
         for addition in &batch.additions {
-            let Line { day, tenant, kind, site, account } = &addition.line;
-            columns.books.push(None, *day, [tenant, kind, site, account], &addition.tally);
+            let UsageRow { day, tenant, kind, site, account } = &addition.line;
+            columns.usage.push(None, *day, [tenant, kind, site, account], &addition.counters);
         }
         columns
     }
@@ -78,66 +78,66 @@ impl<'a> Columns<'a> {
         self.number.push(number);
         self.key.push(&write.order.key.0);
         self.expected.push(write.expected.0.cast_signed());
-        self.alarm.push(marks.alarm);
+        self.timer.push(marks.timer);
         self.target.push(marks.target.as_ref().map(|target| &target.0[..]));
-        self.spoils.push(marks.shelved.map(|shelved| shelved.spoils));
+        self.expires.push(marks.shelved.map(|shelved| shelved.expires));
         self.forget_at.push(marks.forget_at);
-        self.standing.push(marks.standing);
+        self.class.push(marks.class);
         self.awaited.push(marks.awaited);
         self.digest.push(write.digest.as_ref().map(|digest| &digest[..]));
         self.record.push(&write.record);
         self.terms.push(write.sends_terms.then_some(&*write.terms));
         self.taker.push(marks.taker.as_ref().map(|taker| &taker.0[..]));
-        self.once_alarm.push(marks.shelved.and_then(|shelved| shelved.alarm));
+        self.once_timer.push(marks.shelved.and_then(|shelved| shelved.timer));
         self.once_forget.push(marks.shelved.and_then(|shelved| shelved.forget_at));
         self.tenant.push(write.order.terms.tenant.as_bytes());
-        let books = marks.shelved.map(|_| &*write.order.terms);
-        self.kind.push(books.map(|terms| terms.kind.as_bytes()));
-        self.site.push(books.map(|terms| terms.site.as_bytes()));
-        self.provider.push(books.map(|terms| terms.account.as_bytes()));
+        let usage = marks.shelved.map(|_| &*write.order.terms);
+        self.kind.push(usage.map(|terms| terms.kind.as_bytes()));
+        self.site.push(usage.map(|terms| terms.site.as_bytes()));
+        self.provider.push(usage.map(|terms| terms.account.as_bytes()));
     }
 
     /// In the order in which the statement counts them; `rest` stands behind the columns.
     pub(crate) fn params<'b>(&'b self, rest: Params<'b>) -> Vec<(&'b (dyn ToSql + Sync), Type)> {
-        let books = &self.books;
+        let usage = &self.usage;
         let mut params: Vec<(&'b (dyn ToSql + Sync), Type)> = vec![
             (&self.number, Type::INT4_ARRAY),
             (&self.key, Type::BYTEA_ARRAY),
             (&self.expected, Type::INT8_ARRAY),
-            (&self.alarm, Type::INT8_ARRAY),
+            (&self.timer, Type::INT8_ARRAY),
             (&self.target, Type::BYTEA_ARRAY),
-            (&self.spoils, Type::INT8_ARRAY),
+            (&self.expires, Type::INT8_ARRAY),
             (&self.forget_at, Type::INT8_ARRAY),
-            (&self.standing, Type::INT2_ARRAY),
+            (&self.class, Type::INT2_ARRAY),
             (&self.awaited, Type::BOOL_ARRAY),
             (&self.digest, Type::BYTEA_ARRAY),
             (&self.record, Type::BYTEA_ARRAY),
             (&self.terms, Type::BYTEA_ARRAY),
             (&self.taker, Type::BYTEA_ARRAY),
-            (&self.once_alarm, Type::INT8_ARRAY),
+            (&self.once_timer, Type::INT8_ARRAY),
             (&self.once_forget, Type::INT8_ARRAY),
             (&self.tenant, Type::BYTEA_ARRAY),
             (&self.kind, Type::BYTEA_ARRAY),
             (&self.site, Type::BYTEA_ARRAY),
             (&self.provider, Type::BYTEA_ARRAY),
-            (&books.number, Type::INT4_ARRAY),
-            (&books.day, Type::INT8_ARRAY),
-            (&books.tenant, Type::BYTEA_ARRAY),
-            (&books.kind, Type::BYTEA_ARRAY),
-            (&books.site, Type::BYTEA_ARRAY),
-            (&books.provider, Type::BYTEA_ARRAY),
-            (&books.line, Type::TEXT_ARRAY),
-            (&books.amount, Type::INT8_ARRAY),
+            (&usage.number, Type::INT4_ARRAY),
+            (&usage.day, Type::INT8_ARRAY),
+            (&usage.tenant, Type::BYTEA_ARRAY),
+            (&usage.kind, Type::BYTEA_ARRAY),
+            (&usage.site, Type::BYTEA_ARRAY),
+            (&usage.provider, Type::BYTEA_ARRAY),
+            (&usage.line, Type::TEXT_ARRAY),
+            (&usage.amount, Type::INT8_ARRAY),
         ];
         params.extend(rest.iter().map(|(value, of)| (*value, of.clone())));
         params
     }
 }
 
-impl<'a> Books<'a> {
-    fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 4], tally: &Tally) {
+impl<'a> Usage<'a> {
+    fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 4], counters: &Counters) {
         let [tenant, kind, site, provider] = of.map(str::as_bytes);
-        for (line, amount) in tally.lines().filter(|(_, amount)| *amount > 0) {
+        for (line, amount) in counters.lines().filter(|(_, amount)| *amount > 0) {
             self.number.push(number);
             self.day.push(row::count(day.0));
             self.tenant.push(tenant);
@@ -151,28 +151,28 @@ impl<'a> Books<'a> {
 }
 
 /// What the answer says of each contest, in their order.
-pub(crate) fn outcomes(rows: &[Row], batch: &Batch) -> Result<Vec<Outcome>, Trouble> {
+pub(crate) fn outcomes(rows: &[Row], batch: &Batch) -> Result<Vec<Outcome>, PostgresError> {
     sealed(rows)?;
     let mut outcomes: Vec<_> = batch.contests.iter().map(|_| Outcome::LostUnseen).collect();
     for row in rows {
         let Some(number) = column::<Option<i32>>(row, 1)? else { continue };
         let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
-        let at = at.ok_or_else(|| Trouble::Garbled("it answers what was not asked".into()))?;
+        let at = at.ok_or_else(|| PostgresError::Garbled("it answers what was not asked".into()))?;
         outcomes[at] = outcome(row, &batch.contests[at].write)?;
     }
     Ok(outcomes)
 }
 
 /// Every statement that writes tells first whether the store is sealed.
-pub(crate) fn sealed(rows: &[Row]) -> Result<(), Trouble> {
-    let Some(row) = rows.first() else { return Err(Trouble::Garbled("it answers nothing".into())) };
+pub(crate) fn sealed(rows: &[Row]) -> Result<(), PostgresError> {
+    let Some(row) = rows.first() else { return Err(PostgresError::Garbled("it answers nothing".into())) };
     match column::<Option<&[u8]>>(row, 0)? {
         Some(note) => Err(Sealed { note: String::from_utf8_lossy(note).into_owned() }.into()),
         None => Ok(()),
     }
 }
 
-fn outcome(row: &Row, write: &Write) -> Result<Outcome, Trouble> {
+fn outcome(row: &Row, write: &Write) -> Result<Outcome, PostgresError> {
     if let Some(version) = column::<Option<i64>>(row, 2)? {
         return Ok(Outcome::Done(row::version(version)));
     }

@@ -2,7 +2,8 @@
 
 use crate::row::column;
 use crate::shared::Shared;
-use crate::trouble::Trouble;
+use crate::tables::{Tables, tables};
+use crate::trouble::PostgresError;
 use quittance_ports::{Finding, Verdict};
 use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
@@ -43,7 +44,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(row: &Row) -> Result<Self, Trouble> {
+    fn read(row: &Row) -> Result<Self, PostgresError> {
         Ok(Self {
             version: column(row, 0)?,
             syncs: column(row, 1)?,
@@ -65,19 +66,36 @@ fn finding(verdict: Verdict, what: impl Into<String>) -> Finding {
     Finding { verdict, what: what.into() }
 }
 
-pub(crate) async fn findings(shared: &Shared) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn findings(shared: &Shared) -> Result<Vec<Finding>, PostgresError> {
     // What this node itself takes is among what is counted: not some of it, by chance, while it is still connecting.
     for lane in shared.readers.iter().chain(&shared.writers) {
         lane.settle().await;
     }
     let rows = shared.ask(ASK, &[]).await?;
-    let row = rows.first().ok_or_else(|| Trouble::Garbled("it says nothing of itself".into()))?;
+    let row = rows.first().ok_or_else(|| PostgresError::Garbled("it says nothing of itself".into()))?;
     let seen = Seen::read(row)?;
     let mut findings = vec![finding(Verdict::Good, format!("PostgreSQL {}", seen.version))];
+    findings.extend(whole(shared).await?);
     findings.extend(promises(&seen));
     findings.extend(listening(shared));
     findings.extend(housekeeping(&seen, shared));
     Ok(findings)
+}
+
+/// Whether all tables stand.
+async fn whole(shared: &Shared) -> Result<Option<Finding>, PostgresError> {
+    Ok(match tables(shared).await? {
+        Tables::Whole => None,
+        Tables::Gone => Some(finding(Verdict::Bad, PostgresError::Gone.to_string())),
+        Tables::Parts(missing) => {
+            Some(finding(Verdict::Bad, PostgresError::Incomplete { missing }.to_string()))
+        }
+        Tables::Unlisted => Some(finding(
+            Verdict::Note,
+            "the list of the schema's versions (schema_versions) is lost, and the tables are whole: run `quittance store migrate`, \
+             which writes it again",
+        )),
+    })
 }
 
 /// What breaks a promise.
@@ -168,7 +186,7 @@ fn housekeeping(seen: &Seen, shared: &Shared) -> Vec<Finding> {
     }
     if !seen.sums_pages {
         notes.push(
-            "data_checksums are off: a page that the disk has spoiled is noticed late or never; pg_checksums --enable, \
+            "data_checksums are off: a page that the disk has expired is noticed late or never; pg_checksums --enable, \
              with the server stopped"
                 .to_owned(),
         );

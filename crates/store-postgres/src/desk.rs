@@ -3,9 +3,9 @@
 //! before him needs none of his own: he has lost, and is told to whom.
 
 use crate::row::{Marks, SENT_TERMS_BYTES_MAX};
-use crate::trouble::Trouble;
-use quittance_lifecycle::{Key, Order, Tally, Timestamp};
-use quittance_ports::{Commit, Line, StoreError, Version};
+use crate::trouble::PostgresError;
+use quittance_lifecycle::{Counters, Key, Order, Timestamp};
+use quittance_ports::{Commit, StoreError, UsageRow, Version};
 use quittance_record::{encode_order, encode_terms};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,7 +26,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(crate) struct Write {
     pub(crate) expected: Version,
     pub(crate) order: Arc<Order>,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Counters,
     pub(crate) at: Timestamp,
     pub(crate) marks: Marks,
     pub(crate) record: Vec<u8>,
@@ -37,13 +37,13 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    pub(crate) fn new(expected: Version, order: &Arc<Order>, tally: &Tally, at: Timestamp) -> Self {
+    pub(crate) fn new(expected: Version, order: &Arc<Order>, counters: &Counters, at: Timestamp) -> Self {
         let terms = encode_terms(&order.terms);
         let digest = (terms.len() > SENT_TERMS_BYTES_MAX).then(|| Sha256::digest(&terms).into());
         Self {
             expected,
             order: Arc::clone(order),
-            tally: *tally,
+            counters: *counters,
             at,
             marks: Marks::of(order),
             record: encode_order(order),
@@ -66,8 +66,8 @@ pub(crate) struct Contest {
 }
 
 pub(crate) struct Addition {
-    pub(crate) line: Line,
-    pub(crate) tally: Tally,
+    pub(crate) line: UsageRow,
+    pub(crate) counters: Counters,
     pub(crate) reply: Reply<()>,
 }
 
@@ -86,19 +86,19 @@ struct Waiting {
     away: BTreeSet<Key>,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct WorkQueue {
     waiting: Mutex<Waiting>,
     waiting_max: usize,
     pub(crate) bell: Notify,
 }
 
-impl Default for Desk {
+impl Default for WorkQueue {
     fn default() -> Self {
         Self::for_so_many(WAITING_MAX)
     }
 }
 
-impl Desk {
+impl WorkQueue {
     fn for_so_many(waiting_max: usize) -> Self {
         Self { waiting: Mutex::default(), waiting_max, bell: Notify::new() }
     }
@@ -111,7 +111,7 @@ impl Desk {
     pub(crate) fn commit(
         &self,
         write: Write,
-    ) -> Result<oneshot::Receiver<Result<Commit, StoreError>>, Trouble> {
+    ) -> Result<oneshot::Receiver<Result<Commit, StoreError>>, PostgresError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         waiting.has_room(self.waiting_max)?;
@@ -123,13 +123,13 @@ impl Desk {
 
     pub(crate) fn add(
         &self,
-        line: Line,
-        tally: Tally,
-    ) -> Result<oneshot::Receiver<Result<(), StoreError>>, Trouble> {
+        line: UsageRow,
+        counters: Counters,
+    ) -> Result<oneshot::Receiver<Result<(), StoreError>>, PostgresError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         waiting.has_room(self.waiting_max)?;
-        waiting.additions.push_back(Addition { line, tally, reply });
+        waiting.additions.push_back(Addition { line, counters, reply });
         drop(waiting);
         self.bell.notify_one();
         Ok(answer)
@@ -184,9 +184,9 @@ impl Batch {
 }
 
 impl Waiting {
-    fn has_room(&self, waiting_max: usize) -> Result<(), Trouble> {
+    fn has_room(&self, waiting_max: usize) -> Result<(), PostgresError> {
         let waiting = self.commits.len() + self.additions.len();
-        if waiting < waiting_max { Ok(()) } else { Err(Trouble::Crowded { waiting }) }
+        if waiting < waiting_max { Ok(()) } else { Err(PostgresError::Crowded { waiting }) }
     }
 
     fn take(&mut self) -> Batch {
@@ -234,14 +234,14 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, Desk, NEWS_MAX, Write};
-    use crate::trouble::Trouble;
-    use quittance_lifecycle::Tally;
+    use super::{Batch, NEWS_MAX, WorkQueue, Write};
+    use crate::trouble::PostgresError;
+    use quittance_lifecycle::Counters;
     use quittance_ports::conformance::samples::{self, START, Sample};
-    use quittance_ports::{Line, Version};
+    use quittance_ports::{UsageRow, Version};
 
     fn write(sample: &Sample, expected: u64) -> Write {
-        Write::new(Version(expected), &sample.order, &Tally::default(), START)
+        Write::new(Version(expected), &sample.order, &Counters::default(), START)
     }
 
     fn sizes(batch: &Batch) -> Vec<usize> {
@@ -250,20 +250,20 @@ mod tests {
 
     #[test]
     fn whoever_finds_the_line_full_is_told_so_at_once() {
-        let desk = Desk::for_so_many(2);
+        let desk = WorkQueue::for_so_many(2);
         let order = samples::queued("one", START);
         let _first = desk.commit(write(&order, 0)).unwrap();
-        let line = Line::of(&order.order, START);
-        let _second = desk.add(line.clone(), Tally::default()).unwrap();
-        assert!(matches!(desk.commit(write(&order, 0)), Err(Trouble::Crowded { waiting: 2 })));
-        assert!(matches!(desk.add(line, Tally::default()), Err(Trouble::Crowded { waiting: 2 })));
+        let line = UsageRow::of(&order.order, START);
+        let _second = desk.add(line.clone(), Counters::default()).unwrap();
+        assert!(matches!(desk.commit(write(&order, 0)), Err(PostgresError::Crowded { waiting: 2 })));
+        assert!(matches!(desk.add(line, Counters::default()), Err(PostgresError::Crowded { waiting: 2 })));
         assert_eq!(desk.take().len(), 2);
         assert!(desk.commit(write(&order, 0)).is_ok(), "there is room again");
     }
 
     #[test]
     fn those_who_want_the_same_step_share_a_place_and_no_order_is_away_twice() {
-        let desk = Desk::default();
+        let desk = WorkQueue::default();
         let (one, two) = (samples::queued("one", START), samples::queued("two", START));
         let _waiting = [(&one, 0), (&one, 0), (&one, 7), (&two, 3), (&one, 0)]
             .map(|(sample, expected)| desk.commit(write(sample, expected)).unwrap());
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn whoever_has_left_is_left_out() {
-        let desk = Desk::default();
+        let desk = WorkQueue::default();
         let [one, two] = ["one", "two"].map(|name| samples::queued(name, START));
         drop(desk.commit(write(&one, 0)).unwrap());
         let _stays = desk.commit(write(&two, 0)).unwrap();
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn no_more_news_are_taken_than_one_notice_holds_and_none_is_left_behind() {
-        let desk = Desk::default();
+        let desk = WorkQueue::default();
         let news: Vec<_> = (0..=NEWS_MAX).map(|n| samples::failed(&format!("order {n}"), START)).collect();
         let _waiting: Vec<_> = news.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
         assert_eq!([desk.take().len(), desk.take().len(), desk.take().len()], [NEWS_MAX, 1, 0]);
@@ -293,12 +293,12 @@ mod tests {
 
     #[test]
     fn a_batch_is_halved_until_everybody_is_alone() {
-        let desk = Desk::default();
+        let desk = WorkQueue::default();
         let orders: Vec<_> = (0..3).map(|n| samples::queued(&format!("order {n}"), START)).collect();
         let _waiting: Vec<_> = orders.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
         let _added: Vec<_> = orders
             .iter()
-            .map(|sample| desk.add(Line::of(&sample.order, START), Tally::default()).unwrap())
+            .map(|sample| desk.add(UsageRow::of(&sample.order, START), Counters::default()).unwrap())
             .collect();
         let mut whole = vec![desk.take()];
         let mut alone = 0;

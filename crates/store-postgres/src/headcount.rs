@@ -1,7 +1,7 @@
-//! What the last census said. A server counts row by row, which is nothing for a few thousand and a burden for a million; of
+//! What the last order_counts said. A server counts row by row, which is nothing for a few thousand and a burden for a million; of
 //! that many nobody needs to know the last one, so they are counted only now and then.
 
-use quittance_ports::Census;
+use quittance_ports::OrderCounts;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -12,36 +12,36 @@ const FEW_MAX: u64 = 10_000;
 const SPAN: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(crate) struct Headcount(Mutex<Option<(Instant, Census)>>);
+pub(crate) struct Headcount(Mutex<Option<(Instant, OrderCounts)>>);
 
 impl Headcount {
     /// What is still good enough.
-    pub(crate) fn recent(&self, now: Instant) -> Option<Census> {
+    pub(crate) fn recent(&self, now: Instant) -> Option<OrderCounts> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_good = |(at, census): &(Instant, Census)| {
-            census.open + census.dead > FEW_MAX && now.saturating_duration_since(*at) < SPAN
+        let is_good = |(at, order_counts): &(Instant, OrderCounts)| {
+            order_counts.open + order_counts.dead > FEW_MAX && now.saturating_duration_since(*at) < SPAN
         };
-        last.filter(is_good).map(|(_, census)| census)
+        last.filter(is_good).map(|(_, order_counts)| order_counts)
     }
 
-    pub(crate) fn note(&self, now: Instant, census: Census) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, census));
+    pub(crate) fn note(&self, now: Instant, order_counts: OrderCounts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, order_counts));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{FEW_MAX, Headcount, SPAN};
-    use quittance_ports::Census;
+    use quittance_ports::OrderCounts;
     use tokio::time::Instant;
 
     #[test]
     fn a_few_are_counted_each_time_and_many_only_now_and_then() {
         let (headcount, now) = (Headcount::default(), Instant::now());
         assert_eq!(headcount.recent(now), None);
-        headcount.note(now, Census { open: 1, dead: FEW_MAX - 1 });
+        headcount.note(now, OrderCounts { open: 1, dead: FEW_MAX - 1 });
         assert_eq!(headcount.recent(now), None);
-        let many = Census { open: 1, dead: FEW_MAX };
+        let many = OrderCounts { open: 1, dead: FEW_MAX };
         headcount.note(now, many);
         assert_eq!(headcount.recent(now + SPAN / 2), Some(many));
         assert_eq!(headcount.recent(now + SPAN), None);

@@ -5,8 +5,8 @@ use crate::PostgresStore;
 use crate::lane::Params;
 use crate::notices::hex;
 use crate::row::column;
-use crate::trouble::Trouble;
-use quittance_ports::roster::RECOVERY_SPAN;
+use crate::trouble::PostgresError;
+use quittance_ports::membership::RECOVERY_SPAN;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -33,8 +33,6 @@ pub(crate) struct Fence {
     /// The file of the orders, when the identity was last looked at, and that which commits are for.
     seen_file: u32,
     pub(crate) file: u32,
-    /// Whether it was said that some of the tables are gone.
-    told_of_parts: bool,
 }
 
 /// What stands in the store.
@@ -58,10 +56,10 @@ impl Found {
         self.identity == Some(known.0) && (self.epoch <= known.1 || is_emptied)
     }
 
-    fn mark(self) -> Result<StoreMark, Trouble> {
+    fn mark(self) -> Result<StoreMark, PostgresError> {
         let recovery = u64::try_from(self.recovery.saturating_sub(self.now)).unwrap_or(0);
         Ok(StoreMark {
-            identity: self.identity.ok_or(Trouble::Contended)?,
+            identity: self.identity.ok_or(PostgresError::Contended)?,
             epoch: self.epoch,
             secrets: self.secrets,
             recovery: Duration::from_millis(recovery),
@@ -73,11 +71,11 @@ impl PostgresStore {
     /// Who this store is and how far it has come. Where that is gone, or less than the node knows, what was drawn is its identity
     /// from now on, and a recovery begins. Tables that were dropped are made again first, if the settings allow it.
     pub async fn mark(&self, request: MarkRequest<'_>) -> Result<StoreMark, StoreError> {
-        let mut marked = self.try_mark(&request).await;
-        if marked.as_ref().is_err_and(Trouble::is_of_dropped_tables) && self.make_tables_again().await {
-            marked = self.try_mark(&request).await;
-        }
-        marked.map_err(|trouble| trouble.while_doing(MARKING))
+        let marked = async {
+            self.look_at_tables().await?;
+            self.try_mark(&request).await
+        };
+        marked.await.map_err(|trouble| trouble.while_doing(MARKING))
     }
 
     /// From now on commits are for this store: one that is another, or has come less far, refuses them.
@@ -87,46 +85,7 @@ impl PostgresStore {
         fence.file = fence.seen_file;
     }
 
-    async fn make_tables_again(&self) -> bool {
-        let settings = &self.shared().settings;
-        if !settings.migrate {
-            tracing::error!("the tables of Quittance are gone: run `quittance store migrate`");
-            return false;
-        }
-        match Self::migrate(settings).await {
-            // Orders may be in the tables that are there: nothing is thrown away without a person.
-            Ok(migrated) if migrated.applied.is_empty() => {
-                self.tell_of_parts();
-                false
-            }
-            Ok(migrated) => {
-                self.shared().fence.lock().unwrap_or_else(PoisonError::into_inner).told_of_parts = false;
-                tracing::warn!(
-                    to = migrated.to,
-                    "the tables of Quittance were gone, and were made again: they are empty"
-                );
-                true
-            }
-            Err(error) => {
-                tracing::error!(%error, "the tables of Quittance are gone and cannot be made again");
-                false
-            }
-        }
-    }
-
-    /// Says it once.
-    fn tell_of_parts(&self) {
-        let mut fence = self.shared().fence.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut fence.told_of_parts, true) {
-            tracing::error!(
-                "some tables of Quittance are gone and others are there, and nothing is accepted until that is resolved: restore the \
-                 database, or drop the whole schema (`DROP SCHEMA ... CASCADE`). Then the nodes make the tables again and put back the \
-                 orders that they have in hand: leave them running"
-            );
-        }
-    }
-
-    async fn try_mark(&self, request: &MarkRequest<'_>) -> Result<StoreMark, Trouble> {
+    async fn try_mark(&self, request: &MarkRequest<'_>) -> Result<StoreMark, PostgresError> {
         let statements = &self.shared().statements;
         self.shared().ask(&statements.epoch, &[]).await?;
         let found = self.read_mark().await?;
@@ -171,23 +130,23 @@ impl PostgresStore {
     }
 
     /// Unless it is there.
-    async fn share(&self, name: &str, secret: &[u8]) -> Result<(), Trouble> {
+    async fn share(&self, name: &str, secret: &[u8]) -> Result<(), PostgresError> {
         let params: Params<'_> = &[(&name, Type::TEXT), (&secret, Type::BYTEA)];
         self.shared().ask(&self.shared().statements.share_secret, params).await.map(drop)
     }
 
-    async fn note_mark(&self, name: &str, value: &[u8]) -> Result<(), Trouble> {
+    async fn note_mark(&self, name: &str, value: &[u8]) -> Result<(), PostgresError> {
         let params: Params<'_> = &[(&name, Type::TEXT), (&value, Type::BYTEA)];
         self.shared().ask(&self.shared().statements.note_mark, params).await.map(drop)
     }
 
-    async fn read_mark(&self) -> Result<Found, Trouble> {
+    async fn read_mark(&self) -> Result<Found, PostgresError> {
         let rows = self.shared().ask(&self.shared().statements.mark, &[]).await?;
         let mut found = Found::default();
         for row in &rows {
             let (name, value) = (column::<&str>(row, 0)?, column::<&[u8]>(row, 1)?);
             (found.now, found.file, found.has_orders) = (column(row, 2)?, column(row, 3)?, column(row, 4)?);
-            let garbled = |_| Trouble::Garbled(format!("its {name}"));
+            let garbled = |_| PostgresError::Garbled(format!("its {name}"));
             match name {
                 IDENTITY => found.identity = Some(value.try_into().map_err(garbled)?),
                 FORMER => found.former = Some(value.try_into().map_err(garbled)?),

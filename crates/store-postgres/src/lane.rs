@@ -3,7 +3,7 @@
 
 use crate::settings::Settings;
 use crate::tls::{self, BadCa};
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -63,10 +63,10 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    pub(crate) fn trouble(&self) -> Trouble {
+    pub(crate) fn trouble(&self) -> PostgresError {
         match self {
-            Self::Said(error) => Trouble::of(error),
-            Self::Silent(wait) => Trouble::Slow(*wait),
+            Self::Said(error) => PostgresError::of(error),
+            Self::Silent(wait) => PostgresError::Slow(*wait),
         }
     }
 }
@@ -96,7 +96,7 @@ enum State {
         number: u64,
     },
     /// The last try has failed. Nobody waits for the next one: calls are told at once.
-    Down(Trouble),
+    Down(PostgresError),
 }
 
 /// What calls hold.
@@ -109,7 +109,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// And the task that keeps it up.
+    /// A lane, and the task that keeps its connection up.
     pub(crate) fn new(dial: Dial) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (tell, state) = watch::channel(State::Connecting);
         let (condemned, doom) = watch::channel(0);
@@ -118,30 +118,30 @@ impl Lane {
     }
 
     /// Sends one statement and waits for all of its answer, for as long as a call may take.
-    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
         self.use_up(async |client| client.query_typed(statement, params).await).await
     }
 
     /// Sends several statements in one message, which the server takes as one transaction.
-    pub(crate) async fn run(&self, statements: &str) -> Result<(), Trouble> {
+    pub(crate) async fn run(&self, statements: &str) -> Result<(), PostgresError> {
         self.use_up(async |client| client.batch_execute(statements).await).await
     }
 
     async fn use_up<T>(
         &self,
         call: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, PostgresError> {
         let _counted = InFlight::new(&self.in_flight);
         let deadline = Instant::now() + self.dial.wait;
         let (client, number) = self.connected(deadline).await?;
         let answer = match timeout_at(deadline, call(&client)).await {
-            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+            Ok(answer) => answer.map_err(|error| PostgresError::of(&error)),
             Err(_) => {
                 self.call_off(&client);
-                Err(Trouble::Slow(self.dial.wait))
+                Err(PostgresError::Slow(self.dial.wait))
             }
         };
-        if answer.as_ref().is_err_and(Trouble::ends_the_connection) {
+        if answer.as_ref().is_err_and(PostgresError::ends_the_connection) {
             self.condemned.send_if_modified(|last| {
                 let is_news = *last < number;
                 *last = number.max(*last);
@@ -152,7 +152,7 @@ impl Lane {
     }
 
     /// Waits while it is being made, and no longer.
-    async fn connected(&self, deadline: Instant) -> Result<(Arc<Client>, u64), Trouble> {
+    async fn connected(&self, deadline: Instant) -> Result<(Arc<Client>, u64), PostgresError> {
         let mut watched = self.state.clone();
         // One that is found to be dead is as good as gone, even if the keeper has not heard of it yet.
         let settled = watched.wait_for(|state| match state {
@@ -162,13 +162,13 @@ impl Lane {
         });
         let state = match timeout_at(deadline, settled).await {
             Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => return Err(Trouble::Cut),
-            Err(_) => return Err(Trouble::Slow(self.dial.wait)),
+            Ok(Err(_)) => return Err(PostgresError::Cut),
+            Err(_) => return Err(PostgresError::Slow(self.dial.wait)),
         };
         match state {
             State::Up { client, number } => Ok((client, number)),
             State::Down(trouble) => Err(trouble),
-            State::Connecting => Err(Trouble::Cut),
+            State::Connecting => Err(PostgresError::Cut),
         }
     }
 

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | write | hands it to one of a few writers, which take all that wait into one call of one function over arrays |
 //! | place what is there already | the same: it tells what stands there, and writes nothing |
-//! | give away what is on a shelf | the same with takers: the server picks, and notes beside the record who got it and when |
+//! | give away what is on a stock | the same with takers: the server picks, and notes beside the record who got it and when |
 //! | find what is due | asks for it with `SKIP LOCKED`, so that nodes do not wait for each other |
 //! | wake whoever waits | one `NOTIFY` for each statement that has news, on a connection that only listens |
 //! | not miss what was lost | re-checks slowly what somebody waits for, and faster while nothing is heard |
@@ -22,7 +22,7 @@
 //! # When something is wrong
 //!
 //! A record that cannot be understood stays where it is and stands among the dead letters; its order answers with
-//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its alarm, because it may
+//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its timer, because it may
 //! be a newer version that wrote it. A server that is away, slow, read-only or full makes calls
 //! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it is, and everything goes on by itself
 //! afterwards. A closed store answers with [`Sealed`] behind that error. Why a store does not open is told by [`OpenError`].
@@ -34,15 +34,18 @@ mod desk;
 mod headcount;
 mod identity;
 mod lane;
+mod leases;
 mod listener;
+mod membership;
 mod notices;
-mod roster;
 mod row;
 mod schema;
 mod settings;
+mod shape;
 mod shared;
 mod statements;
 mod store;
+mod tables;
 mod taker;
 mod takings;
 mod tls;
@@ -100,7 +103,7 @@ impl PostgresStore {
         schema.settle(&mut client, settings.migrate).await?;
         let node = draw(&client).await.map_err(|error| OpenError::Failed {
             address: address.clone(),
-            why: trouble::Trouble::of(&error).to_string(),
+            why: trouble::PostgresError::of(&error).to_string(),
         })?;
         drop(client);
         Ok(Self::begin(settings, dial, listening, node).await)

@@ -5,7 +5,7 @@
 use crate::lane::{Backoff, Dial};
 use crate::notices::{self, Notice};
 use crate::shared::{DEAF_RECHECK, Shared};
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use quittance_lifecycle::Key;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -51,14 +51,14 @@ impl Listener {
     }
 
     /// Until the connection ends, or nothing is heard on it.
-    async fn listen(&self, has_warned: &mut bool, backoff: &mut Backoff) -> Result<(), Trouble> {
+    async fn listen(&self, has_warned: &mut bool, backoff: &mut Backoff) -> Result<(), PostgresError> {
         let (client, mut wire) = self.dial.connect().await.map_err(|refused| refused.trouble())?;
         let hear = async {
             loop {
                 match poll_fn(|context| wire.poll_message(context)).await {
                     Some(Ok(AsyncMessage::Notification(notice))) => self.hear(notice.payload()),
                     Some(Ok(_)) => {}
-                    Some(Err(error)) => return Err(Trouble::of(&error)),
+                    Some(Err(error)) => return Err(PostgresError::of(&error)),
                     None => return Ok(()),
                 }
             }
@@ -89,12 +89,12 @@ impl Listener {
         client: &Client,
         has_warned: &mut bool,
         backoff: &mut Backoff,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PostgresError> {
         let shared = &self.shared;
         let listen = format!("LISTEN {}", shared.statements.channel);
         timeout(shared.settings.call_wait, client.batch_execute(&listen))
             .await
-            .map_err(|_| Trouble::Slow(shared.settings.call_wait))??;
+            .map_err(|_| PostgresError::Slow(shared.settings.call_wait))??;
         let mut lost = 0;
         loop {
             match self.echo().await {
@@ -115,7 +115,7 @@ impl Listener {
                 Err(_) => {}
             }
             if lost >= ECHOES_LOST_MAX {
-                return Err(Trouble::Garbled(
+                return Err(PostgresError::Garbled(
                     "a notice did not come back; behind a pooler, set an address of its own to listen at"
                         .into(),
                 ));
@@ -127,7 +127,7 @@ impl Listener {
     }
 
     /// Whether a notice that we send comes back to us.
-    async fn echo(&self) -> Result<bool, Trouble> {
+    async fn echo(&self) -> Result<bool, PostgresError> {
         let shared = &self.shared;
         let number = *shared.probe.borrow() + 1;
         let mut heard = shared.probe.subscribe();
@@ -160,7 +160,7 @@ pub(crate) async fn recheck(shared: Arc<Shared>, mut tried: watch::Receiver<bool
     }
 }
 
-async fn recheck_once(shared: &Shared) -> Result<(), Trouble> {
+async fn recheck_once(shared: &Shared) -> Result<(), PostgresError> {
     let mut after: Option<Key> = None;
     loop {
         let keys = shared.watchers.keys(after.as_ref(), KEYS_AT_ONCE);

@@ -47,9 +47,9 @@ impl Notice {
 
 /// The batches of this node of which exactly one of the two has told.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<BTreeSet<u64>>);
+pub(crate) struct AnnouncedBatches(Mutex<BTreeSet<u64>>);
 
-impl Told {
+impl AnnouncedBatches {
     /// Wakes whoever waits for these, unless they have been woken for the same batch. The lock is held until all are woken:
     /// whoever comes second may go on to let somebody else begin to wait, and that one must not be woken by the first.
     pub(crate) fn tell(&self, batch: u64, keys: &[Key], watchers: &Watchers) {
@@ -80,7 +80,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Notice, Told, Watchers, hex, news, probe};
+    use super::{AnnouncedBatches, Key, Notice, Watchers, hex, news, probe};
     use futures_util::FutureExt;
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_is_woken_once_for_each_batch_whoever_tells_first() {
-        let (told, watchers, key) = (Told::default(), Watchers::default(), Key([3; 32]));
+        let (told, watchers, key) = (AnnouncedBatches::default(), Watchers::default(), Key([3; 32]));
         let mut watch = watchers.watch(&key);
         for batch in 1..=3 {
             told.tell(batch, &[key], &watchers);

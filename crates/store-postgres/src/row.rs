@@ -1,8 +1,8 @@
 //! One order as a row: what stands in the narrow columns beside the record, and what is read back.
 
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
-use quittance_ports::{Standing, Unreadable, Version, Versioned};
+use quittance_ports::{OrderClass, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -18,52 +18,53 @@ pub(crate) const AT_REST: i16 = 2;
 /// All that follows from the phase of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    pub(crate) alarm: Option<i64>,
-    /// The shelf on which its answer stands, or from which it was taken.
+    pub(crate) timer: Option<i64>,
+    /// The stock on which its answer stands, or from which it was taken.
     pub(crate) target: Option<Target>,
     pub(crate) shelved: Option<Shelved>,
     pub(crate) taker: Option<Key>,
     pub(crate) forget_at: Option<i64>,
-    pub(crate) standing: i16,
+    pub(crate) class: i16,
     pub(crate) awaited: bool,
 }
 
-/// What the server must know of an answer on the shelf to give it away by itself.
+/// What the server must know of an answer on the stock to give it away by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shelved {
-    pub(crate) spoils: i64,
+    pub(crate) expires: i64,
     /// Once it is taken.
-    pub(crate) alarm: Option<i64>,
+    pub(crate) timer: Option<i64>,
     pub(crate) forget_at: Option<i64>,
 }
 
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
         let taker = order.taker();
-        let (shelf, shelved) = order.shelf().map(|(target, spoils)| (target, shelved(order, spoils))).unzip();
+        let (stock, shelved) =
+            order.list_stock().map(|(target, expires)| (target, shelved(order, expires))).unzip();
         Self {
-            alarm: order.due().map(moment),
-            target: shelf.or_else(|| taker.map(|_| order.terms.target)),
+            timer: order.due().map(moment),
+            target: stock.or_else(|| taker.map(|_| order.terms.target)),
             shelved,
             taker,
             forget_at: order.forget_at().map(moment),
-            standing: standing(Standing::of(order)),
+            class: class(OrderClass::of(order)),
             awaited: order.is_awaited(),
         }
     }
 }
 
-pub(crate) const fn standing(standing: Standing) -> i16 {
-    match standing {
-        Standing::Open => OPEN,
-        Standing::Dead => DEAD,
-        Standing::AtRest => AT_REST,
+pub(crate) const fn class(class: OrderClass) -> i16 {
+    match class {
+        OrderClass::Open => OPEN,
+        OrderClass::Dead => DEAD,
+        OrderClass::AtRest => AT_REST,
     }
 }
 
-fn shelved(order: &Order, spoils: Timestamp) -> Shelved {
-    let (alarm, forget_at) = order.once_taken();
-    Shelved { spoils: moment(spoils), alarm: alarm.map(moment), forget_at: forget_at.map(moment) }
+fn shelved(order: &Order, expires: Timestamp) -> Shelved {
+    let (timer, forget_at) = order.once_taken();
+    Shelved { expires: moment(expires), timer: timer.map(moment), forget_at: forget_at.map(moment) }
 }
 
 /// Moments in an index must sort as they lie in time; what lies beyond is as far as it goes.
@@ -80,12 +81,12 @@ pub(crate) fn read_moment(at: i64) -> Timestamp {
 }
 
 /// A column that the statement promises to have.
-pub(crate) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Trouble> {
-    row.try_get(at).map_err(|error| Trouble::of(&error))
+pub(crate) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, PostgresError> {
+    row.try_get(at).map_err(|error| PostgresError::of(&error))
 }
 
-pub(crate) fn key(bytes: &[u8]) -> Result<Key, Trouble> {
-    bytes.try_into().map(Key).map_err(|_| Trouble::Garbled("a key is not 32 bytes long".into()))
+pub(crate) fn key(bytes: &[u8]) -> Result<Key, PostgresError> {
+    bytes.try_into().map(Key).map_err(|_| PostgresError::Garbled("a key is not 32 bytes long".into()))
 }
 
 pub(crate) fn version(number: i64) -> Version {
@@ -106,7 +107,7 @@ pub(crate) struct Broken {
 
 /// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one, the
 /// server has given the answer away, and the record does not say so yet.
-pub(crate) fn found(row: &Row, first: usize) -> Result<Found, Trouble> {
+pub(crate) fn found(row: &Row, first: usize) -> Result<Found, PostgresError> {
     let key = key(column(row, first)?)?;
     let version = version(column(row, first + 1)?);
     let (record, terms) = (column::<&[u8]>(row, first + 2)?, column::<&[u8]>(row, first + 3)?);
@@ -125,7 +126,7 @@ pub(crate) fn found(row: &Row, first: usize) -> Result<Found, Trouble> {
     })
 }
 
-fn taken(row: &Row, first: usize) -> Result<Option<(Key, Timestamp)>, Trouble> {
+fn taken(row: &Row, first: usize) -> Result<Option<(Key, Timestamp)>, PostgresError> {
     let Some(at) = column::<Option<i64>>(row, first + 1)? else { return Ok(None) };
     Ok(Some((key(column(row, first)?)?, read_moment(at))))
 }

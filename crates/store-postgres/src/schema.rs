@@ -1,9 +1,10 @@
 //! How the tables come to be what this version knows, and why a store does not open. Steps are numbered, plain SQL, and all
 //! that are missing are taken in one transaction under a lock, so ten nodes that start at once take them once.
 
-use crate::lane::{Dial, Refused};
+use crate::lane::{Dial, Params, Refused};
+use crate::shape::{self, Shape};
 use crate::statements::quote;
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
@@ -18,10 +19,11 @@ const LOCK: i64 = 0x7175_6974_7461_6e63;
 pub(crate) const STEPS: &[(&str, &str)] = &[
     ("0001_orders", include_str!("../migrations/0001_orders.sql")),
     ("0002_tenants", include_str!("../migrations/0002_tenants.sql")),
+    ("0003_leases", include_str!("../migrations/0003_leases.sql")),
 ];
 
 /// The oldest version of the schema whose programs can still work after each step.
-const USABLE_FROM: &[i32] = &[1, 2];
+const USABLE_FROM: &[i32] = &[1, 2, 2];
 
 /// The table that says which steps were taken, itself.
 const LEDGER: &str = "
@@ -62,6 +64,12 @@ pub enum OpenError {
          us its use"
     )]
     NotAllowed { address: String, why: String },
+    #[error(
+        "the tables of Quittance at {address} are not whole: {differs}. Restore the database from a backup, or, if nothing in the schema is \
+         worth keeping, remove it (`DROP SCHEMA ... CASCADE`) and run `quittance store migrate`. If a later version of Quittance made the \
+         tables, run `quittance store migrate` of that version. Nothing was changed"
+    )]
+    Incomplete { address: String, differs: String },
     #[error("PostgreSQL at {address} can only be read: {why}")]
     ReadOnly { address: String, why: String },
     #[error("PostgreSQL at {address} has failed: {why}")]
@@ -80,9 +88,11 @@ pub struct Migrated {
 
 /// Where a schema stands.
 #[derive(Clone, Copy)]
-struct Standing {
+struct SchemaVersion {
     version: i32,
     usable_from: i32,
+    /// The last version that the schema's own list names. Less than `version` if the list is lost and the tables stand.
+    listed: i32,
 }
 
 pub(crate) struct Schema<'a> {
@@ -95,14 +105,21 @@ pub(crate) fn known() -> i32 {
     i32::try_from(STEPS.len()).expect("there are few steps")
 }
 
-/// Each step, and the note that it was taken, with the quoted name of the schema.
-fn steps(schema: &str) -> impl Iterator<Item = String> {
-    (1..).zip(STEPS.iter().zip(USABLE_FROM)).map(move |(version, ((name, sql), usable_from))| {
+/// The note that each step was taken, with the quoted name of the schema.
+fn notes(schema: &str) -> impl Iterator<Item = String> {
+    (1..).zip(STEPS.iter().zip(USABLE_FROM)).map(move |(version, ((name, _), usable_from))| {
         format!(
-            "{}\nINSERT INTO {schema}.schema_versions (version, name, usable_from) VALUES ({version}, '{name}', {usable_from});\n",
-            sql.replace("{schema}", schema).trim_end()
+            "INSERT INTO {schema}.schema_versions (version, name, usable_from) VALUES ({version}, '{name}', {usable_from})"
         )
     })
+}
+
+/// Each step, and the note that it was taken, with the quoted name of the schema.
+fn steps(schema: &str) -> impl Iterator<Item = String> {
+    STEPS
+        .iter()
+        .zip(notes(schema))
+        .map(move |((_, sql), note)| format!("{}\n{note};\n", sql.replace("{schema}", schema).trim_end()))
 }
 
 /// All that makes a schema of this name where there is none, as one transaction.
@@ -136,7 +153,7 @@ impl Schema<'_> {
     }
 
     fn failed(&self, error: &tokio_postgres::Error) -> OpenError {
-        let trouble = Trouble::of(error);
+        let trouble = PostgresError::of(error);
         let (address, why) = (self.address.to_owned(), trouble.to_string());
         match error.code() {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => OpenError::NoDatabase { address, why },
@@ -151,12 +168,12 @@ impl Schema<'_> {
             }
             Some(_) => OpenError::Failed { address, why },
             None => match trouble {
-                Trouble::Away(why)
+                PostgresError::Away(why)
                     if why.starts_with("authentication") || why.contains("password missing") =>
                 {
                     OpenError::Refused { address, why }
                 }
-                Trouble::Away(why) => OpenError::Unreachable { address, why },
+                PostgresError::Away(why) => OpenError::Unreachable { address, why },
                 _ => OpenError::Unreachable { address, why },
             },
         }
@@ -165,9 +182,10 @@ impl Schema<'_> {
     /// Makes sure that the tables are there and understood.
     pub(crate) async fn settle(&self, client: &mut Client, migrate: bool) -> Result<(), OpenError> {
         self.check_server(client).await?;
-        let found = self.standing(client).await?;
+        let found = self.version(client).await?;
         let version = found.map_or(0, |found| found.version);
-        if !self.is_older(found)? {
+        let is_unlisted = found.is_some_and(|found| found.listed < found.version);
+        if !(self.is_older(found)? || is_unlisted && migrate) {
             return Ok(());
         }
         if !migrate {
@@ -189,7 +207,7 @@ impl Schema<'_> {
     }
 
     /// What has been made before is not made again; what is newer is good if it says that we can use it.
-    fn is_older(&self, found: Option<Standing>) -> Result<bool, OpenError> {
+    fn is_older(&self, found: Option<SchemaVersion>) -> Result<bool, OpenError> {
         match found {
             Some(found) if found.version > known() && found.usable_from > known() => {
                 Err(OpenError::Newer { address: self.address.into(), found: found.version, known: known() })
@@ -199,7 +217,28 @@ impl Schema<'_> {
         }
     }
 
-    async fn standing(&self, client: &Client) -> Result<Option<Standing>, OpenError> {
+    /// What the list of versions says. Where it says less than this version knows, the tables themselves are looked at: they may stand
+    /// while their list is lost.
+    async fn version(&self, client: &Client) -> Result<Option<SchemaVersion>, OpenError> {
+        let found = self.listed_version(client).await?;
+        let listed = found.map_or(0, |found| found.version);
+        if listed >= known() {
+            return Ok(found);
+        }
+        match shape::look(client, self.name).await.map_err(|error| self.failed(&error))? {
+            Shape::Whole(version) if version > listed => {
+                let usable_from = USABLE_FROM[usize::try_from(version - 1).expect("steps count from 1")];
+                Ok(Some(SchemaVersion { version, usable_from, listed }))
+            }
+            // An older schema that lacks something says so when the next step fails.
+            Shape::Differs(differs) if listed == 0 => {
+                Err(OpenError::Incomplete { address: self.address.into(), differs })
+            }
+            Shape::Nothing | Shape::Whole(_) | Shape::Differs(_) => Ok(found),
+        }
+    }
+
+    async fn listed_version(&self, client: &Client) -> Result<Option<SchemaVersion>, OpenError> {
         let failed = |error| self.failed(&error);
         // Read as a table: what a session remembers of names may be from before it waited for the lock.
         let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n \
@@ -211,11 +250,9 @@ impl Schema<'_> {
         let ledger = format!("{}.schema_versions", quote(self.name));
         let ask = format!("SELECT version, usable_from FROM {ledger} ORDER BY version DESC LIMIT 1");
         let Some(row) = client.query_typed_opt(&ask, &[]).await.map_err(failed)? else { return Ok(None) };
-        let standing = Standing {
-            version: row.try_get(0).map_err(failed)?,
-            usable_from: row.try_get(1).map_err(failed)?,
-        };
-        Ok(Some(standing))
+        let version = row.try_get(0).map_err(failed)?;
+        let usable_from = row.try_get(1).map_err(failed)?;
+        Ok(Some(SchemaVersion { version, usable_from, listed: version }))
     }
 
     pub(crate) async fn migrate(&self, client: &mut Client) -> Result<Migrated, OpenError> {
@@ -226,15 +263,65 @@ impl Schema<'_> {
             "SET LOCAL idle_in_transaction_session_timeout = '60s'; SELECT pg_advisory_xact_lock({LOCK})"
         );
         transaction.batch_execute(&begin).await.map_err(|error| self.failed(&error))?;
-        let found = self.standing(transaction.client()).await?;
-        let from = found.map_or(0, |found| found.version);
-        if !self.is_older(found)? {
+        let found = self.version(transaction.client()).await?;
+        let (from, listed) = found.map_or((0, 0), |found| (found.version, found.listed));
+        let is_older = self.is_older(found)?;
+        if !is_older && listed == from {
+            self.check_tables(transaction.client()).await?;
             return Ok(Migrated { from, to: from, applied: Vec::new() });
         }
-        let applied = self.take_steps(&transaction, from).await.map_err(|error| self.failed(&error))?;
-        transaction.commit().await.map_err(|error| self.failed(&error))?;
-        tracing::info!(from, to = known(), "the schema of the PostgreSQL store was migrated");
-        Ok(Migrated { from, to: known(), applied })
+        let failed = |error| self.failed(&error);
+        self.list_versions(&transaction, listed, from).await.map_err(failed)?;
+        let applied = self.take_steps(&transaction, from).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+        if listed < from {
+            tracing::warn!(
+                listed,
+                found = from,
+                "the list of the schema's versions (schema_versions) was lost, and was written again: its tables are whole"
+            );
+        }
+        if is_older {
+            tracing::info!(from, to = known(), "the schema of the PostgreSQL store was migrated");
+        }
+        Ok(Migrated { from, to: from.max(known()), applied })
+    }
+
+    /// Fails if tables or functions are gone although the list of versions says that they were made.
+    async fn check_tables(&self, client: &Client) -> Result<(), OpenError> {
+        let (relations, functions) = (shape::relations(), shape::functions());
+        let params: Params<'_> =
+            &[(&self.name, Type::TEXT), (&relations, Type::TEXT_ARRAY), (&functions, Type::TEXT_ARRAY)];
+        let missing = async {
+            let rows = client.query_typed(shape::MISSING, params).await?;
+            rows.iter().map(|row| row.try_get::<_, String>(0)).collect::<Result<Vec<_>, _>>()
+        };
+        let missing = missing.await.map_err(|error| self.failed(&error))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let differs = format!("missing are {}", shape::name_some(missing));
+        Err(OpenError::Incomplete { address: self.address.into(), differs })
+    }
+
+    /// Writes down again that the steps behind `listed` and up to `found` were taken.
+    async fn list_versions(
+        &self,
+        transaction: &Transaction<'_>,
+        listed: i32,
+        found: i32,
+    ) -> Result<(), tokio_postgres::Error> {
+        if listed == found {
+            return Ok(());
+        }
+        let schema = quote(self.name);
+        transaction.batch_execute(&LEDGER.replace("{schema}", &schema)).await?;
+        for (version, note) in (1..).zip(notes(&schema)) {
+            if listed < version && version <= found {
+                transaction.batch_execute(&format!("{note} ON CONFLICT (version) DO NOTHING")).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn take_steps(

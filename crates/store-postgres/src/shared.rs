@@ -1,14 +1,14 @@
 //! What all handles and tasks of one open store share.
 
-use crate::desk::Desk;
+use crate::desk::WorkQueue;
 use crate::headcount::Headcount;
 use crate::identity::Fence;
 use crate::lane::{Lane, Params};
-use crate::notices::Told;
+use crate::notices::AnnouncedBatches;
 use crate::settings::Settings;
 use crate::statements::Statements;
 use crate::takings::Takings;
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use quittance_lifecycle::Key;
 use quittance_ports::{Version, Watchers};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use tokio_postgres::Row;
 /// How often it is looked after whoever waits while nothing is heard.
 pub(crate) const DEAF_RECHECK: Duration = Duration::from_secs(1);
 
-/// Tasks of different nodes add to the books in parts of their own, as far as there are parts.
+/// Tasks of different nodes add to the usage in parts of their own, as far as there are parts.
 const SHARDS: u64 = 32;
 
 /// Of so many broken records it is remembered that they were told. Beyond that some are told again.
@@ -32,13 +32,13 @@ pub(crate) struct Shared {
     pub(crate) statements: Statements,
     /// New for each open store: whose notices are our own.
     pub(crate) node: u64,
-    pub(crate) desk: Desk,
+    pub(crate) desk: WorkQueue,
     pub(crate) takings: Takings,
     pub(crate) readers: Vec<Lane>,
     /// One for each writer.
     pub(crate) writers: Vec<Lane>,
     pub(crate) watchers: Watchers,
-    pub(crate) told: Told,
+    pub(crate) told: AnnouncedBatches,
     pub(crate) batches: AtomicU64,
     pub(crate) round_trips: AtomicU64,
     /// The last probe of our own that came back.
@@ -48,6 +48,10 @@ pub(crate) struct Shared {
     pub(crate) headcount: Headcount,
     /// Which store commits are for.
     pub(crate) fence: Mutex<Fence>,
+    /// The tables and functions that were gone while others stood, at the last look: until they are back nothing is written.
+    missing: Mutex<Option<String>>,
+    /// Whether it was said that the list of the schema's versions is lost and cannot be written again.
+    pub(crate) told_of_list: AtomicBool,
     broken: Mutex<BTreeSet<(Key, Version)>>,
 }
 
@@ -59,23 +63,25 @@ impl Shared {
             settings,
             statements,
             node,
-            desk: Desk::default(),
+            desk: WorkQueue::default(),
             takings: Takings::default(),
             readers: lanes,
             writers,
             watchers: Watchers::default(),
-            told: Told::default(),
+            told: AnnouncedBatches::default(),
             batches: AtomicU64::new(1),
             round_trips: AtomicU64::new(0),
             probe: watch::Sender::new(0),
             hears: AtomicBool::new(false),
             headcount: Headcount::default(),
             fence: Mutex::default(),
+            missing: Mutex::default(),
+            told_of_list: AtomicBool::new(false),
             broken: Mutex::default(),
         }
     }
 
-    /// The part of the books to which this task adds.
+    /// The part of the usage to which this task adds.
     pub(crate) fn shard(&self, task: usize) -> i16 {
         i16::try_from((self.node ^ task as u64) % SHARDS).expect("there are few shards")
     }
@@ -85,8 +91,24 @@ impl Shared {
         self.readers.iter().min_by_key(|lane| lane.burden()).expect("there is at least one")
     }
 
-    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
         self.reader().ask(statement, params).await
+    }
+
+    /// Fails while tables are gone, as far as the last look has shown.
+    pub(crate) fn check_whole(&self) -> Result<(), PostgresError> {
+        match &*self.missing.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(missing) => Err(PostgresError::Incomplete { missing: missing.clone() }),
+        }
+    }
+
+    /// Notes which tables are gone, and says whether that is news.
+    pub(crate) fn note_missing(&self, missing: Option<String>) -> bool {
+        let mut noted = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *noted != missing;
+        *noted = missing;
+        is_news
     }
 
     pub(crate) fn recheck_span(&self) -> Duration {

@@ -9,32 +9,36 @@ pub(crate) struct Statements {
     pub(crate) claim: String,
     pub(crate) take: String,
     pub(crate) put_back: String,
-    pub(crate) shelf: String,
+    pub(crate) stock: String,
     pub(crate) list_all: String,
-    pub(crate) list_standing: String,
+    pub(crate) list_class: String,
     pub(crate) list_tenant: String,
     pub(crate) set_aside: String,
     pub(crate) purge: String,
     pub(crate) discard: String,
-    pub(crate) books: String,
-    pub(crate) close_books: String,
-    pub(crate) census: String,
+    pub(crate) usage: String,
+    pub(crate) compact_usage: String,
+    pub(crate) order_counts: String,
     pub(crate) recheck: String,
-    pub(crate) sign_in: String,
-    pub(crate) sign_out: String,
-    pub(crate) roll: String,
+    pub(crate) heartbeat: String,
+    pub(crate) leave: String,
+    pub(crate) members: String,
     pub(crate) seal: String,
     pub(crate) unseal: String,
     pub(crate) sealed: String,
     pub(crate) set_filling: String,
     pub(crate) filled: String,
     pub(crate) filling: String,
-    pub(crate) sheets: String,
-    pub(crate) write_sheet: String,
+    pub(crate) documents: String,
+    pub(crate) write_document: String,
+    pub(crate) leased: String,
+    pub(crate) lease: String,
+    pub(crate) give_back: String,
     pub(crate) secret: String,
     pub(crate) share_secret: String,
     pub(crate) replace_secret: String,
     pub(crate) mark: String,
+    pub(crate) listed_version: String,
     pub(crate) epoch: String,
     pub(crate) renew: String,
     pub(crate) note_mark: String,
@@ -60,32 +64,36 @@ impl Statements {
             claim: say(CLAIM),
             take: number(TAKE),
             put_back: number(PUT_BACK),
-            shelf: say(SHELF),
+            stock: say(STOCK),
             list_all: say(LIST_ALL),
-            list_standing: say(LIST_STANDING),
+            list_class: say(LIST_CLASS),
             list_tenant: say(LIST_TENANT),
             set_aside: say(SET_ASIDE),
             purge: say(PURGE),
             discard: say(DISCARD),
-            books: say(BOOKS),
-            close_books: say("SELECT * FROM {schema}.close_books($1, $2, $3)"),
-            census: say("SELECT * FROM {schema}.census()"),
+            usage: say(USAGE),
+            compact_usage: say("SELECT * FROM {schema}.compact_usage($1, $2, $3)"),
+            order_counts: say("SELECT * FROM {schema}.order_counts()"),
             recheck: say(RECHECK),
-            sign_in: say(SIGN_IN),
-            sign_out: say("DELETE FROM {schema}.nodes WHERE node = $1"),
-            roll: say(ROLL),
+            heartbeat: say(SIGN_IN),
+            leave: say("DELETE FROM {schema}.nodes WHERE node = $1"),
+            members: say(ROLL),
             seal: say(SEAL),
             unseal: say("DELETE FROM {schema}.seal"),
             sealed: say("SELECT note FROM {schema}.seal"),
             set_filling: say(SET_FILLING),
             filled: say("DELETE FROM {schema}.filling"),
             filling: say("SELECT note FROM {schema}.filling"),
-            sheets: say("SELECT name, version, sheet FROM {schema}.sheets ORDER BY name"),
-            write_sheet: number(WRITE_SHEET),
+            documents: say("SELECT name, version, document FROM {schema}.documents ORDER BY name"),
+            write_document: number(WRITE_DOCUMENT),
+            leased: say("SELECT * FROM {schema}.leased($1, $2)"),
+            lease: number("SELECT * FROM {schema}.lease($1, $2, $3, $4, $5, $6, '{sequence}')"),
+            give_back: say(GIVE_BACK),
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
             replace_secret: say(REPLACE_SECRET),
             mark: number(MARK),
+            listed_version: say("SELECT coalesce(max(version), 0) FROM {schema}.schema_versions"),
             epoch: say(EPOCH),
             renew: say(
                 "UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'identity' AND secret = $1::bytea",
@@ -102,7 +110,7 @@ pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Many commits and additions to the books at once: see `migrations/`. All that it does is planned once for each session
+/// Many commits and additions to the usage at once: see `migrations/`. All that it does is planned once for each session
 /// of the server, and what is sent is short, because it is read anew each time.
 ///
 /// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far, or its orders are in
@@ -122,29 +130,29 @@ SELECT c.* FROM fence CROSS JOIN LATERAL {schema}.commit_orders(
 const LOAD: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders WHERE key = ANY($1::bytea[])";
 
-/// A claim puts the alarm off and writes nothing else. What others have in hand is passed over. The next alarm is that
+/// A claim puts the timer off and writes nothing else. What others have in hand is passed over. The next timer is that
 /// of whatever was not claimed here.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
-    SELECT key, alarm FROM {schema}.orders
-    WHERE alarm <= $1::int8 AND NOT EXISTS (SELECT FROM {schema}.seal)
-    ORDER BY alarm, key LIMIT $3::int8 FOR UPDATE SKIP LOCKED
+    SELECT key, timer FROM {schema}.orders
+    WHERE timer <= $1::int8 AND NOT EXISTS (SELECT FROM {schema}.seal)
+    ORDER BY timer, key LIMIT $3::int8 FOR UPDATE SKIP LOCKED
 ), claimed AS (
-    UPDATE {schema}.orders AS o SET alarm = greatest(due.alarm, $2::int8) FROM due WHERE o.key = due.key
-    RETURNING due.alarm, o.key, o.version, o.record, o.terms, o.taker, o.taken_at
+    UPDATE {schema}.orders AS o SET timer = greatest(due.timer, $2::int8) FROM due WHERE o.key = due.key
+    RETURNING due.timer, o.key, o.version, o.record, o.terms, o.taker, o.taken_at
 )
-SELECT (SELECT note FROM {schema}.seal), next.alarm, c.key, c.version, c.record, c.terms, c.taker, c.taken_at
-FROM (SELECT (SELECT o.alarm FROM {schema}.orders AS o
-              WHERE o.alarm IS NOT NULL AND NOT EXISTS (SELECT FROM due WHERE due.key = o.key)
-              ORDER BY o.alarm LIMIT 1) AS alarm) AS next
+SELECT (SELECT note FROM {schema}.seal), next.timer, c.key, c.version, c.record, c.terms, c.taker, c.taken_at
+FROM (SELECT (SELECT o.timer FROM {schema}.orders AS o
+              WHERE o.timer IS NOT NULL AND NOT EXISTS (SELECT FROM due WHERE due.key = o.key)
+              ORDER BY o.timer LIMIT 1) AS timer) AS next
     LEFT JOIN claimed AS c ON true
-ORDER BY c.alarm, c.key";
+ORDER BY c.timer, c.key";
 
 /// Many takers at once: see `migrations/`.
 const TAKE: &str = "
 SELECT * FROM {schema}.take_orders($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{sequence}')";
 
-/// Undoes the taking of an answer that whoever was given it cannot understand, also in the books: it stands there again for
+/// Undoes the taking of an answer that whoever was given it cannot understand, also in the usage: it stands there again for
 /// whoever can, and where people look. It is a new write, because somebody may have seen it taken.
 const PUT_BACK: &str = "
 WITH taken AS MATERIALIZED (
@@ -153,27 +161,27 @@ WITH taken AS MATERIALIZED (
     FOR UPDATE
 ), back AS (
     UPDATE {schema}.orders AS o
-    SET version = nextval('{sequence}'), taker = NULL, taken_at = NULL, alarm = o.once_alarm, once_alarm = o.alarm,
+    SET version = nextval('{sequence}'), taker = NULL, taken_at = NULL, timer = o.once_timer, once_timer = o.timer,
         forget_at = o.once_forget, once_forget = o.forget_at, standing = 1
     FROM taken WHERE o.key = taken.key
     RETURNING o.version, taken.day, o.tenant, o.kind, o.site, o.provider
-), books AS (
-    INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+), usage AS (
+    INSERT INTO {schema}.counters AS t (day, tenant, kind, site, provider, line, shard, amount)
     SELECT back.day, back.tenant, back.kind, back.site, back.provider, b.line, $5::int2, -b.amount
     FROM back CROSS JOIN unnest($3::text[], $4::int8[]) AS b(line, amount)
     ON CONFLICT (day, tenant, kind, site, provider, line, shard) DO UPDATE SET amount = t.amount + excluded.amount
 )
 SELECT version FROM back";
 
-const SHELF: &str = "
+const STOCK: &str = "
 SELECT key FROM {schema}.orders
-WHERE target = $1::bytea AND spoils > $2::int8 AND taker IS NULL ORDER BY spoils, key LIMIT $3::int8";
+WHERE target = $1::bytea AND expires > $2::int8 AND taker IS NULL ORDER BY expires, key LIMIT $3::int8";
 
 const LIST_ALL: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE key > $1::bytea ORDER BY key LIMIT $2::int8";
 
-const LIST_STANDING: &str = "
+const LIST_CLASS: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
 
@@ -185,7 +193,7 @@ FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
     WHERE t.tenant = $3::bytea AND t.standing = s.standing AND t.key > $1::bytea ORDER BY t.key LIMIT $2::int8
 ) AS o ORDER BY o.key LIMIT $2::int8";
 
-/// What cannot be understood waits for a person, and stands where he looks. Its alarm stays: it may be a newer version
+/// What cannot be understood waits for a person, and stands where he looks. Its timer stays: it may be a newer version
 /// that wrote it, and can go on with it.
 const SET_ASIDE: &str = "
 UPDATE {schema}.orders AS o SET standing = 1
@@ -213,9 +221,9 @@ WITH gone AS (
 )
 SELECT (SELECT note FROM {schema}.seal), EXISTS (SELECT FROM gone)";
 
-const BOOKS: &str = "
+const USAGE: &str = "
 SELECT day, tenant, kind, site, provider, line, greatest(least(sum(amount), 9223372036854775807), 0)::int8
-FROM {schema}.tallies WHERE day BETWEEN $1::int8 AND $2::int8
+FROM {schema}.counters WHERE day BETWEEN $1::int8 AND $2::int8
 GROUP BY day, tenant, kind, site, provider, line HAVING sum(amount) <> 0 ORDER BY day, tenant, kind, site, provider";
 
 /// Of these orders, those that have something to tell.
@@ -247,7 +255,11 @@ ON CONFLICT (is_sealed) DO UPDATE SET note = excluded.note";
 const SET_FILLING: &str = "
 INSERT INTO {schema}.filling (note) VALUES ($1::bytea) ON CONFLICT (is_filling) DO UPDATE SET note = excluded.note";
 
-const WRITE_SHEET: &str = "SELECT * FROM {schema}.write_sheet($1, $2, $3, $4, '{sequence}')";
+const WRITE_DOCUMENT: &str = "SELECT * FROM {schema}.write_document($1, $2, $3, $4, '{sequence}')";
+
+const GIVE_BACK: &str = "
+UPDATE {schema}.leases SET amount = $4::int8
+WHERE name = $1::bytea AND node = $2::int8 AND version = $3::int8 AND amount > $4::int8";
 
 /// How far the store has come, in the table of the secrets because it is lost with them.
 const EPOCH: &str = "

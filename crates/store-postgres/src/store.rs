@@ -6,13 +6,14 @@ use crate::desk::Write;
 use crate::lane::Params;
 use crate::row::{self, AT_REST, Broken, DEAD, Found, OPEN, column, moment};
 use crate::taker::TAKING;
-use crate::takings::Wish;
-use crate::trouble::Trouble;
+use crate::takings::TakeRequest;
+use crate::trouble::PostgresError;
 use crate::writer::{COMMITTING, COUNTING};
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Watch, Which,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ use tokio_postgres::types::Type;
 
 /// How many rows are listed or erased by one statement: others want their turn.
 const ROWS_AT_ONCE: usize = 256;
-/// And how many lines of the books.
+/// How many rows of usage are read at once.
 const LINES_AT_ONCE: i64 = 4096;
 
 const LOADING: &str = "loading an order";
@@ -31,8 +32,8 @@ const CLAIMING: &str = "claiming what is due";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const DISCARDING: &str = "discarding a record";
-const READING: &str = "reading the books";
-const CLOSING: &str = "closing the books";
+const READING: &str = "reading the usage";
+const CLOSING: &str = "closing the usage";
 
 fn number(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -40,7 +41,7 @@ fn number(limit: usize) -> i64 {
 
 impl PostgresStore {
     /// Asks on behalf of a caller.
-    async fn asked(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+    async fn asked(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
         self.shared().round_trips.fetch_add(1, Ordering::Relaxed);
         self.shared().ask(statement, params).await
     }
@@ -48,26 +49,26 @@ impl PostgresStore {
     /// Waits for a writer, but not for ever.
     async fn written<T>(
         &self,
-        left: Result<oneshot::Receiver<Result<T, StoreError>>, Trouble>,
+        left: Result<oneshot::Receiver<Result<T, StoreError>>, PostgresError>,
         doing: &'static str,
     ) -> Result<T, StoreError> {
         let answer = left.map_err(|trouble| trouble.while_doing(doing))?;
         let wait = self.shared().settings.call_wait;
         match timeout(wait, answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Trouble::Cut.while_doing(doing)),
-            Err(_) => Err(Trouble::Slow(wait).while_doing(doing)),
+            Ok(Err(_)) => Err(PostgresError::Cut.while_doing(doing)),
+            Err(_) => Err(PostgresError::Slow(wait).while_doing(doing)),
         }
     }
 
     /// What takes several statements has no more time than what takes one.
     async fn in_time<T>(
         &self,
-        call: impl Future<Output = Result<T, Trouble>> + Send,
+        call: impl Future<Output = Result<T, PostgresError>> + Send,
         doing: &'static str,
     ) -> Result<T, StoreError> {
         let wait = self.shared().settings.call_wait;
-        let answer = timeout(wait, call).await.unwrap_or(Err(Trouble::Slow(wait)));
+        let answer = timeout(wait, call).await.unwrap_or(Err(PostgresError::Slow(wait)));
         answer.map_err(|trouble| trouble.while_doing(doing))
     }
 
@@ -84,18 +85,18 @@ impl PostgresStore {
         }
     }
 
-    async fn row(&self, key: &Key) -> Result<Option<Row>, Trouble> {
+    async fn row(&self, key: &Key) -> Result<Option<Row>, PostgresError> {
         let keys = [&key.0[..]];
         let rows = self.asked(&self.shared().statements.load, &[(&&keys[..], Type::BYTEA_ARRAY)]).await?;
         Ok(rows.into_iter().next())
     }
 
-    async fn find(&self, key: &Key) -> Result<Option<Found>, Trouble> {
+    async fn find(&self, key: &Key) -> Result<Option<Found>, PostgresError> {
         self.row(key).await?.map(|row| row::found(&row, 0)).transpose()
     }
 
     /// Whether there was one; or what is left for whoever can read it.
-    async fn discarded(&self, key: &Key) -> Result<Result<bool, Broken>, Trouble> {
+    async fn discarded(&self, key: &Key) -> Result<Result<bool, Broken>, PostgresError> {
         loop {
             let Some(row) = self.row(key).await? else { return Ok(Ok(false)) };
             let broken = match row::found(&row, 0)? {
@@ -116,7 +117,7 @@ impl PostgresStore {
         }
     }
 
-    async fn claim(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, Trouble> {
+    async fn claim(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, PostgresError> {
         let params: Params<'_> =
             &[(&moment(now), Type::INT8), (&moment(until), Type::INT8), (&number(limit), Type::INT8)];
         let rows = self.asked(&self.shared().statements.claim, params).await?;
@@ -140,13 +141,13 @@ impl PostgresStore {
         Ok(due)
     }
 
-    async fn page(&self, which: Which<'_>, after: &[u8], limit: usize) -> Result<Vec<Row>, Trouble> {
+    async fn page(&self, which: Which<'_>, after: &[u8], limit: usize) -> Result<Vec<Row>, PostgresError> {
         let statements = &self.shared().statements;
         let limit = number(limit);
         if let Some(tenant) = which.tenant {
-            let standings = match which.standing {
+            let standings = match which.class {
                 None => vec![OPEN, DEAD, AT_REST],
-                Some(standing) => vec![row::standing(standing)],
+                Some(class) => vec![row::class(class)],
             };
             let tenant = tenant.as_bytes();
             let params: Params<'_> = &[
@@ -158,13 +159,13 @@ impl PostgresStore {
             return self.asked(&statements.list_tenant, params).await;
         }
         // Those at rest are most of all, and have no index of their own.
-        let listed = which.standing.filter(|standing| *standing != Standing::AtRest);
-        let Some(standing) = listed.map(row::standing) else {
+        let listed = which.class.filter(|class| *class != OrderClass::AtRest);
+        let Some(class) = listed.map(row::class) else {
             let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
             return self.asked(&statements.list_all, params).await;
         };
-        let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&standing, Type::INT2)];
-        self.asked(&statements.list_standing, params).await
+        let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&class, Type::INT2)];
+        self.asked(&statements.list_class, params).await
     }
 
     async fn listed(
@@ -172,7 +173,7 @@ impl PostgresStore {
         which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, PostgresError> {
         let mut listed = Vec::new();
         let mut after = after.map_or(Vec::new(), |key| key.0.to_vec());
         while listed.len() < limit {
@@ -195,7 +196,7 @@ impl PostgresStore {
         Ok(listed)
     }
 
-    async fn purged(&self, now: Timestamp, limit: usize) -> Result<usize, Trouble> {
+    async fn purged(&self, now: Timestamp, limit: usize) -> Result<usize, PostgresError> {
         let mut purged = 0;
         while purged < limit {
             let asked = (limit - purged).min(ROWS_AT_ONCE);
@@ -211,39 +212,39 @@ impl PostgresStore {
         Ok(purged)
     }
 
-    async fn read_books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, Trouble> {
+    async fn read_usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, PostgresError> {
         let params: Params<'_> = &[(&row::count(from.0), Type::INT8), (&row::count(to.0), Type::INT8)];
-        let rows = self.asked(&self.shared().statements.books, params).await?;
-        let mut books: Vec<(Line, Tally)> = Vec::new();
+        let rows = self.asked(&self.shared().statements.usage, params).await?;
+        let mut usage: Vec<(UsageRow, Counters)> = Vec::new();
         for row in &rows {
             let text = |at| {
                 let bytes = column::<&[u8]>(row, at)?.to_vec();
                 String::from_utf8(bytes)
-                    .map_err(|_| Trouble::Garbled("a name in the books is not text".into()))
+                    .map_err(|_| PostgresError::Garbled("a name in the usage is not text".into()))
             };
             let day = Day(column::<i64>(row, 0)?.cast_unsigned());
             let (tenant, kind, site, account) = (text(1)?, text(2)?, text(3)?, text(4)?);
-            let line = Line { day, tenant, kind, site, account };
-            let mut amount = Tally::default();
+            let line = UsageRow { day, tenant, kind, site, account };
+            let mut amount = Counters::default();
             // What a later version counts is none of ours.
             let Some(place) = amount.line_mut(column(row, 5)?) else { continue };
             *place = column::<i64>(row, 6)?.cast_unsigned();
-            match books.last_mut() {
-                Some((last, tally)) if *last == line => *tally += amount,
-                _ => books.push((line, amount)),
+            match usage.last_mut() {
+                Some((last, counters)) if *last == line => *counters += amount,
+                _ => usage.push((line, amount)),
             }
         }
-        Ok(books)
+        Ok(usage)
     }
 
-    async fn closed(&self, detail: Day, sums: Day) -> Result<(), Trouble> {
+    async fn closed(&self, detail: Day, sums: Day) -> Result<(), PostgresError> {
         let params: Params<'_> = &[
             (&row::count(detail.0), Type::INT8),
             (&row::count(sums.0), Type::INT8),
             (&LINES_AT_ONCE, Type::INT8),
         ];
         loop {
-            let rows = self.asked(&self.shared().statements.close_books, params).await?;
+            let rows = self.asked(&self.shared().statements.compact_usage, params).await?;
             batch::sealed(&rows)?;
             if column(&rows[0], 1)? {
                 return Ok(());
@@ -251,17 +252,17 @@ impl PostgresStore {
         }
     }
 
-    async fn counted(&self) -> Result<Census, Trouble> {
+    async fn counted(&self) -> Result<OrderCounts, PostgresError> {
         let (headcount, now) = (&self.shared().headcount, Instant::now());
-        if let Some(census) = headcount.recent(now) {
-            return Ok(census);
+        if let Some(order_counts) = headcount.recent(now) {
+            return Ok(order_counts);
         }
-        let rows = self.asked(&self.shared().statements.census, &[]).await?;
-        let row = rows.first().ok_or_else(|| Trouble::Garbled("it answers nothing".into()))?;
+        let rows = self.asked(&self.shared().statements.order_counts, &[]).await?;
+        let row = rows.first().ok_or_else(|| PostgresError::Garbled("it answers nothing".into()))?;
         let (open, dead): (i64, i64) = (column(row, 0)?, column(row, 1)?);
-        let census = Census { open: open.cast_unsigned(), dead: dead.cast_unsigned() };
-        headcount.note(now, census);
-        Ok(census)
+        let order_counts = OrderCounts { open: open.cast_unsigned(), dead: dead.cast_unsigned() };
+        headcount.note(now, order_counts);
+        Ok(order_counts)
     }
 }
 
@@ -284,10 +285,10 @@ impl Store for PostgresStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let left = self.shared().desk.commit(Write::new(expected, next, tally, at));
+        let left = self.shared().desk.commit(Write::new(expected, next, counters, at));
         self.written(left, COMMITTING).await
     }
 
@@ -301,17 +302,22 @@ impl Store for PostgresStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let wish = Wish { target: *target, good_until, by: *by, at, tally: *tally };
+        let wish = TakeRequest { target: *target, good_until, by: *by, at, counters: *counters };
         self.written(self.shared().takings.ask(wish), TAKING).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
         let target = &target.0[..];
         let params: Params<'_> =
             &[(&target, Type::BYTEA), (&moment(now), Type::INT8), (&number(limit), Type::INT8)];
-        let rows = self.asked(&self.shared().statements.shelf, params).await;
+        let rows = self.asked(&self.shared().statements.stock, params).await;
         let keys = rows.and_then(|rows| rows.iter().map(|row| row::key(column(row, 0)?)).collect());
         keys.map_err(|trouble| trouble.while_doing(LISTING))
     }
@@ -338,24 +344,24 @@ impl Store for PostgresStore {
         discarded.map_err(|broken| StoreError::Corrupt { key: *key, detail: broken.unreadable.detail })
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        if *tally == Tally::default() {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        if *counters == Counters::default() {
             return Ok(());
         }
-        let left = self.shared().desk.add(line.clone(), *tally);
+        let left = self.shared().desk.add(line.clone(), *counters);
         self.written(left, COUNTING).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.read_books(from, to).await.map_err(|trouble| trouble.while_doing(READING))
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.read_usage(from, to).await.map_err(|trouble| trouble.while_doing(READING))
     }
 
     /// What was done stays done, also if there is no time for all of it.
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
         self.in_time(self.closed(detail, sums), CLOSING).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
         self.counted().await.map_err(|trouble| trouble.while_doing(LISTING))
     }
 }

@@ -1,4 +1,4 @@
-//! Serves all who wait for something from a shelf with one statement, again and again. The server gives the answers away by
+//! Serves all who wait for something from a stock with one statement, again and again. The server gives the answers away by
 //! itself; only here it turns out whether one can be understood, and what cannot is put back and passed over.
 
 use crate::batch;
@@ -6,8 +6,8 @@ use crate::desk::Reply;
 use crate::lane::Params;
 use crate::row::{self, Broken, Found, column};
 use crate::shared::Shared;
-use crate::takings::{Waiting, Wish};
-use crate::trouble::Trouble;
+use crate::takings::{TakeRequest, Waiting};
+use crate::trouble::PostgresError;
 use futures_util::future::BoxFuture;
 use quittance_ports::{Day, StoreError, Versioned};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-pub(crate) const TAKING: &str = "taking an answer from the shelf";
+pub(crate) const TAKING: &str = "taking an answer from the stock";
 
 /// How often a statement is tried that got into the way of others, and how often somebody is served anew.
 const TRIES_MAX: usize = 5;
@@ -71,8 +71,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn booked(wish: &Wish) -> impl Iterator<Item = (&'static str, i64)> {
-    wish.tally.lines().filter(|(_, amount)| *amount > 0).map(|(line, amount)| (line, row::count(amount)))
+fn booked(wish: &TakeRequest) -> impl Iterator<Item = (&'static str, i64)> {
+    wish.counters.lines().filter(|(_, amount)| *amount > 0).map(|(line, amount)| (line, row::count(amount)))
 }
 
 impl Taker {
@@ -114,8 +114,9 @@ impl Taker {
         })
     }
 
-    async fn take(&self, wishes: &[Waiting]) -> Result<Vec<Outcome>, Trouble> {
+    async fn take(&self, wishes: &[Waiting]) -> Result<Vec<Outcome>, PostgresError> {
         let shared = &self.shared;
+        shared.check_whole()?;
         let columns = Columns::of(wishes);
         let (shard, broken) = (shared.shard(self.number), shared.takings.passed_over());
         let params: Params<'_> = &[
@@ -175,9 +176,9 @@ impl Taker {
     }
 
     /// For those who can understand it, and not for us.
-    async fn put_back(&self, wish: &Wish, broken: &Broken) -> Result<(), Trouble> {
+    async fn put_back(&self, wish: &TakeRequest, broken: &Broken) -> Result<(), PostgresError> {
         let Broken { version, unreadable, .. } = broken;
-        tracing::warn!(key = %unreadable.key, detail = %unreadable.detail, "an answer on the shelf cannot be read");
+        tracing::warn!(key = %unreadable.key, detail = %unreadable.detail, "an answer on the stock cannot be read");
         let (key, version) = (&unreadable.key.0[..], version.0.cast_signed());
         let (lines, amounts): (Vec<&str>, Vec<i64>) = booked(wish).unzip();
         let shard = self.shared.shard(self.number);
@@ -205,13 +206,13 @@ fn answer(reply: Reply<Option<Versioned>>, answer: Result<Option<Versioned>, Sto
 }
 
 /// What the answer says of each wish, in their order.
-fn outcomes(rows: &[Row], wishes: usize) -> Result<Vec<Outcome>, Trouble> {
+fn outcomes(rows: &[Row], wishes: usize) -> Result<Vec<Outcome>, PostgresError> {
     batch::sealed(rows)?;
     let mut outcomes: Vec<_> = (0..wishes).map(|_| Outcome::Nothing).collect();
     for row in rows {
         let number = usize::try_from(column::<i32>(row, 1)?).ok();
         let place = number.and_then(|number| outcomes.get_mut(number));
-        let place = place.ok_or_else(|| Trouble::Garbled("it answers what was not asked".into()))?;
+        let place = place.ok_or_else(|| PostgresError::Garbled("it answers what was not asked".into()))?;
         *place = match (column::<Option<&[u8]>>(row, 4)?.is_some(), column(row, 2)?, column(row, 3)?) {
             (true, true, _) => Outcome::GivenNew(row::found(row, 4)?),
             (true, false, _) => Outcome::Given(row::found(row, 4)?),
@@ -222,7 +223,7 @@ fn outcomes(rows: &[Row], wishes: usize) -> Result<Vec<Outcome>, Trouble> {
     Ok(outcomes)
 }
 
-fn fail(wishes: Vec<Waiting>, trouble: &Trouble) {
+fn fail(wishes: Vec<Waiting>, trouble: &PostgresError) {
     for (_, reply) in wishes {
         answer(reply, Err(trouble.clone().while_doing(TAKING)));
     }

@@ -1,9 +1,9 @@
-//! Where callers wait for something from a shelf. All who wait are served by one statement, as many as fit, and in the order
+//! Where callers wait for something from a stock. All who wait are served by one statement, as many as fit, and in the order
 //! of their locks; the line is bounded.
 
 use crate::desk::Reply;
-use crate::trouble::Trouble;
-use quittance_lifecycle::{Key, Tally, Target, Timestamp};
+use crate::trouble::PostgresError;
+use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{StoreError, Versioned};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,16 @@ const WISHES_MAX: usize = 128;
 /// So many writes that could not be understood are passed over without a look. Beyond that some are looked at again.
 const BROKEN_MAX: usize = 256;
 
-/// Somebody who wants an answer from a shelf.
-pub(crate) struct Wish {
+/// Somebody who wants an answer from a stock.
+pub(crate) struct TakeRequest {
     pub(crate) target: Target,
     pub(crate) good_until: Timestamp,
     pub(crate) by: Key,
     pub(crate) at: Timestamp,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Counters,
 }
 
-impl Wish {
+impl TakeRequest {
     /// Whoever asks twice for the same must wait for himself. Two others that share a lock only wait a little.
     pub(crate) fn lock(&self) -> i64 {
         let first =
@@ -34,12 +34,12 @@ impl Wish {
     }
 }
 
-pub(crate) type Waiting = (Wish, Reply<Option<Versioned>>);
+pub(crate) type Waiting = (TakeRequest, Reply<Option<Versioned>>);
 
 pub(crate) struct Takings {
     waiting: Mutex<VecDeque<Waiting>>,
     waiting_max: usize,
-    /// The versions of what stands on a shelf and cannot be understood here.
+    /// The versions of what stands on a stock and cannot be understood here.
     broken: Mutex<BTreeSet<i64>>,
     pub(crate) bell: Notify,
 }
@@ -66,12 +66,12 @@ impl Takings {
 
     pub(crate) fn ask(
         &self,
-        wish: Wish,
-    ) -> Result<oneshot::Receiver<Result<Option<Versioned>, StoreError>>, Trouble> {
+        wish: TakeRequest,
+    ) -> Result<oneshot::Receiver<Result<Option<Versioned>, StoreError>>, PostgresError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         if waiting.len() >= self.waiting_max {
-            return Err(Trouble::Crowded { waiting: waiting.len() });
+            return Err(PostgresError::Crowded { waiting: waiting.len() });
         }
         waiting.push_back((wish, reply));
         drop(waiting);
@@ -113,20 +113,26 @@ impl Takings {
 
 #[cfg(test)]
 mod tests {
-    use super::{Takings, WISHES_MAX, Wish};
-    use crate::trouble::Trouble;
-    use quittance_lifecycle::{Key, Tally, Target, Timestamp};
+    use super::{TakeRequest, Takings, WISHES_MAX};
+    use crate::trouble::PostgresError;
+    use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 
-    fn wish(by: u8) -> Wish {
+    fn wish(by: u8) -> TakeRequest {
         let (good_until, at) = (Timestamp::ZERO, Timestamp::ZERO);
-        Wish { target: Target([7; 32]), good_until, by: Key([by; 32]), at, tally: Tally::default() }
+        TakeRequest {
+            target: Target([7; 32]),
+            good_until,
+            by: Key([by; 32]),
+            at,
+            counters: Counters::default(),
+        }
     }
 
     #[test]
     fn whoever_finds_the_line_full_is_told_so_at_once() {
         let takings = Takings::for_so_many(1);
         let _first = takings.ask(wish(1)).unwrap();
-        assert!(matches!(takings.ask(wish(2)), Err(Trouble::Crowded { waiting: 1 })));
+        assert!(matches!(takings.ask(wish(2)), Err(PostgresError::Crowded { waiting: 1 })));
         assert_eq!(takings.next().len(), 1);
         assert!(takings.ask(wish(2)).is_ok(), "there is room again");
     }

@@ -13,8 +13,12 @@ pub struct Sealed {
     pub note: String,
 }
 
+/// What a person does about tables that are partly gone.
+pub(crate) const PARTS_ADVICE: &str = "nothing is accepted until the database is restored, or the whole schema is dropped (`DROP SCHEMA \
+     ... CASCADE`). Then the nodes make the tables again and put back the orders that they have in hand: leave them running";
+
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum PostgresError {
     #[error("{waiting} others wait already")]
     Crowded { waiting: usize },
     #[error("the server has not answered within {0:?}")]
@@ -33,9 +37,15 @@ pub(crate) enum Trouble {
     Contended,
     #[error("{StoreForgot}")]
     Forgot,
+    #[error(
+        "the tables of Quittance are gone: `quittance store migrate` makes them, and so does a node whose `store.migrate` is true"
+    )]
+    Gone,
+    #[error("some tables of Quittance are gone and others stand ({missing}): {PARTS_ADVICE}")]
+    Incomplete { missing: String },
 }
 
-impl Trouble {
+impl PostgresError {
     /// The server's message is shown without its details, which quote rows, and rows hold secrets.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         if let Some(said) = error.as_db_error() {
@@ -66,13 +76,6 @@ impl Trouble {
         matches!(self, Self::Server { code, .. } if again.iter().any(|state| state.code() == code))
     }
 
-    /// Whether the tables or functions of the store are not there any more.
-    pub(crate) fn is_of_dropped_tables(&self) -> bool {
-        let gone =
-            [&SqlState::UNDEFINED_TABLE, &SqlState::INVALID_SCHEMA_NAME, &SqlState::UNDEFINED_FUNCTION];
-        matches!(self, Self::Server { code, .. } if gone.iter().any(|state| state.code() == code))
-    }
-
     /// Whether it may be what was to be written that the server cannot take: a value, a size or a constraint.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Server { code, .. } if ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
@@ -87,7 +90,12 @@ impl Trouble {
                 code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
                     || ["57P", "08", "53"].iter().any(|class| code.starts_with(class))
             }
-            Self::Crowded { .. } | Self::Sealed(_) | Self::Contended | Self::Forgot => false,
+            Self::Crowded { .. }
+            | Self::Sealed(_)
+            | Self::Contended
+            | Self::Forgot
+            | Self::Gone
+            | Self::Incomplete { .. } => false,
         }
     }
 
@@ -102,7 +110,7 @@ impl Trouble {
     }
 }
 
-impl From<tokio_postgres::Error> for Trouble {
+impl From<tokio_postgres::Error> for PostgresError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::of(&error)
     }

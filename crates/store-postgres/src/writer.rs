@@ -7,7 +7,7 @@ use crate::lane::Lane;
 use crate::notices;
 use crate::row::{self, Broken, Found};
 use crate::shared::Shared;
-use crate::trouble::Trouble;
+use crate::trouble::PostgresError;
 use futures_util::future::BoxFuture;
 use quittance_lifecycle::Key;
 use quittance_ports::{Commit, StoreError, Versioned};
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use tokio_postgres::types::Type;
 
 pub(crate) const COMMITTING: &str = "committing an order";
-pub(crate) const COUNTING: &str = "adding to the books";
+pub(crate) const COUNTING: &str = "adding to the usage";
 
 /// How often a statement is tried that got into the way of others, and how often an order is looked at again.
 const TRIES_MAX: usize = 5;
@@ -110,12 +110,13 @@ impl Writer {
                 Err(trouble) => return fail(batch, &trouble),
             };
         }
-        fail(batch, &Trouble::Contended);
+        fail(batch, &PostgresError::Contended);
     }
 
     /// Sends the batch and wakes whoever waits for what it wrote.
-    async fn write(&self, batch: &Batch) -> Result<Vec<Outcome>, Trouble> {
+    async fn write(&self, batch: &Batch) -> Result<Vec<Outcome>, PostgresError> {
         let shared = &self.shared;
+        shared.check_whole()?;
         let columns = Columns::of(batch);
         let shard = shared.shard(self.number);
         let mut tries = 0;
@@ -141,7 +142,7 @@ impl Writer {
             }
         };
         if rows.is_empty() {
-            return Err(Trouble::Forgot);
+            return Err(PostgresError::Forgot);
         }
         let outcomes = batch::outcomes(&rows, batch)?;
         shared.told.tell(number, &batch::news(batch, &outcomes), &shared.watchers);
@@ -164,7 +165,7 @@ impl Writer {
         }
     }
 
-    async fn load(&self, keys: &[Key]) -> Result<BTreeMap<Key, Found>, Trouble> {
+    async fn load(&self, keys: &[Key]) -> Result<BTreeMap<Key, Found>, PostgresError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
         self.shared.round_trips.fetch_add(1, Ordering::Relaxed);
         let rows = self.lane().ask(&self.shared.statements.load, &[(&keys, Type::BYTEA_ARRAY)]).await?;
@@ -206,7 +207,7 @@ fn tell_losers(contest: Contest, found: Option<&Found>) {
     }
 }
 
-fn fail(batch: Batch, trouble: &Trouble) {
+fn fail(batch: Batch, trouble: &PostgresError) {
     for Contest { first, others, .. } in batch.contests {
         for reply in std::iter::once(first).chain(others) {
             answer(reply, Err(trouble.clone().while_doing(COMMITTING)));

@@ -2,7 +2,7 @@
 
 use crate::Inner;
 use crate::row::text;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use quittance_ports::{Finding, Verdict};
 use redis::Value;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const SETTINGS: [&str; 5] =
     ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write"];
 
 /// What `INFO` says, line by line.
-pub(crate) fn read_info(value: Value) -> Result<Pairs, Trouble> {
+pub(crate) fn read_info(value: Value) -> Result<Pairs, RedisFailure> {
     let told = match value {
         Value::VerbatimString { text, .. } => text.into_bytes(),
         other => text(other)?.unwrap_or_default(),
@@ -26,16 +26,16 @@ pub(crate) fn read_info(value: Value) -> Result<Pairs, Trouble> {
     Ok(lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-fn read_settings(value: Value) -> Result<Pairs, Trouble> {
+fn read_settings(value: Value) -> Result<Pairs, RedisFailure> {
     let pairs: Vec<Value> = match value {
         Value::Array(pairs) => pairs,
         Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
-        _ => return Err(Trouble::Garbled),
+        _ => return Err(RedisFailure::Garbled),
     };
     let texts = pairs
         .into_iter()
         .map(|value| Ok(String::from_utf8_lossy(&text(value)?.unwrap_or_default()).into_owned()));
-    let texts = texts.collect::<Result<Vec<String>, Trouble>>()?;
+    let texts = texts.collect::<Result<Vec<String>, RedisFailure>>()?;
     Ok(texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
 }
 
@@ -56,20 +56,20 @@ pub(crate) fn release(info: &Pairs) -> Release {
 }
 
 impl Inner {
-    pub(crate) async fn info(&self) -> Result<Vec<Pairs>, Trouble> {
+    pub(crate) async fn info(&self) -> Result<Vec<Pairs>, RedisFailure> {
         let command = redis::cmd("INFO");
         self.link.ask_all(&command).await?.into_iter().map(read_info).collect()
     }
 
     /// Nothing, where it may not be asked for, as with most providers of a managed Redis.
-    async fn settings(&self) -> Result<Vec<Pairs>, Trouble> {
+    async fn settings(&self) -> Result<Vec<Pairs>, RedisFailure> {
         let mut found: Vec<Pairs> = Vec::new();
         for name in SETTINGS {
             let mut command = redis::cmd("CONFIG");
             command.arg("GET").arg(name);
             let told = match self.link.ask_all(&command).await {
                 Ok(told) => told,
-                Err(Trouble::Redis(error)) if !error.is_io_error() => return Ok(Vec::new()),
+                Err(RedisFailure::Redis(error)) if !error.is_io_error() => return Ok(Vec::new()),
                 Err(trouble) => return Err(trouble),
             };
             found.resize(told.len().max(found.len()), Pairs::new());
@@ -80,7 +80,7 @@ impl Inner {
         Ok(found)
     }
 
-    pub(crate) async fn checkup(&self) -> Result<Vec<Finding>, Trouble> {
+    pub(crate) async fn checkup(&self) -> Result<Vec<Finding>, RedisFailure> {
         let infos = self.info().await?;
         let settings = self.settings().await?;
         let mut findings: Vec<Finding> = Vec::new();

@@ -1,36 +1,36 @@
-//! Closing the books of days long past: all sites of a line become one, and what is older still is forgotten. It goes step by
+//! Closing the usage of days long past: all sites of a line become one, and what is older still is forgotten. It goes step by
 //! step through the fields of a day, in each partition by itself, so that nobody is kept waiting.
 
 use crate::Inner;
-use crate::books::{keep_until, line_name, read_days, read_field};
 use crate::commit::Answer;
 use crate::row::text;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
+use crate::usage::{keep_until, line_name, read_days, read_field};
 use futures_util::future::try_join_all;
-use quittance_ports::{Day, Line};
+use quittance_ports::{Day, UsageRow};
 use redis::Value;
 use std::collections::BTreeSet;
 
 /// About so many fields are summed up by one script: nobody else is served while it runs.
 const FIELDS_AT_ONCE: usize = 256;
 
-/// Where a line of a day goes when its books are closed, if it is kept in detail. What cannot be read stays where it is.
+/// Where a line of a day goes when its usage is compacted, if it is kept in detail. What cannot be read stays where it is.
 fn sum_of(day: Day, field: &[u8]) -> Option<String> {
     let (mut line, name) = read_field(day, std::str::from_utf8(field).ok()?)?;
-    if line.site == Line::ALL_SITES {
+    if line.site == UsageRow::ALL_SITES {
         return None;
     }
-    line.site = Line::ALL_SITES.to_owned();
+    line.site = UsageRow::ALL_SITES.to_owned();
     Some(format!("{}{name}", line_name(&line)))
 }
 
 impl Inner {
-    pub(crate) async fn close_books(&self, detail: Day, sums: Day) -> Result<(), Trouble> {
+    pub(crate) async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), RedisFailure> {
         try_join_all(self.layout.all().map(|partition| self.close_part(partition, detail, sums))).await?;
         Ok(())
     }
 
-    async fn close_part(&self, partition: u16, detail: Day, sums: Day) -> Result<(), Trouble> {
+    async fn close_part(&self, partition: u16, detail: Day, sums: Day) -> Result<(), RedisFailure> {
         for day in self.days_to_close(partition, detail, sums).await? {
             if day < sums {
                 self.step(partition, day, "forget", &[]).await?;
@@ -41,7 +41,12 @@ impl Inner {
         Ok(())
     }
 
-    async fn days_to_close(&self, partition: u16, detail: Day, sums: Day) -> Result<BTreeSet<Day>, Trouble> {
+    async fn days_to_close(
+        &self,
+        partition: u16,
+        detail: Day,
+        sums: Day,
+    ) -> Result<BTreeSet<Day>, RedisFailure> {
         let keys = ["desk", "days", "closed"].map(|what| self.layout.name(partition, what));
         let (detail, sums) = (detail.max(sums).0.to_string(), sums.0.to_string());
         let args = [&b"look"[..], detail.as_bytes(), sums.as_bytes()];
@@ -54,13 +59,13 @@ impl Inner {
     }
 
     /// Whatever is opened while it goes on is found to be in detail again, and summed up the next time.
-    async fn sum_up(&self, partition: u16, day: Day) -> Result<(), Trouble> {
+    async fn sum_up(&self, partition: u16, day: Day) -> Result<(), RedisFailure> {
         self.step(partition, day, "begin", &[]).await?;
         let mut cursor = b"0".to_vec();
         loop {
             let fields = match self.some_fields(partition, day, &mut cursor).await {
                 Ok(fields) => fields,
-                // It is no books at all, and stays as it is until it is forgotten.
+                // It is no usage at all, and stays as it is until it is forgotten.
                 Err(trouble) if trouble.is_wrong_type() => return Ok(()),
                 Err(trouble) => return Err(trouble),
             };
@@ -83,20 +88,20 @@ impl Inner {
         partition: u16,
         day: Day,
         cursor: &mut Vec<u8>,
-    ) -> Result<Vec<Vec<u8>>, Trouble> {
+    ) -> Result<Vec<Vec<u8>>, RedisFailure> {
         let mut command = redis::cmd("HSCAN");
-        command.arg(self.books_of(partition, day)).arg(&cursor[..]).arg("COUNT").arg(FIELDS_AT_ONCE);
-        let Value::Array(found) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
-        let [next, fields] = <[Value; 2]>::try_from(found).map_err(|_| Trouble::Garbled)?;
-        *cursor = text(next)?.ok_or(Trouble::Garbled)?;
-        let Value::Array(fields) = fields else { return Err(Trouble::Garbled) };
+        command.arg(self.usage_of(partition, day)).arg(&cursor[..]).arg("COUNT").arg(FIELDS_AT_ONCE);
+        let Value::Array(found) = self.ask(&command).await? else { return Err(RedisFailure::Garbled) };
+        let [next, fields] = <[Value; 2]>::try_from(found).map_err(|_| RedisFailure::Garbled)?;
+        *cursor = text(next)?.ok_or(RedisFailure::Garbled)?;
+        let Value::Array(fields) = fields else { return Err(RedisFailure::Garbled) };
         // Each is followed by its count, which the script reads for itself.
         fields.into_iter().step_by(2).map(|field| text(field).map(Option::unwrap_or_default)).collect()
     }
 
-    async fn step(&self, partition: u16, day: Day, step: &str, rest: &[&[u8]]) -> Result<(), Trouble> {
+    async fn step(&self, partition: u16, day: Day, step: &str, rest: &[&[u8]]) -> Result<(), RedisFailure> {
         let name = |what| self.layout.name(partition, what);
-        let keys = [name("desk"), name("days"), name("closed"), self.books_of(partition, day)];
+        let keys = [name("desk"), name("days"), name("closed"), self.usage_of(partition, day)];
         let digits = day.0.to_string();
         let mut args = vec![step.as_bytes(), digits.as_bytes()];
         args.extend(rest);

@@ -1,12 +1,12 @@
 //! The steps that write, and the reading of one order.
 
 use crate::Inner;
-use crate::books::{Entry, GRACE_MS, line_name};
 use crate::row::{self, Broken, FIELDS, Found, Marks, Row, read_row, read_version, text};
 use crate::scripts::Lua;
-use crate::trouble::Trouble;
-use quittance_lifecycle::{Key, Order, Tally, Timestamp};
-use quittance_ports::{Day, Line, Version};
+use crate::trouble::RedisFailure;
+use crate::usage::{Entry, GRACE_MS, line_name};
+use quittance_lifecycle::{Counters, Key, Order, Timestamp};
+use quittance_ports::{Day, UsageRow, Version};
 use quittance_record::{encode_order, encode_terms};
 use redis::Value;
 use sha2::{Digest, Sha256};
@@ -33,19 +33,19 @@ impl Inner {
         script: &Lua,
         keys: &[impl AsRef<str> + Sync],
         args: &[&[u8]],
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<Answer, RedisFailure> {
         let Value::Array(values) = self.run_plain(script, keys, args).await? else {
-            return Err(Trouble::Garbled);
+            return Err(RedisFailure::Garbled);
         };
         let mut values = values.into_iter();
-        let word = values.next().map(text).transpose()?.flatten().ok_or(Trouble::Garbled)?;
+        let word = values.next().map(text).transpose()?.flatten().ok_or(RedisFailure::Garbled)?;
         let answer = Answer { word, rest: values.collect() };
         if answer.word == b"sealed" {
             let note = answer.rest.into_iter().next().map(text).transpose()?.flatten().unwrap_or_default();
-            return Err(Trouble::Sealed(String::from_utf8_lossy(&note).into_owned()));
+            return Err(RedisFailure::Sealed(String::from_utf8_lossy(&note).into_owned()));
         }
         if answer.word == b"forgot" {
-            return Err(Trouble::Forgot);
+            return Err(RedisFailure::Forgot);
         }
         Ok(answer)
     }
@@ -55,19 +55,19 @@ impl Inner {
         script: &Lua,
         keys: &[impl AsRef<str> + Sync],
         args: &[&[u8]],
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, RedisFailure> {
         match self.ask(&script.known(keys, args)).await {
             Err(trouble) if trouble.is_unknown_script() => self.ask(&script.told(keys, args)).await,
             answer => answer,
         }
     }
 
-    pub(crate) async fn find(&self, key: &Key) -> Result<Found, Trouble> {
+    pub(crate) async fn find(&self, key: &Key) -> Result<Found, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);
         match self.ask(&command).await {
             Ok(Value::Array(values)) => Ok(row::read(key, read_row(values)?, None)),
-            Ok(_) => Err(Trouble::Garbled),
+            Ok(_) => Err(RedisFailure::Garbled),
             Err(trouble) if trouble.is_wrong_type() => Ok(Found::Broken(row::not_a_record(key))),
             Err(trouble) => Err(trouble),
         }
@@ -77,18 +77,19 @@ impl Inner {
         &self,
         expected: Version,
         next: &Order,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, RedisFailure> {
         let terms = encode_terms(&next.terms);
         // They can be a picture of a megabyte, and seldom change: whoever writes over a record first tells only what
         // they add up to.
         let is_new = expected == Version::ABSENT;
-        match self.send_commit(expected, next, (&terms, is_new), tally, at).await? {
+        match self.send_commit(expected, next, (&terms, is_new), counters, at).await? {
             Some(outcome) => Ok(outcome),
-            None => {
-                self.send_commit(expected, next, (&terms, true), tally, at).await?.ok_or(Trouble::Garbled)
-            }
+            None => self
+                .send_commit(expected, next, (&terms, true), counters, at)
+                .await?
+                .ok_or(RedisFailure::Garbled),
         }
     }
 
@@ -98,18 +99,18 @@ impl Inner {
         expected: Version,
         next: &Order,
         (terms, with_terms): (&[u8], bool),
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
-    ) -> Result<Option<Outcome>, Trouble> {
+    ) -> Result<Option<Outcome>, RedisFailure> {
         let key = next.key.to_string();
         let partition = self.layout.partition(&next.key);
-        let (entry, line) = (Entry::new(Day::of(at), tally), line_name(&Line::of(next, at)));
+        let (entry, line) = (Entry::new(Day::of(at), counters), line_name(&UsageRow::of(next, at)));
         let record_name = self.layout.record(&next.key);
-        let books = self.layout.name(partition, format_args!("books:{}", entry.day));
-        let [desk, due, forget, open, rest, dead, shelves, days, tenants, identity] =
+        let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
+        let [desk, due, forget, open, rest, dead, stocks, days, tenants, identity] =
             self.layout.of_a_commit(partition);
         let keys: [&str; 12] =
-            [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books, tenants, identity];
+            [&record_name, desk, due, forget, open, rest, dead, stocks, days, &usage, tenants, identity];
         let (marks, takings) = (Marks::of(next), self.layout.takings(partition));
         let lists_of_tenants = self.layout.lists_of_tenants(partition);
         let expected = expected.0.to_string();
@@ -127,11 +128,11 @@ impl Inner {
             &sum,
             marks.due.as_bytes(),
             marks.forget.as_bytes(),
-            marks.shelf.as_bytes(),
+            marks.stock.as_bytes(),
             marks.once_taken.as_bytes(),
             marks.taker.as_bytes(),
             takings.as_bytes(),
-            marks.standing.as_bytes(),
+            marks.class.as_bytes(),
             marks.awaited.as_bytes(),
             self.channel.as_bytes(),
             EXPIRY_GRACE_MS,
@@ -159,7 +160,7 @@ impl Inner {
 
     /// Puts a record that nobody can read among those that wait for a person. One that only this version cannot read is
     /// left alone: others can, and it is theirs.
-    pub(crate) async fn set_aside(&self, broken: &Broken, is_told: bool) -> Result<(), Trouble> {
+    pub(crate) async fn set_aside(&self, broken: &Broken, is_told: bool) -> Result<(), RedisFailure> {
         if broken.is_later {
             return Ok(());
         }
@@ -173,7 +174,7 @@ impl Inner {
             name("open"),
             name("rest"),
             name("dead"),
-            name("shelves"),
+            name("stocks"),
             name("tenants"),
         ];
         let (key, of) = (broken.key.to_string(), self.layout.lists_of_tenants(partition));
@@ -183,13 +184,13 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) async fn count(&self, line: &Line, tally: &Tally) -> Result<(), Trouble> {
+    pub(crate) async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), RedisFailure> {
         let partition = self.layout.partition_of_line(line);
-        let (entry, name) = (Entry::new(line.day, tally), line_name(line));
+        let (entry, name) = (Entry::new(line.day, counters), line_name(line));
         let keys = [
             self.layout.name(partition, "desk"),
             self.layout.name(partition, "days"),
-            self.layout.name(partition, format_args!("books:{}", entry.day)),
+            self.layout.name(partition, format_args!("usage:{}", entry.day)),
         ];
         let mut args: Vec<&[u8]> =
             vec![name.as_bytes(), entry.day.as_bytes(), entry.keep_until.as_bytes(), GRACE_MS];
@@ -199,19 +200,19 @@ impl Inner {
     }
 }
 
-fn read_commit(next: &Order, terms: &[u8], answer: Answer) -> Result<Option<Outcome>, Trouble> {
+fn read_commit(next: &Order, terms: &[u8], answer: Answer) -> Result<Option<Outcome>, RedisFailure> {
     match &answer.word[..] {
         b"terms" => Ok(None),
-        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(&next.key, Row::default(), None)))),
+        b"broken" => Ok(Some(Outcome::Lost(row::read_class(&next.key, Row::default(), None)))),
         b"conflict" => {
             let known = Some((terms, &next.terms));
             Ok(Some(Outcome::Lost(row::read(&next.key, read_row(answer.rest)?, known))))
         }
         b"done" => {
             let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
-            let version = version.as_deref().and_then(read_version).ok_or(Trouble::Garbled)?;
+            let version = version.as_deref().and_then(read_version).ok_or(RedisFailure::Garbled)?;
             Ok(Some(Outcome::Done(version)))
         }
-        _ => Err(Trouble::Garbled),
+        _ => Err(RedisFailure::Garbled),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Inner;
 use crate::row::{self, Broken, FIELDS, Found, Row, read_row};
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use quittance_lifecycle::Key;
 use redis::Value;
 
@@ -18,11 +18,11 @@ pub(crate) enum Discarded {
 }
 
 impl Inner {
-    pub(crate) async fn discard(&self, key: &Key) -> Result<Discarded, Trouble> {
+    pub(crate) async fn discard(&self, key: &Key) -> Result<Discarded, RedisFailure> {
         for _ in 0..LOOKS_MAX {
             let row = self.row_as_it_is(key).await?;
             let found = match &row {
-                Some(row) => row::read_standing(key, row.clone(), None),
+                Some(row) => row::read_class(key, row.clone(), None),
                 None => Found::Broken(row::not_a_record(key)),
             };
             match found {
@@ -36,22 +36,22 @@ impl Inner {
                 _ => {}
             }
         }
-        Err(Trouble::Garbled)
+        Err(RedisFailure::Garbled)
     }
 
     /// All that its record says; nothing, if it is no record at all.
-    async fn row_as_it_is(&self, key: &Key) -> Result<Option<Row>, Trouble> {
+    async fn row_as_it_is(&self, key: &Key) -> Result<Option<Row>, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);
         match self.ask(&command).await {
             Ok(Value::Array(values)) => Ok(Some(read_row(values)?)),
-            Ok(_) => Err(Trouble::Garbled),
+            Ok(_) => Err(RedisFailure::Garbled),
             Err(trouble) if trouble.is_wrong_type() => Ok(None),
             Err(trouble) => Err(trouble),
         }
     }
 
-    async fn strike_off(&self, key: &Key, row: Option<&Row>) -> Result<Vec<u8>, Trouble> {
+    async fn strike_off(&self, key: &Key, row: Option<&Row>) -> Result<Vec<u8>, RedisFailure> {
         let partition = self.layout.partition(key);
         let name = |what| self.layout.name(partition, what);
         let keys = [
@@ -62,7 +62,7 @@ impl Inner {
             name("open"),
             name("rest"),
             name("dead"),
-            name("shelves"),
+            name("stocks"),
             name("tenants"),
         ];
         let (digits, takings) = (key.to_string(), self.layout.takings(partition));

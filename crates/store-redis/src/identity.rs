@@ -3,10 +3,10 @@
 
 use crate::layout::{FIRST, FORMAT};
 use crate::row::text;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use crate::{Inner, RedisStore};
 use futures_util::future::try_join_all;
-use quittance_ports::roster::RECOVERY_SPAN;
+use quittance_ports::membership::RECOVERY_SPAN;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use redis::Value;
 use std::sync::PoisonError;
@@ -33,7 +33,7 @@ impl Inner {
         known.map_or_else(Default::default, |(identity, epoch)| (identity.to_vec(), epoch.to_string()))
     }
 
-    async fn mark_all(&self, request: &MarkRequest<'_>) -> Result<StoreMark, Trouble> {
+    async fn mark_all(&self, request: &MarkRequest<'_>) -> Result<StoreMark, RedisFailure> {
         let mut mark = self.mark_first(request, false).await?;
         if !self.adopt(request, &mark).await? {
             mark = self.mark_first(request, true).await?;
@@ -43,7 +43,11 @@ impl Inner {
     }
 
     /// The first partition decides. `is_renewed`: another partition has lost something.
-    async fn mark_first(&self, request: &MarkRequest<'_>, is_renewed: bool) -> Result<StoreMark, Trouble> {
+    async fn mark_first(
+        &self,
+        request: &MarkRequest<'_>,
+        is_renewed: bool,
+    ) -> Result<StoreMark, RedisFailure> {
         let keys = ["identity", "secret", "secrets"].map(|what| self.layout.name(FIRST, what));
         let (known, known_epoch) = of_known(request);
         let span = RECOVERY_SPAN.as_millis().to_string();
@@ -58,15 +62,15 @@ impl Inner {
         args.push(flag(is_renewed));
         args.extend(request.secrets.iter().map(|secret| &secret[..]));
         let Value::Array(values) = self.run_plain(&self.scripts.mark, &keys, &args).await? else {
-            return Err(Trouble::Garbled);
+            return Err(RedisFailure::Garbled);
         };
         let mut texts = Vec::new();
         for value in values {
             texts.push(text(value)?.unwrap_or_default());
         }
-        let [identity, epoch, recovery, secrets @ ..] = &texts[..] else { return Err(Trouble::Garbled) };
+        let [identity, epoch, recovery, secrets @ ..] = &texts[..] else { return Err(RedisFailure::Garbled) };
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-        let epoch = number(epoch).ok_or(Trouble::Garbled)?;
+        let epoch = number(epoch).ok_or(RedisFailure::Garbled)?;
         if epoch == 1 {
             // Whoever comes next must divide the orders as we do.
             let (format, parts) = (FORMAT.to_string(), self.layout.partitions.to_string());
@@ -74,15 +78,15 @@ impl Inner {
             self.run_plain(&self.scripts.settle, &[self.layout.meta()], &args).await?;
         }
         Ok(StoreMark {
-            identity: identity.as_slice().try_into().map_err(|_| Trouble::Garbled)?,
+            identity: identity.as_slice().try_into().map_err(|_| RedisFailure::Garbled)?,
             epoch,
             secrets: secrets.iter().filter_map(|secret| secret.as_slice().try_into().ok()).collect(),
-            recovery: Duration::from_millis(number(recovery).ok_or(Trouble::Garbled)?),
+            recovery: Duration::from_millis(number(recovery).ok_or(RedisFailure::Garbled)?),
         })
     }
 
     /// Says whether all other partitions have what this node knows.
-    async fn adopt(&self, request: &MarkRequest<'_>, mark: &StoreMark) -> Result<bool, Trouble> {
+    async fn adopt(&self, request: &MarkRequest<'_>, mark: &StoreMark) -> Result<bool, RedisFailure> {
         let (known, known_epoch) = of_known(request);
         let epoch = mark.epoch.to_string();
         let args: [&[u8]; 4] = [&mark.identity, epoch.as_bytes(), &known, known_epoch.as_bytes()];

@@ -10,19 +10,20 @@
 //! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
 //! | `{prefix:P}:of:TENANT:open`, `:rest`, `:dead` | sorted sets: the same of one tenant's orders |
 //! | `{prefix:P}:tenants` | set: the tenants that have such lists, or had |
-//! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
-//! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this shelf; it expires with the order |
-//! | `{prefix:P}:days`, `:books:DAY` | sorted set of days kept in detail; hash: what was added on the day |
+//! | `{prefix:P}:stocks` | sorted set: `TARGET:SPOILS:KEY` by name |
+//! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this stock; it expires with the order |
+//! | `{prefix:P}:days`, `:usage:DAY` | sorted set of days kept in detail; hash: what was added on the day |
 //! | `{prefix:P}:closed` | sorted set of the days of which only sums are kept |
-//! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
+//! | `{prefix:0}:seen`, `:cards`, `:secret` | the membership, and what all nodes share |
 //! | `{prefix:P}:identity` | hash: who this store is, how far it has come, and until when nodes put back what it has forgotten |
-//! | `{prefix:0}:sheets` | hash: a version and a sheet, by its name |
+//! | `{prefix:0}:documents` | hash: a version and a document, by its name |
+//! | `{prefix:0}:leases:LIMIT` | hash: the version of the last lease, and `AMOUNT UNTIL VERSION` by node; it expires by itself |
 //!
-//! Of an order on a shelf its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in the
-//! books. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
+//! Of an order on a stock its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in the
+//! usage. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
 
 use quittance_lifecycle::{Key, Target, Timestamp};
-use quittance_ports::{Line, Standing, Which};
+use quittance_ports::{OrderClass, UsageRow, Which};
 use std::fmt::Display;
 
 /// The layout that is written; whoever finds another one does not touch it. Layout 1 had no lists by tenant.
@@ -34,9 +35,9 @@ const MOMENT_MAX: u64 = (1 << 53) - 1;
 /// The partition where what belongs to the whole store is kept.
 pub(crate) const FIRST: u16 = 0;
 
-/// What a commit may touch in its partition, besides its record and the books, in the order in which its script asks.
+/// What a commit may touch in its partition, besides its record and the usage, in the order in which its script asks.
 const OF_A_COMMIT: [&str; 10] =
-    ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "tenants", "identity"];
+    ["desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "tenants", "identity"];
 
 /// Where the keys of orders are listed, each in one of them.
 const LISTS: [&str; 3] = ["open", "rest", "dead"];
@@ -76,8 +77,8 @@ impl Layout {
     }
 
     /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
-    pub(crate) fn partition_of_line(&self, line: &Line) -> u16 {
-        let Line { tenant, kind, site, account, .. } = line;
+    pub(crate) fn partition_of_line(&self, line: &UsageRow) -> u16 {
+        let UsageRow { tenant, kind, site, account, .. } = line;
         let bytes = [tenant, kind, site, account].into_iter().flat_map(|part| part.bytes());
         let sum = bytes.fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
         sum % self.partitions
@@ -113,11 +114,11 @@ impl Layout {
 
     /// Where the keys of these orders are listed.
     pub(crate) fn lists(&self, partition: u16, which: Which<'_>) -> Vec<String> {
-        let lists = match which.standing {
+        let lists = match which.class {
             None => &LISTS[..],
-            Some(Standing::Open) => &["open"],
-            Some(Standing::AtRest) => &["rest"],
-            Some(Standing::Dead) => &["dead"],
+            Some(OrderClass::Open) => &["open"],
+            Some(OrderClass::AtRest) => &["rest"],
+            Some(OrderClass::Dead) => &["dead"],
         };
         let name = |list: &&str| match which.tenant {
             None => self.name(partition, list),
@@ -136,22 +137,22 @@ pub(crate) fn score(moment: Timestamp) -> u64 {
     moment.as_millis().min(MOMENT_MAX)
 }
 
-/// How one order stands on a shelf: in the order of targets, then of moments, then of keys.
-pub(crate) fn shelf_member(target: &Target, spoils: Timestamp, key: &Key) -> String {
-    format!("{target}:{:020}:{key}", spoils.as_millis())
+/// How one order stands on a stock: in the order of targets, then of moments, then of keys.
+pub(crate) fn stock_member(target: &Target, expires: Timestamp, key: &Key) -> String {
+    format!("{target}:{:020}:{key}", expires.as_millis())
 }
 
-/// The range of what stands on a shelf and spoils after this moment; `g` comes behind every digit.
-pub(crate) fn shelf_range(target: &Target, now: Timestamp) -> (String, String) {
+/// The range of what stands on a stock and expires after this moment; `g` comes behind every digit.
+pub(crate) fn stock_range(target: &Target, now: Timestamp) -> (String, String) {
     (format!("({target}:{:020}:g", now.as_millis()), format!("({target}:g"))
 }
 
-/// From the first that does not spoil before this moment to the last.
-pub(crate) fn shelf_range_from(target: &Target, good_until: Timestamp) -> (String, String) {
+/// From the first that does not expire before this moment to the last.
+pub(crate) fn stock_range_from(target: &Target, good_until: Timestamp) -> (String, String) {
     (format!("[{target}:{:020}:", good_until.as_millis()), format!("({target}:g"))
 }
 
-/// Who took something, and from which shelf.
+/// Who took something, and from which stock.
 pub(crate) fn taker_mark(target: &Target, by: &Key) -> String {
     format!("{target}:{by}")
 }

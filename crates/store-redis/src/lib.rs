@@ -5,15 +5,15 @@
 //! | --- | --- |
 //! | read an order | one `HMGET` |
 //! | write | one script: compare, write, index, book and tell, or say who won |
-//! | take from a shelf | one script; with more than one partition a look at each comes first |
-//! | find what is due, on a shelf, or may be forgotten | looks into sorted sets, one for each partition |
+//! | take from a stock | one script; with more than one partition a look at each comes first |
+//! | find what is due, on a stock, or may be forgotten | looks into sorted sets, one for each partition |
 //! | wake whoever waits | hears notices on a connection of its own, and looks again every few seconds |
 //!
 //! # What it promises
 //!
 //! What Redis promises: with `appendonly yes` and `appendfsync always` what is accepted survives `kill -9` and power loss
 //! of the one server; with `everysec` a loss of power can take the last second or two. Replicas are told afterwards, so
-//! a failover can lose the last writes, whatever is set. [`checkup`](quittance_ports::Roster::checkup) says what stands.
+//! a failover can lose the last writes, whatever is set. [`checkup`](quittance_ports::Membership::checkup) says what stands.
 //! Whatever may be forgotten expires by itself, an hour after it might have been purged; nothing that is owed expires.
 //!
 //! # For people with `redis-cli`
@@ -22,26 +22,27 @@
 //! of a partition, `ZRANGE {quittance:0}:due 0 9 WITHSCORES` what is due next. Writing by hand leaves the indices behind.
 #![forbid(unsafe_code)]
 
-mod books;
 mod checkup;
 mod closing;
 mod commit;
 mod discard;
+mod documents;
 mod identity;
 mod layout;
+mod leases;
 mod link;
+mod membership;
 mod notices;
 mod open;
-mod roster;
 mod row;
 mod scripts;
 mod settings;
-mod sheets;
 mod store;
 mod sweep;
 mod take;
 mod trouble;
 mod url;
+mod usage;
 mod wire;
 
 pub use settings::Settings;
@@ -53,7 +54,7 @@ use crate::link::Link;
 use crate::notices::OwnWrites;
 use crate::row::text;
 use crate::scripts::Scripts;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use quittance_ports::{StoreError, Watchers};
 use redis::{Cmd, Value};
 use std::fmt;
@@ -106,9 +107,9 @@ impl RedisStore {
         stands.arg(inner.layout.name(FIRST, "secret"));
         let found = async {
             let found = text(inner.ask(&stands).await?)?;
-            found.map(|secret| secret.try_into().map_err(|_| Trouble::Garbled)).transpose()
+            found.map(|secret| secret.try_into().map_err(|_| RedisFailure::Garbled)).transpose()
         };
-        found.await.map_err(|trouble: Trouble| trouble.unavailable("agreeing on a secret"))
+        found.await.map_err(|trouble: RedisFailure| trouble.unavailable("agreeing on a secret"))
     }
 
     /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
@@ -123,7 +124,7 @@ impl RedisStore {
                 Some(secret) => Some(secret),
                 None => text(inner.run_plain(&inner.scripts.secret, &keys, &[&drawn]).await?)?,
             };
-            secret.unwrap_or_default().try_into().map_err(|_| Trouble::Garbled)
+            secret.unwrap_or_default().try_into().map_err(|_| RedisFailure::Garbled)
         };
         found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
     }
@@ -157,7 +158,7 @@ impl RedisStore {
 
 impl Inner {
     /// Sends one request of a call.
-    async fn ask(&self, command: &Cmd) -> Result<Value, Trouble> {
+    async fn ask(&self, command: &Cmd) -> Result<Value, RedisFailure> {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
         self.link.ask(command).await
     }

@@ -2,7 +2,7 @@
 //! that grows, and whoever calls in the meantime waits for it, but not for long.
 
 use crate::settings::Settings;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use crate::wire::{Maker, Wire};
 use redis::{Cmd, Value};
 use std::time::Duration;
@@ -15,9 +15,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const BROKEN_WAITING_MAX: usize = 16;
 
 /// A pause between attempts that grows while they fail.
-pub(crate) struct Patience(Duration);
+pub(crate) struct Timeout(Duration);
 
-impl Patience {
+impl Timeout {
     pub(crate) const fn new() -> Self {
         Self(PAUSE_MIN)
     }
@@ -31,7 +31,7 @@ impl Patience {
 #[derive(Clone)]
 enum State {
     /// Why, as the last attempt said.
-    Away(Option<Trouble>),
+    Away(Option<RedisFailure>),
     Up(u64, Wire),
 }
 
@@ -63,7 +63,7 @@ impl Link {
     }
 
     /// The connection as it is now, or as it will be in a moment.
-    async fn wire(&self) -> Result<(u64, Wire), Trouble> {
+    async fn wire(&self) -> Result<(u64, Wire), RedisFailure> {
         if let State::Up(number, wire) = &*self.state.borrow() {
             return Ok((*number, wire.clone()));
         }
@@ -77,36 +77,36 @@ impl Link {
         Err(self.why_away())
     }
 
-    fn why_away(&self) -> Trouble {
+    fn why_away(&self) -> RedisFailure {
         match &*self.state.borrow() {
             State::Away(Some(trouble)) => trouble.clone(),
-            State::Away(None) => Trouble::Away("none could be made in time".into()),
-            State::Up(..) => Trouble::NoAnswer,
+            State::Away(None) => RedisFailure::Away("none could be made in time".into()),
+            State::Up(..) => RedisFailure::NoAnswer,
         }
     }
 
-    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, Trouble> {
+    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, RedisFailure> {
         let (number, mut wire) = self.wire().await?;
         let asked = timeout(self.call_wait, wire.send(command)).await;
         self.judge(
             number,
             &wire,
-            asked.map_or(Err(Trouble::NoAnswer), |answer| answer.map_err(Trouble::from)),
+            asked.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
         )
     }
 
-    pub(crate) async fn ask_all(&self, command: &Cmd) -> Result<Vec<Value>, Trouble> {
+    pub(crate) async fn ask_all(&self, command: &Cmd) -> Result<Vec<Value>, RedisFailure> {
         let (number, mut wire) = self.wire().await?;
         let asked = timeout(self.call_wait, wire.send_to_all(command)).await;
         self.judge(
             number,
             &wire,
-            asked.map_or(Err(Trouble::NoAnswer), |answer| answer.map_err(Trouble::from)),
+            asked.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
         )
     }
 
-    fn judge<T>(&self, number: u64, wire: &Wire, answer: Result<T, Trouble>) -> Result<T, Trouble> {
-        let is_broken = |trouble: &Trouble| match wire {
+    fn judge<T>(&self, number: u64, wire: &Wire, answer: Result<T, RedisFailure>) -> Result<T, RedisFailure> {
+        let is_broken = |trouble: &RedisFailure| match wire {
             Wire::One(_) => trouble.is_of_the_connection(),
             Wire::Cluster(_) => trouble.is_of_the_whole_cluster(),
         };
@@ -120,11 +120,11 @@ impl Link {
 
 impl Keeper {
     pub(crate) async fn run(mut self) {
-        let mut patience = Patience::new();
+        let mut timeout = Timeout::new();
         for number in 0_u64.. {
             match self.connect().await {
                 Ok(wire) => {
-                    patience = Patience::new();
+                    timeout = Timeout::new();
                     self.state.send_replace(State::Up(number, wire));
                     loop {
                         match self.broken.recv().await {
@@ -143,12 +143,12 @@ impl Keeper {
             if self.state.is_closed() {
                 return;
             }
-            patience.pause().await;
+            timeout.pause().await;
         }
     }
 
-    async fn connect(&mut self) -> Result<Wire, Trouble> {
+    async fn connect(&mut self) -> Result<Wire, RedisFailure> {
         let made = timeout(self.call_wait, self.maker.wire()).await;
-        made.map_or(Err(Trouble::NoAnswer), |wire| wire.map_err(Trouble::from))
+        made.map_or(Err(RedisFailure::NoAnswer), |wire| wire.map_err(RedisFailure::from))
     }
 }

@@ -2,10 +2,10 @@
 //! slow re-check, because Redis tells a notice once and to whoever listens at that moment.
 
 use crate::Inner;
-use crate::link::Patience;
+use crate::link::Timeout;
 use crate::row::text;
 use crate::settings::Settings;
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use crate::wire::Maker;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -96,11 +96,11 @@ impl Listener {
     }
 
     pub(crate) async fn run(mut self) {
-        let mut patience = Patience::new();
+        let mut timeout = Timeout::new();
         loop {
             match self.subscribe().await {
                 Ok((sink, stream)) => {
-                    patience = Patience::new();
+                    timeout = Timeout::new();
                     self.own.told().clear();
                     // Whatever was told while nobody listened is lost: let everybody look.
                     self.watchers.wake_all();
@@ -112,21 +112,21 @@ impl Listener {
                 }
                 Err(trouble) => tracing::debug!(%trouble, "notices from Redis cannot be heard"),
             }
-            patience.pause().await;
+            timeout.pause().await;
         }
     }
 
-    async fn subscribe(&mut self) -> Result<(PubSubSink, PubSubStream), Trouble> {
+    async fn subscribe(&mut self) -> Result<(PubSubSink, PubSubStream), RedisFailure> {
         let subscribed = timeout(self.call_wait, async {
             let (mut sink, stream) = self.maker.pubsub().await?.split();
             sink.subscribe(&self.channel).await?;
             Ok((sink, stream))
         });
-        subscribed.await.unwrap_or(Err(Trouble::NoAnswer))
+        subscribed.await.unwrap_or(Err(RedisFailure::NoAnswer))
     }
 
     /// Returns when nothing can be heard any more, and why.
-    async fn listen(&self, mut sink: PubSubSink, mut stream: PubSubStream) -> Trouble {
+    async fn listen(&self, mut sink: PubSubSink, mut stream: PubSubStream) -> RedisFailure {
         // A connection that is dead without a word is found out by asking.
         let mut pings = interval(self.recheck.max(self.call_wait));
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -134,12 +134,12 @@ impl Listener {
             tokio::select! {
                 notice = stream.next() => match notice {
                     Some(notice) => self.hear(notice.get_payload_bytes()),
-                    None => return Trouble::Away("the server has closed it".into()),
+                    None => return RedisFailure::Away("the server has closed it".into()),
                 },
                 _ = pings.tick() => match timeout(self.call_wait, sink.ping::<Value>()).await {
                     Ok(Ok(_)) => {}
                     Ok(Err(error)) => return error.into(),
-                    Err(_) => return Trouble::NoAnswer,
+                    Err(_) => return RedisFailure::NoAnswer,
                 },
             }
         }
@@ -172,12 +172,12 @@ pub(crate) async fn recheck(store: Weak<Inner>, span: Duration) {
     }
 }
 
-type Told = BTreeMap<Key, Vec<u8>>;
+type Announcements = BTreeMap<Key, Vec<u8>>;
 
 impl Inner {
     /// The orders with news, each with its version; whoever had been told of the same version is left asleep.
-    async fn recheck(&self, told: &Told) -> Told {
-        let mut now_told = Told::new();
+    async fn recheck(&self, told: &Announcements) -> Announcements {
+        let mut now_told = Announcements::new();
         let mut after = None;
         loop {
             let keys = self.watchers.keys(after.as_ref(), RECHECK_AT_ONCE);
@@ -204,12 +204,12 @@ impl Inner {
     }
 
     /// The version of an order that is no longer awaited.
-    async fn news_of(&self, key: &Key) -> Result<Option<Vec<u8>>, Trouble> {
+    async fn news_of(&self, key: &Key) -> Result<Option<Vec<u8>>, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&["version", "awaited"]);
         let fields = match self.link.ask(&command).await {
             Ok(Value::Array(fields)) => fields,
-            Ok(_) => return Err(Trouble::Garbled),
+            Ok(_) => return Err(RedisFailure::Garbled),
             // Whoever waits for it should hear that it cannot be read.
             Err(trouble) if trouble.is_wrong_type() => return Ok(Some(Vec::new())),
             Err(trouble) => return Err(trouble),

@@ -7,7 +7,7 @@ use crate::notices::{Listener, OwnWrites, recheck};
 use crate::row::text;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
-use crate::trouble::{OpenError, Trouble};
+use crate::trouble::{OpenError, RedisFailure};
 use crate::{Inner, RedisStore, Tasks};
 use quittance_ports::Watchers;
 use redis::Value;
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::crypto::ring;
 
 pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
     let address = settings.address();
-    let failed = |trouble: Trouble| OpenError::of(&address, &trouble);
+    let failed = |trouble: RedisFailure| OpenError::of(&address, &trouble);
     if settings.url.is_tls {
         // Whoever came first has chosen; the error says no more than that.
         let _chosen = ring::default_provider().install_default();
@@ -73,13 +73,13 @@ impl Inner {
 
     /// Two nodes that divide the orders differently would pay twice, so whoever comes later does as the first did.
     async fn settle(&mut self, is_look: bool) -> Result<(), OpenError> {
-        let failed = |trouble: &Trouble| OpenError::of(&self.address, trouble);
+        let failed = |trouble: &RedisFailure| OpenError::of(&self.address, trouble);
         let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());
         let args = [format.as_bytes(), partitions.as_bytes()];
         let args: &[&[u8]] = if is_look { &[] } else { &args };
         let answer = self.run_plain(&self.scripts.settle, &[self.layout.meta()], args).await;
         let Value::Array(mut values) = answer.map_err(|trouble| failed(&trouble))? else {
-            return Err(failed(&Trouble::Garbled));
+            return Err(failed(&RedisFailure::Garbled));
         };
         self.check_release(values.pop().unwrap_or(Value::Nil))?;
         if is_look && values.iter().all(|value| *value == Value::Nil) {

@@ -1,9 +1,9 @@
 //! One order as a hash: what is written beside its record, and what is made of what is read back.
 
-use crate::layout::{read_taker_mark, score, shelf_member, taker_mark};
-use crate::trouble::Trouble;
+use crate::layout::{read_taker_mark, score, stock_member, taker_mark};
+use crate::trouble::RedisFailure;
 use quittance_lifecycle::{Key, Order, Terms, Timestamp};
-use quittance_ports::{Standing, StoreError, Unreadable, Version, Versioned};
+use quittance_ports::{OrderClass, StoreError, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use redis::Value;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use std::sync::Arc;
 pub(crate) struct Marks {
     pub(crate) due: String,
     pub(crate) forget: String,
-    pub(crate) shelf: String,
-    /// When it will be due and forgotten once it is taken from its shelf.
+    pub(crate) stock: String,
+    /// When it will be due and forgotten once it is taken from its stock.
     pub(crate) once_taken: String,
     pub(crate) taker: String,
-    pub(crate) standing: &'static str,
+    pub(crate) class: &'static str,
     pub(crate) awaited: &'static str,
 }
 
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
-        let (mut shelf, mut once_taken) = (String::new(), String::new());
-        if let Some((target, spoils)) = order.shelf() {
+        let (mut stock, mut once_taken) = (String::new(), String::new());
+        if let Some((target, expires)) = order.list_stock() {
             let (due, forget_at) = order.once_taken();
-            shelf = shelf_member(&target, spoils, &order.key);
+            stock = stock_member(&target, expires, &order.key);
             once_taken = format!("{}:{}", moment(due), moment(forget_at));
         }
         let taker = order.taker().map(|by| taker_mark(&order.terms.target, &by));
         Self {
             due: moment(order.due()),
             forget: moment(order.forget_at()),
-            shelf,
+            stock,
             once_taken,
             taker: taker.unwrap_or_default(),
-            standing: match Standing::of(order) {
-                Standing::Dead => "dead",
-                Standing::Open => "open",
-                Standing::AtRest => "rest",
+            class: match OrderClass::of(order) {
+                OrderClass::Dead => "dead",
+                OrderClass::Open => "open",
+                OrderClass::AtRest => "rest",
             },
             awaited: if order.is_awaited() { "1" } else { "0" },
         }
@@ -96,28 +96,28 @@ pub(crate) type Known<'a> = (&'a [u8], &'a Arc<Terms>);
 
 pub(crate) const FIELDS: [&str; 5] = ["version", "record", "terms", "taker", "taken_at"];
 
-pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, Trouble> {
+pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, RedisFailure> {
     let texts = values.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    texts.try_into().map_err(|_| Trouble::Garbled)
+    texts.try_into().map_err(|_| RedisFailure::Garbled)
 }
 
-pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, Trouble> {
+pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, RedisFailure> {
     match value {
         Value::Nil => Ok(None),
         Value::BulkString(bytes) => Ok(Some(bytes)),
         Value::SimpleString(text) => Ok(Some(text.into_bytes())),
         Value::Int(number) => Ok(Some(number.to_string().into_bytes())),
-        _ => Err(Trouble::Garbled),
+        _ => Err(RedisFailure::Garbled),
     }
 }
 
 /// What a row says, if there is one at all.
 pub(crate) fn read(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
-    if row.iter().all(Option::is_none) { Found::Gone } else { read_standing(key, row, known) }
+    if row.iter().all(Option::is_none) { Found::Gone } else { read_class(key, row, known) }
 }
 
-/// The same, of one that is known to be there.
-pub(crate) fn read_standing(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
+/// Reads a record that is known to be there.
+pub(crate) fn read_class(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
     match whole(key, row.each_ref().map(Option::as_deref), known) {
         Ok(versioned) => Found::Whole(versioned),
         Err(flaw) => {

@@ -13,23 +13,37 @@ pub(crate) struct Scripts {
     pub(crate) discard: Lua,
     pub(crate) days: Lua,
     pub(crate) close: Lua,
-    pub(crate) census: Lua,
+    pub(crate) order_counts: Lua,
     pub(crate) page: Lua,
     pub(crate) set_aside: Lua,
     pub(crate) settle: Lua,
     pub(crate) secret: Lua,
     pub(crate) mark: Lua,
     pub(crate) adopt: Lua,
-    pub(crate) sign_in: Lua,
-    pub(crate) sign_out: Lua,
-    pub(crate) roll: Lua,
-    pub(crate) write_sheet: Lua,
+    pub(crate) heartbeat: Lua,
+    pub(crate) leave: Lua,
+    pub(crate) members: Lua,
+    pub(crate) write_document: Lua,
+    pub(crate) leased: Lua,
+    pub(crate) lease: Lua,
+    pub(crate) give_back: Lua,
 }
 
 /// A script, behind what the steps have in common.
 macro_rules! step {
     ($file:literal) => {
         Lua::new(concat!(include_str!("scripts/steps.lua"), include_str!($file)))
+    };
+}
+
+/// A script about leases, behind what the steps and these scripts have in common.
+macro_rules! lease_step {
+    ($file:literal) => {
+        Lua::new(concat!(
+            include_str!("scripts/steps.lua"),
+            include_str!("scripts/leases.lua"),
+            include_str!($file)
+        ))
     };
 }
 
@@ -45,17 +59,20 @@ impl Scripts {
             discard: step!("scripts/discard.lua"),
             days: Lua::new(include_str!("scripts/days.lua")),
             close: step!("scripts/close.lua"),
-            census: Lua::new(include_str!("scripts/census.lua")),
+            order_counts: Lua::new(include_str!("scripts/order_counts.lua")),
             page: Lua::new(include_str!("scripts/page.lua")),
             set_aside: step!("scripts/set_aside.lua"),
             settle: Lua::new(include_str!("scripts/settle.lua")),
             secret: Lua::new(include_str!("scripts/secret.lua")),
             mark: Lua::new(include_str!("scripts/mark.lua")),
             adopt: Lua::new(include_str!("scripts/adopt.lua")),
-            sign_in: Lua::new(include_str!("scripts/sign_in.lua")),
-            sign_out: Lua::new(include_str!("scripts/sign_out.lua")),
-            roll: Lua::new(include_str!("scripts/roll.lua")),
-            write_sheet: step!("scripts/write_sheet.lua"),
+            heartbeat: Lua::new(include_str!("scripts/heartbeat.lua")),
+            leave: Lua::new(include_str!("scripts/leave.lua")),
+            members: Lua::new(include_str!("scripts/roll.lua")),
+            write_document: step!("scripts/write_document.lua"),
+            leased: lease_step!("scripts/leased.lua"),
+            lease: lease_step!("scripts/lease.lua"),
+            give_back: lease_step!("scripts/give_back.lua"),
         }
     }
 }

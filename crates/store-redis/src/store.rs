@@ -3,16 +3,16 @@
 
 use crate::commit::Outcome;
 use crate::discard::Discarded;
-use crate::layout::{score, shelf_range};
+use crate::layout::{score, stock_range};
 use crate::row::{Found, text};
-use crate::take::Wish;
-use crate::trouble::Trouble;
+use crate::take::TakeRequest;
+use crate::trouble::RedisFailure;
 use crate::{Inner, RedisStore};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch, Which,
 };
 use redis::Value;
 use std::sync::Arc;
@@ -20,52 +20,68 @@ use std::sync::Arc;
 const LOADING: &str = "loading an order";
 const COMMITTING: &str = "committing an order";
 const CLAIMING: &str = "claiming what is due";
-const TAKING: &str = "taking from a shelf";
+const TAKING: &str = "taking from a stock";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const DISCARDING: &str = "discarding a record";
-const COUNTING: &str = "adding to the books";
-const CLOSING: &str = "closing the books";
+const COUNTING: &str = "adding to the usage";
+const CLOSING: &str = "closing the usage";
 
 /// How many records are asked for at once: others want their turn.
 const ROWS_AT_ONCE: usize = 256;
 
-fn read_names(names: Value) -> Result<Vec<String>, Trouble> {
-    let Value::Array(names) = names else { return Err(Trouble::Garbled) };
-    let read = |name| String::from_utf8(text(name)?.unwrap_or_default()).map_err(|_| Trouble::Garbled);
+fn read_names(names: Value) -> Result<Vec<String>, RedisFailure> {
+    let Value::Array(names) = names else { return Err(RedisFailure::Garbled) };
+    let read = |name| String::from_utf8(text(name)?.unwrap_or_default()).map_err(|_| RedisFailure::Garbled);
     names.into_iter().map(read).collect()
 }
 
 impl Inner {
     /// The names in one sorted set from `start` to `end`, in their order.
-    async fn names(&self, set: String, start: &str, end: &str, limit: usize) -> Result<Vec<String>, Trouble> {
+    async fn names(
+        &self,
+        set: String,
+        start: &str,
+        end: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, RedisFailure> {
         let mut command = redis::cmd("ZRANGEBYLEX");
         command.arg(set).arg(start).arg(end).arg("LIMIT").arg(0).arg(limit);
         read_names(self.ask(&command).await?)
     }
 
-    async fn read_shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, Trouble> {
-        let (start, end) = shelf_range(target, now);
+    async fn read_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, RedisFailure> {
+        let (start, end) = stock_range(target, now);
         let partitions = self
             .layout
             .all()
-            .map(|partition| self.names(self.layout.name(partition, "shelves"), &start, &end, limit));
+            .map(|partition| self.names(self.layout.name(partition, "stocks"), &start, &end, limit));
         let mut members: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
         members.sort_unstable();
         let key = |member: &String| {
-            member.rsplit_once(':').and_then(|(_, key)| Key::parse(key).ok()).ok_or(Trouble::Garbled)
+            member.rsplit_once(':').and_then(|(_, key)| Key::parse(key).ok()).ok_or(RedisFailure::Garbled)
         };
         members.iter().take(limit).map(key).collect()
     }
 
     /// The first keys of one list, wherever they are kept.
-    async fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> Result<Vec<Key>, Trouble> {
+    async fn page(
+        &self,
+        which: Which<'_>,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Key>, RedisFailure> {
         let start = after.map_or_else(|| "-".to_owned(), |key| format!("({key}"));
         let partitions = self.layout.all().map(|partition| self.pages(partition, which, &start, limit));
         let mut names: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
         names.sort_unstable();
         names.dedup();
-        names.iter().take(limit).map(|name| Key::parse(name).map_err(|_| Trouble::Garbled)).collect()
+        names.iter().take(limit).map(|name| Key::parse(name).map_err(|_| RedisFailure::Garbled)).collect()
     }
 
     /// The first names of each of these lists of a partition.
@@ -75,12 +91,12 @@ impl Inner {
         which: Which<'_>,
         start: &str,
         limit: usize,
-    ) -> Result<Vec<String>, Trouble> {
+    ) -> Result<Vec<String>, RedisFailure> {
         let keys = self.layout.lists(partition, which);
         let limit = limit.to_string();
         let args = [start.as_bytes(), limit.as_bytes()];
         let Value::Array(pages) = self.run_plain(&self.scripts.page, &keys, &args).await? else {
-            return Err(Trouble::Garbled);
+            return Err(RedisFailure::Garbled);
         };
         let mut all = Vec::new();
         for page in pages {
@@ -94,7 +110,7 @@ impl Inner {
         which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, RedisFailure> {
         let mut listed = Vec::new();
         let mut after = after.copied();
         while listed.len() < limit {
@@ -119,19 +135,19 @@ impl Inner {
         Ok(listed)
     }
 
-    async fn census(&self) -> Result<Census, Trouble> {
+    async fn order_counts(&self) -> Result<OrderCounts, RedisFailure> {
         let parts = self.layout.all().map(|partition| async move {
             let keys = ["open", "dead"].map(|list| self.layout.name(partition, list));
-            self.run_plain(&self.scripts.census, &keys, &[]).await
+            self.run_plain(&self.scripts.order_counts, &keys, &[]).await
         });
-        let mut census = Census::default();
+        let mut order_counts = OrderCounts::default();
         for counts in try_join_all(parts).await? {
-            let Value::Array(counts) = counts else { return Err(Trouble::Garbled) };
-            let [Value::Int(open), Value::Int(dead)] = counts[..] else { return Err(Trouble::Garbled) };
-            census.open += open.unsigned_abs();
-            census.dead += dead.unsigned_abs();
+            let Value::Array(counts) = counts else { return Err(RedisFailure::Garbled) };
+            let [Value::Int(open), Value::Int(dead)] = counts[..] else { return Err(RedisFailure::Garbled) };
+            order_counts.open += open.unsigned_abs();
+            order_counts.dead += dead.unsigned_abs();
         }
-        Ok(census)
+        Ok(order_counts)
     }
 }
 
@@ -149,10 +165,10 @@ impl Store for RedisStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let outcome = self.inner().commit(expected, next, tally, at).await;
+        let outcome = self.inner().commit(expected, next, counters, at).await;
         match outcome.map_err(|trouble| trouble.unavailable(COMMITTING))? {
             Outcome::Done(version) => Ok(Commit::Done(version)),
             Outcome::Lost(Found::Gone) => Ok(Commit::Conflict(None)),
@@ -171,14 +187,19 @@ impl Store for RedisStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let wish = Wish::new(target, good_until, by, at, tally);
+        let wish = TakeRequest::new(target, good_until, by, at, counters);
         self.inner().take(&wish).await.map_err(|trouble| trouble.unavailable(TAKING))
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.inner().read_shelf(target, now, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.inner().read_stock(target, now, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
     }
 
     /// Needs nobody: while the notices cannot be heard, everybody is woken when they can be heard again.
@@ -206,22 +227,22 @@ impl Store for RedisStore {
         }
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        if *tally == Tally::default() {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        if *counters == Counters::default() {
             return Ok(());
         }
-        self.inner().count(line, tally).await.map_err(|trouble| trouble.unavailable(COUNTING))
+        self.inner().count(line, counters).await.map_err(|trouble| trouble.unavailable(COUNTING))
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.inner().read_books(from, to).await.map_err(|trouble| trouble.unavailable(LISTING))
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.inner().read_usage(from, to).await.map_err(|trouble| trouble.unavailable(LISTING))
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.inner().close_books(detail, sums).await.map_err(|trouble| trouble.unavailable(CLOSING))
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.inner().compact_usage(detail, sums).await.map_err(|trouble| trouble.unavailable(CLOSING))
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.inner().census().await.map_err(|trouble| trouble.unavailable(LISTING))
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.inner().order_counts().await.map_err(|trouble| trouble.unavailable(LISTING))
     }
 }

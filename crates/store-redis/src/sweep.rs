@@ -4,7 +4,7 @@
 use crate::Inner;
 use crate::layout::{FIRST, score};
 use crate::row::{self, Found, read_row, text};
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
 use futures_util::future::{join_all, try_join_all};
 use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::Due;
@@ -19,23 +19,23 @@ const SCRIPT_ORDERS_MAX: usize = 256;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// One member of a sorted set by moment.
-type Alarm = (u64, String);
+type Timer = (u64, String);
 
-fn number(value: &Value) -> Result<usize, Trouble> {
+fn number(value: &Value) -> Result<usize, RedisFailure> {
     match value {
-        Value::Int(number) => usize::try_from(*number).map_err(|_| Trouble::Garbled),
-        _ => Err(Trouble::Garbled),
+        Value::Int(number) => usize::try_from(*number).map_err(|_| RedisFailure::Garbled),
+        _ => Err(RedisFailure::Garbled),
     }
 }
 
 /// Scores come as the text of a floating-point number.
-pub(crate) fn moment(value: Value) -> Result<Option<u64>, Trouble> {
+pub(crate) fn moment(value: Value) -> Result<Option<u64>, RedisFailure> {
     let Some(digits) = text(value)? else { return Ok(None) };
-    let digits = std::str::from_utf8(&digits).map_err(|_| Trouble::Garbled)?;
+    let digits = std::str::from_utf8(&digits).map_err(|_| RedisFailure::Garbled)?;
     if let Ok(whole) = digits.parse() {
         return Ok(Some(whole));
     }
-    let score: f64 = digits.parse().map_err(|_| Trouble::Garbled)?;
+    let score: f64 = digits.parse().map_err(|_| RedisFailure::Garbled)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -53,40 +53,40 @@ struct Shares {
     of: BTreeMap<u16, usize>,
     next: Option<u64>,
     /// Why some of them could not be asked.
-    trouble: Option<Trouble>,
+    trouble: Option<RedisFailure>,
 }
 
 /// What one partition handed out.
 struct Claims {
     next: Option<u64>,
-    /// In the order of their alarms, which a claim may have put off.
+    /// In the order of their timers, which a claim may have put off.
     rows: Vec<(u64, Key, row::Row)>,
 }
 
 impl Inner {
     /// The first of a sorted set by moment, one more than is asked for.
-    async fn look(&self, partition: u16, set: &str, limit: usize) -> Result<Vec<Alarm>, Trouble> {
+    async fn look(&self, partition: u16, set: &str, limit: usize) -> Result<Vec<Timer>, RedisFailure> {
         let mut command = redis::cmd("ZRANGE");
         command.arg(self.layout.name(partition, set)).arg(0).arg(limit).arg("WITHSCORES");
-        let Value::Array(values) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
+        let Value::Array(values) = self.ask(&command).await? else { return Err(RedisFailure::Garbled) };
         let mut values = values.into_iter();
-        let mut alarms = Vec::new();
+        let mut timers = Vec::new();
         while let (Some(member), Some(at)) = (values.next(), values.next()) {
             let member =
-                String::from_utf8(text(member)?.unwrap_or_default()).map_err(|_| Trouble::Garbled)?;
-            alarms.push((moment(at)?.ok_or(Trouble::Garbled)?, member));
+                String::from_utf8(text(member)?.unwrap_or_default()).map_err(|_| RedisFailure::Garbled)?;
+            timers.push((moment(at)?.ok_or(RedisFailure::Garbled)?, member));
         }
-        Ok(alarms)
+        Ok(timers)
     }
 
     /// How many of the soonest up to `now` each partition has, and the first that is not among them. Partitions that
     /// cannot be asked are left out; only if none can, there is no answer.
-    async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<Shares, Trouble> {
+    async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<Shares, RedisFailure> {
         if self.layout.partitions == 1 {
             return Ok(Shares { of: BTreeMap::from([(FIRST, limit)]), next: None, trouble: None });
         }
         let looks = join_all(self.layout.all().map(|partition| self.look(partition, set, limit))).await;
-        let mut alarms: Vec<(Alarm, u16)> = Vec::new();
+        let mut timers: Vec<(Timer, u16)> = Vec::new();
         // The first is always asked, if for nothing: a store that is closed says so.
         let mut shares = Shares { of: BTreeMap::from([(FIRST, 0)]), next: None, trouble: None };
         let mut answers = 0;
@@ -94,7 +94,7 @@ impl Inner {
             match look {
                 Ok(found) => {
                     answers += 1;
-                    alarms.extend(found.into_iter().map(|alarm| (alarm, partition)));
+                    timers.extend(found.into_iter().map(|timer| (timer, partition)));
                 }
                 Err(trouble) => shares.trouble = Some(trouble),
             }
@@ -102,8 +102,8 @@ impl Inner {
         if let Some(trouble) = shares.trouble.take_if(|_| answers == 0) {
             return Err(trouble);
         }
-        alarms.sort_unstable();
-        for (n, ((at, _), partition)) in alarms.into_iter().enumerate() {
+        timers.sort_unstable();
+        for (n, ((at, _), partition)) in timers.into_iter().enumerate() {
             if n >= limit || at > now {
                 shares.next = Some(at);
                 break;
@@ -119,7 +119,7 @@ impl Inner {
         now: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> Result<Due, Trouble> {
+    ) -> Result<Due, RedisFailure> {
         let limit = limit.min(SCRIPT_ORDERS_MAX);
         let Shares { of, mut next, mut trouble } = self.shares("due", score(now), limit).await?;
         let claims = of.iter().map(|(partition, share)| self.claim(*partition, now, until, *share));
@@ -131,7 +131,7 @@ impl Inner {
                     next = sooner(next, claims.next);
                     found.extend(claims.rows);
                 }
-                Err(sealed @ Trouble::Sealed(_)) => return Err(sealed),
+                Err(sealed @ RedisFailure::Sealed(_)) => return Err(sealed),
                 Err(other) => trouble = Some(other),
             }
         }
@@ -145,7 +145,7 @@ impl Inner {
         found.sort_unstable_by_key(|(at, key, _)| (*at, *key));
         let mut due = Due { next: next.map(Timestamp::from_millis), ..Due::default() };
         for (_, key, row) in found {
-            match row::read_standing(&key, row, None) {
+            match row::read_class(&key, row, None) {
                 Found::Whole(versioned) => due.orders.push(versioned),
                 Found::Gone => {}
                 Found::Broken(broken) => {
@@ -166,7 +166,7 @@ impl Inner {
         now: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> Result<Claims, Trouble> {
+    ) -> Result<Claims, RedisFailure> {
         let keys = [self.layout.name(partition, "desk"), self.layout.name(partition, "due")];
         let (now, until, limit) = (score(now).to_string(), score(until).to_string(), limit.to_string());
         let records = self.layout.records(partition);
@@ -175,20 +175,20 @@ impl Inner {
         let mut rest = answer.rest.into_iter();
         let next = rest.next().map(moment).transpose()?.flatten();
         let rows = rest.map(|row| {
-            let Value::Array(mut row) = row else { return Err(Trouble::Garbled) };
+            let Value::Array(mut row) = row else { return Err(RedisFailure::Garbled) };
             if row.len() < 2 {
-                return Err(Trouble::Garbled);
+                return Err(RedisFailure::Garbled);
             }
             let fields = row.split_off(2);
-            let at = row.pop().map(moment).transpose()?.flatten().ok_or(Trouble::Garbled)?;
+            let at = row.pop().map(moment).transpose()?.flatten().ok_or(RedisFailure::Garbled)?;
             let key = row.pop().map(text).transpose()?.flatten().unwrap_or_default();
             let key = std::str::from_utf8(&key).ok().and_then(|key| Key::parse(key).ok());
-            Ok((at, key.ok_or(Trouble::Garbled)?, read_row(fields)?))
+            Ok((at, key.ok_or(RedisFailure::Garbled)?, read_row(fields)?))
         });
         Ok(Claims { next, rows: rows.collect::<Result<_, _>>()? })
     }
 
-    pub(crate) async fn purge(&self, now: u64, limit: usize) -> Result<usize, Trouble> {
+    pub(crate) async fn purge(&self, now: u64, limit: usize) -> Result<usize, RedisFailure> {
         let mut purged = 0;
         while purged < limit {
             let some = (limit - purged).min(SCRIPT_ORDERS_MAX);
@@ -207,7 +207,12 @@ impl Inner {
     }
 
     /// How many it removed, and how many others it struck off its index.
-    async fn purge_part(&self, partition: u16, now: u64, limit: usize) -> Result<(usize, usize), Trouble> {
+    async fn purge_part(
+        &self,
+        partition: u16,
+        now: u64,
+        limit: usize,
+    ) -> Result<(usize, usize), RedisFailure> {
         let name = |what| self.layout.name(partition, what);
         let (now, limit, records) = (now.to_string(), limit.to_string(), self.layout.records(partition));
         let takings = self.layout.takings(partition);
@@ -215,7 +220,7 @@ impl Inner {
         let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes(), takings.as_bytes(), of.as_bytes()];
         let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead"), name("tenants")];
         let answer = self.run(&self.scripts.purge, &keys, &args).await?;
-        let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| Trouble::Garbled)?;
+        let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| RedisFailure::Garbled)?;
         Ok((number(&removed)?, number(&cleaned)?))
     }
 }

@@ -1,25 +1,25 @@
-//! Giving away what stands on a shelf. Whoever finds that he cannot read what he was given puts it back and takes the next.
-//! With more than one partition a shelf is spread over all of them: a look at each tells whether the taker has one
-//! already, and where the soonest to spoil stands. If he asks at two nodes in the same instant, and others take from the
-//! same shelf just then, he may be given one by each: never the same as somebody else.
+//! Giving away what stands on a stock. Whoever finds that he cannot read what he was given puts it back and takes the next.
+//! With more than one partition a stock is spread over all of them: a look at each tells whether the taker has one
+//! already, and where the soonest to expire stands. If he asks at two nodes in the same instant, and others take from the
+//! same stock just then, he may be given one by each: never the same as somebody else.
 
 use crate::Inner;
-use crate::books::Entry;
 use crate::commit::{Answer, EXPIRY_GRACE_MS};
-use crate::layout::{FIRST, shelf_range_from, taker_mark};
+use crate::layout::{FIRST, stock_range_from, taker_mark};
 use crate::row::{self, Broken, Found, read_row, text};
-use crate::trouble::Trouble;
+use crate::trouble::RedisFailure;
+use crate::usage::Entry;
 use futures_util::future::try_join_all;
-use quittance_lifecycle::{Key, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{Day, Versioned};
 use redis::Value;
 
-/// How often all partitions are looked at. Each time others were quicker everywhere, and a shelf that so many take from
+/// How often all partitions are looked at. Each time others were quicker everywhere, and a stock that so many take from
 /// may as well be empty.
 const LOOKS_MAX: usize = 4;
 
-/// Who wants something from which shelf, as the scripts want it.
-pub(crate) struct Wish {
+/// Who wants something from which stock, as the scripts want it.
+pub(crate) struct TakeRequest {
     taker: String,
     from: String,
     to: String,
@@ -27,21 +27,21 @@ pub(crate) struct Wish {
     entry: Entry,
 }
 
-impl Wish {
+impl TakeRequest {
     pub(crate) fn new(
         target: &Target,
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Self {
-        let (from, to) = shelf_range_from(target, good_until);
+        let (from, to) = stock_range_from(target, good_until);
         let at_ms = at.as_millis().to_string();
-        Self { taker: taker_mark(target, by), from, to, at: at_ms, entry: Entry::new(Day::of(at), tally) }
+        Self { taker: taker_mark(target, by), from, to, at: at_ms, entry: Entry::new(Day::of(at), counters) }
     }
 }
 
-/// Which part of a shelf to take from, and how.
+/// Which part of a stock to take from, and how.
 #[derive(Clone, Copy)]
 struct Reach<'a> {
     from: &'a str,
@@ -70,7 +70,7 @@ struct Undo {
 }
 
 impl Inner {
-    pub(crate) async fn take(&self, wish: &Wish) -> Result<Option<Versioned>, Trouble> {
+    pub(crate) async fn take(&self, wish: &TakeRequest) -> Result<Option<Versioned>, RedisFailure> {
         if self.layout.partitions == 1 {
             return self.take_from(FIRST, wish, &wish.to, false).await;
         }
@@ -101,9 +101,9 @@ impl Inner {
     }
 
     /// A partition that does not answer may have what is his, so then there is no answer at all.
-    async fn look_along(&self, wish: &Wish, passes_his_over: bool) -> Result<Along, Trouble> {
+    async fn look_along(&self, wish: &TakeRequest, passes_his_over: bool) -> Result<Along, RedisFailure> {
         let reach = Reach { from: &wish.from, to: &wish.to, only_look: true, passes_his_over };
-        let looks = self.layout.all().map(|partition| self.ask_shelf(partition, wish, reach));
+        let looks = self.layout.all().map(|partition| self.ask_stock(partition, wish, reach));
         let mut heads = Vec::new();
         for (partition, handed) in self.layout.all().zip(try_join_all(looks).await?) {
             match handed {
@@ -111,7 +111,7 @@ impl Inner {
                 Handed::There(member) => heads.push((member, partition)),
                 Handed::Whole(his) => return Ok(Along::His(his)),
                 Handed::HisBroken => return Ok(Along::HisBroken),
-                Handed::Broken(..) => return Err(Trouble::Garbled),
+                Handed::Broken(..) => return Err(RedisFailure::Garbled),
             }
         }
         heads.sort_unstable();
@@ -121,16 +121,16 @@ impl Inner {
     async fn take_from(
         &self,
         partition: u16,
-        wish: &Wish,
+        wish: &TakeRequest,
         to: &str,
         mut passes_his_over: bool,
-    ) -> Result<Option<Versioned>, Trouble> {
+    ) -> Result<Option<Versioned>, RedisFailure> {
         let mut from = wish.from.clone();
         loop {
             let reach = Reach { from: &from, to, only_look: false, passes_his_over };
-            match self.ask_shelf(partition, wish, reach).await? {
+            match self.ask_stock(partition, wish, reach).await? {
                 Handed::Nothing => return Ok(None),
-                Handed::There(_) => return Err(Trouble::Garbled),
+                Handed::There(_) => return Err(RedisFailure::Garbled),
                 Handed::Whole(versioned) => return Ok(Some(versioned)),
                 Handed::HisBroken => passes_his_over = true,
                 Handed::Broken(broken, undo) => {
@@ -142,11 +142,16 @@ impl Inner {
         }
     }
 
-    async fn ask_shelf(&self, partition: u16, wish: &Wish, reach: Reach<'_>) -> Result<Handed, Trouble> {
-        let Wish { taker, at, entry, .. } = wish;
+    async fn ask_stock(
+        &self,
+        partition: u16,
+        wish: &TakeRequest,
+        reach: Reach<'_>,
+    ) -> Result<Handed, RedisFailure> {
+        let TakeRequest { taker, at, entry, .. } = wish;
         let name = |what| self.layout.name(partition, what);
-        let books = self.layout.name(partition, format_args!("books:{}", entry.day));
-        let keys = [name("desk"), name("due"), name("forget"), name("shelves"), name("days"), books];
+        let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
+        let keys = [name("desk"), name("due"), name("forget"), name("stocks"), name("days"), usage];
         let (records, takings) = (self.layout.records(partition), self.layout.takings(partition));
         let flag = |is_set: bool| if is_set { &b"1"[..] } else { b"0" };
         let mut args: Vec<&[u8]> = vec![
@@ -166,10 +171,16 @@ impl Inner {
         read_handed(self.run(&self.scripts.take, &keys, &args).await?)
     }
 
-    async fn untake(&self, partition: u16, wish: &Wish, broken: &Broken, undo: &Undo) -> Result<(), Trouble> {
+    async fn untake(
+        &self,
+        partition: u16,
+        wish: &TakeRequest,
+        broken: &Broken,
+        undo: &Undo,
+    ) -> Result<(), RedisFailure> {
         let name = |what| self.layout.name(partition, what);
-        let books = self.layout.name(partition, format_args!("books:{}", wish.entry.day));
-        let keys = [self.layout.record(&broken.key), name("due"), name("forget"), name("shelves"), books];
+        let usage = self.layout.name(partition, format_args!("usage:{}", wish.entry.day));
+        let keys = [self.layout.record(&broken.key), name("due"), name("forget"), name("stocks"), usage];
         let (key, takings) = (broken.key.to_string(), self.layout.takings(partition));
         let Undo { member, due, forget } = undo;
         let mut args: Vec<&[u8]> =
@@ -184,23 +195,23 @@ impl Inner {
 enum Along {
     His(Versioned),
     HisBroken,
-    /// How the first of each partition that has one stands there, soonest to spoil first.
+    /// How the first of each partition that has one stands there, soonest to expire first.
     Heads(Vec<(String, u16)>),
 }
 
-fn read_handed(answer: Answer) -> Result<Handed, Trouble> {
+fn read_handed(answer: Answer) -> Result<Handed, RedisFailure> {
     let Answer { word, mut rest } = answer;
     if word == b"none" {
         return Ok(Handed::Nothing);
     }
     let mut row = rest.split_off(1.min(rest.len()));
-    let name = String::from_utf8(read_text(rest.pop())?).map_err(|_| Trouble::Garbled)?;
+    let name = String::from_utf8(read_text(rest.pop())?).map_err(|_| RedisFailure::Garbled)?;
     if word == b"there" {
         return Ok(Handed::There(name));
     }
-    let key = Key::parse(&name).map_err(|_| Trouble::Garbled)?;
+    let key = Key::parse(&name).map_err(|_| RedisFailure::Garbled)?;
     let before = row.split_off(row::FIELDS.len().min(row.len()));
-    match (&word[..], row::read_standing(&key, read_row(row)?, None)) {
+    match (&word[..], row::read_class(&key, read_row(row)?, None)) {
         (b"his" | b"taken", Found::Whole(versioned)) => Ok(Handed::Whole(versioned)),
         (b"his", Found::Broken(_)) => Ok(Handed::HisBroken),
         (b"taken", Found::Broken(broken)) => {
@@ -209,10 +220,10 @@ fn read_handed(answer: Answer) -> Result<Handed, Trouble> {
             let undo = Undo { member: next()?, due: next()?, forget: next()? };
             Ok(Handed::Broken(broken, undo))
         }
-        _ => Err(Trouble::Garbled),
+        _ => Err(RedisFailure::Garbled),
     }
 }
 
-fn read_text(value: Option<Value>) -> Result<Vec<u8>, Trouble> {
-    value.map(text).transpose()?.flatten().ok_or(Trouble::Garbled)
+fn read_text(value: Option<Value>) -> Result<Vec<u8>, RedisFailure> {
+    value.map(text).transpose()?.flatten().ok_or(RedisFailure::Garbled)
 }

@@ -5,7 +5,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use std::error::Error;
 
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum RedisFailure {
     #[error("Redis did not answer in time")]
     NoAnswer,
     #[error("there is no connection to Redis: {0}")]
@@ -20,7 +20,7 @@ pub(crate) enum Trouble {
     Redis(#[from] RedisError),
 }
 
-impl Trouble {
+impl RedisFailure {
     /// Callers look for [`StoreForgot`] behind the error, and find it there and not a layer deeper.
     pub(crate) fn unavailable(self, doing: &'static str) -> StoreError {
         let source: Box<dyn Error + Send + Sync> = match self {
@@ -53,7 +53,7 @@ impl Trouble {
         }
     }
 
-    /// The same for a cluster, which mends its connections to single servers by itself: only when it knows none at all
+    /// Whether the whole cluster is meant. It repairs its connections to single servers by itself: only when it knows none at all
     /// any more, or has stopped, must it be looked for anew.
     pub(crate) fn is_of_the_whole_cluster(&self) -> bool {
         let Self::Redis(error) = self else { return false };
@@ -102,13 +102,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn of(address: &str, trouble: &Trouble) -> Self {
+    pub(crate) fn of(address: &str, trouble: &RedisFailure) -> Self {
         let (address, why) = (address.to_owned(), trouble.to_string());
         match trouble {
             trouble if trouble.is_refusal() => Self::Refused { address, why },
             trouble if trouble.is_wrong_type() => Self::NotOurs { address },
-            Trouble::NoAnswer | Trouble::Away(_) => Self::Unreachable { address, why },
-            Trouble::Redis(error) if error.is_io_error() => Self::Unreachable { address, why },
+            RedisFailure::NoAnswer | RedisFailure::Away(_) => Self::Unreachable { address, why },
+            RedisFailure::Redis(error) if error.is_io_error() => Self::Unreachable { address, why },
             _ => Self::Unusable { address, why },
         }
     }

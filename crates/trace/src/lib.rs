@@ -5,11 +5,11 @@
 
 mod otlp;
 mod parent;
-mod story;
+mod timeline;
 
 pub use otlp::encode;
 pub use parent::TraceParent;
-pub use story::{Placing, handed_out, news_of, placed};
+pub use timeline::{Placing, handed_out, news_of, placed};
 
 use quittance_lifecycle::Timestamp;
 

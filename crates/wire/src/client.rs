@@ -3,7 +3,7 @@
 //! request was written.
 
 use crate::connect::Connector;
-use crate::pool::{Line, Pool, Reply};
+use crate::pool::{ConnectionPool, HttpConnection, Reply};
 use crate::{BadSettings, Base};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -17,7 +17,7 @@ const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
 /// Why there is no answer. The words are for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum WireError {
     /// Not one byte of it was handed to the kernel.
     NeverSent(String),
     WhoKnows(String),
@@ -39,7 +39,7 @@ pub struct Settings {
 
 pub struct Client {
     base: Base,
-    pub(crate) pool: Pool,
+    pub(crate) pool: ConnectionPool,
     response_bytes_max: usize,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Client {
 }
 
 /// All of a request but where it goes.
-struct Letter<'a> {
+struct WireRequest<'a> {
     headers: &'a [(&'a str, &'a str)],
     content_type: &'a str,
     body: Bytes,
@@ -61,7 +61,7 @@ impl Client {
         let connector = Connector::new(base.clone(), &settings.extra_ca, settings.connect_timeout)?;
         Ok(Self {
             base,
-            pool: Pool::new(connector, settings.idle_max, settings.idle_connections_max),
+            pool: ConnectionPool::new(connector, settings.idle_max, settings.idle_connections_max),
             response_bytes_max: settings.response_bytes_max,
         })
     }
@@ -71,60 +71,60 @@ impl Client {
         &self.base
     }
 
-    /// `patience` is for the request and its whole answer; what a connection takes comes before.
+    /// `timeout` is for the request and its whole answer; what a connection takes comes before.
     pub async fn post(
         &self,
         script: &str,
         headers: &[(&str, &str)],
         content_type: &str,
         body: Bytes,
-        patience: Duration,
-    ) -> Result<Reply, Trouble> {
-        let letter = Letter { headers, content_type, body };
+        time_limit: Duration,
+    ) -> Result<Reply, WireError> {
+        let outgoing = WireRequest { headers, content_type, body };
         if let Some(line) = self.pool.rested() {
-            match self.call(line, script, &letter, patience).await {
-                Err(Trouble::NeverSent(_)) => {}
+            match self.call(line, script, &outgoing, time_limit).await {
+                Err(WireError::NeverSent(_)) => {}
                 done => return done,
             }
         }
-        let line = self.pool.fresh().await.map_err(Trouble::NeverSent)?;
-        self.call(line, script, &letter, patience).await
+        let line = self.pool.fresh().await.map_err(WireError::NeverSent)?;
+        self.call(line, script, &outgoing, time_limit).await
     }
 
     async fn call(
         &self,
-        mut line: Line,
+        mut line: HttpConnection,
         script: &str,
-        letter: &Letter<'_>,
-        patience: Duration,
-    ) -> Result<Reply, Trouble> {
+        outgoing: &WireRequest<'_>,
+        time_limit: Duration,
+    ) -> Result<Reply, WireError> {
         let mut request = Request::post(self.base.path(script))
             .header(HOST, &self.base.authority)
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, "*/*")
-            .header(CONTENT_TYPE, letter.content_type);
-        for (name, said) in letter.headers {
+            .header(CONTENT_TYPE, outgoing.content_type);
+        for (name, said) in outgoing.headers {
             request = request.header(*name, *said);
         }
         let request = request
-            .body(Full::new(letter.body.clone()))
-            .map_err(|_| Trouble::NeverSent("provider.url makes no request that can be sent".to_owned()))?;
+            .body(Full::new(outgoing.body.clone()))
+            .map_err(|_| WireError::NeverSent("provider.url makes no request that can be sent".to_owned()))?;
         let before = line.meter.read();
-        let why = match timeout(patience, line.call(request, self.response_bytes_max)).await {
+        let why = match timeout(time_limit, line.call(request, self.response_bytes_max)).await {
             Ok(Ok(reply)) => {
                 self.pool.give_back(line).await;
                 return Ok(reply);
             }
             Ok(Err(why)) => why.told(),
-            Err(_) => format!("no answer within {patience:?}"),
+            Err(_) => format!("no answer within {time_limit:?}"),
         };
         let meter = line.meter.clone();
         // First the connection, then the count: after this nothing can leave any more.
         drop(line);
         if meter.has_sent_since(&before) {
-            Err(Trouble::WhoKnows(why))
+            Err(WireError::WhoKnows(why))
         } else {
-            Err(Trouble::NeverSent(format!("{why}, before anything was sent")))
+            Err(WireError::NeverSent(format!("{why}, before anything was sent")))
         }
     }
 }

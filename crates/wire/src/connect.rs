@@ -28,11 +28,11 @@ pub(crate) struct Connection {
 pub(crate) struct Connector {
     base: Base,
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl Connector {
-    pub(crate) fn new(base: Base, extra_ca: &[u8], patience: Duration) -> Result<Self, BadSettings> {
+    pub(crate) fn new(base: Base, extra_ca: &[u8], time_limit: Duration) -> Result<Self, BadSettings> {
         let tls = if base.is_tls {
             let name = ServerName::try_from(base.host.clone())
                 .map_err(|_| BadSettings::Url { why: "has a host that no certificate can be for" })?;
@@ -40,12 +40,12 @@ impl Connector {
         } else {
             None
         };
-        Ok(Self { base, tls, patience })
+        Ok(Self { base, tls, time_limit })
     }
 
     /// The reason is a few words for a person; nothing was sent.
     pub(crate) async fn connect(&self) -> Result<Connection, String> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.time_limit;
         let socket = self.socket(deadline).await?;
         // One small request and its answer: waiting for more to send would only cost time.
         socket.set_nodelay(true).map_err(|why| reason("cannot connect", &why))?;

@@ -29,13 +29,13 @@ impl ApiKey {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// The same words without the key: a server may repeat what it was sent.
+    /// These words without the key: a server may repeat what it was sent.
     #[must_use]
     pub fn conceal(&self, words: String) -> String {
         if self.0.is_empty() || !words.contains(&self.0) { words } else { words.replace(&self.0, "(key)") }
     }
 
-    /// The same for an answer as it came.
+    /// A reply without the key.
     #[must_use]
     pub fn taken_out_of(&self, body: Bytes) -> Bytes {
         let key = self.0.as_bytes();

@@ -11,7 +11,7 @@ mod pool;
 mod unsaid;
 
 pub use base::Base;
-pub use client::{Client, Settings, Trouble};
+pub use client::{Client, Settings, WireError};
 pub use key::ApiKey;
 pub use pool::Reply;
 pub use unsaid::{CallbackBase, without_secrets};

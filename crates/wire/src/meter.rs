@@ -180,18 +180,18 @@ mod tests {
     async fn a_probe_sees_at_once_what_the_other_side_did() {
         type Peer = std::net::TcpStream;
         type Deed = fn(Peer) -> Option<Peer>;
-        let deeds: [(Deed, bool); 3] = [
+        let actions: [(Deed, bool); 3] = [
             (Some, true),
             (|peer| (&peer).write_all(b"x").ok().map(|()| peer), false),
             (|peer| peer.shutdown(std::net::Shutdown::Both).ok().and(None), false),
         ];
-        for (deed, is_quiet) in deeds {
+        for (action, is_quiet) in actions {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (peer, _) = listener.accept().unwrap();
             let (_wire, probe, _) = Wire::new(ours);
             assert!(probe.is_quiet());
-            let _peer = deed(peer);
+            let _peer = action(peer);
             assert_eq!(probe.is_quiet(), is_quiet);
         }
     }

@@ -61,7 +61,7 @@ impl Break {
 
 /// One connection. Nobody works for it in the background: it moves only while a request waits for it, so when that is
 /// dropped nothing more is sent, and the meter's word is final.
-pub(crate) struct Line {
+pub(crate) struct HttpConnection {
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Option<Driver>,
     pub(crate) meter: Meter,
@@ -69,7 +69,7 @@ pub(crate) struct Line {
     rests_since: Instant,
 }
 
-impl Line {
+impl HttpConnection {
     pub(crate) async fn open(connection: Connection) -> Result<Self, String> {
         let Connection { stream, meter, probe } = connection;
         let handshake = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
@@ -122,20 +122,20 @@ impl Line {
     }
 }
 
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     connector: Connector,
-    resting: Mutex<Vec<Line>>,
+    resting: Mutex<Vec<HttpConnection>>,
     idle_max: Duration,
     idle_connections_max: usize,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(crate) fn new(connector: Connector, idle_max: Duration, idle_connections_max: usize) -> Self {
         Self { connector, resting: Mutex::new(Vec::new()), idle_max, idle_connections_max }
     }
 
     /// A connection that has been used before, still is open as far as the kernel knows, and has not rested for long.
-    pub(crate) fn rested(&self) -> Option<Line> {
+    pub(crate) fn rested(&self) -> Option<HttpConnection> {
         let now = Instant::now();
         let mut resting = self.lock();
         resting.retain(|line| now.duration_since(line.rests_since) < self.idle_max);
@@ -147,11 +147,11 @@ impl Pool {
         None
     }
 
-    pub(crate) async fn fresh(&self) -> Result<Line, String> {
-        Line::open(self.connector.connect().await?).await
+    pub(crate) async fn fresh(&self) -> Result<HttpConnection, String> {
+        HttpConnection::open(self.connector.connect().await?).await
     }
 
-    pub(crate) async fn give_back(&self, mut line: Line) {
+    pub(crate) async fn give_back(&self, mut line: HttpConnection) {
         if !line.settle().await {
             return;
         }
@@ -164,11 +164,11 @@ impl Pool {
 
     /// For tests of what happens when a connection breaks unnoticed.
     #[cfg(test)]
-    pub(crate) fn rest_as_it_is(&self, line: Line) {
+    pub(crate) fn rest_as_it_is(&self, line: HttpConnection) {
         self.lock().push(line);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,7 +22,6 @@ const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static
 
 const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
-    room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
     room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-alert", Only(&["quittance-lifecycle"]), &[]),
@@ -58,13 +57,13 @@ const ROOMS: &[Room] = &[
             "subtle",
             "thiserror",
         ]),
-        &["quittance-catalog", "async-trait"],
+        &["quittance-protocol", "async-trait"],
     ),
     room(
         "quittance-sim",
         Only(&[
             "quittance-lifecycle",
-            "quittance-catalog",
+            "quittance-protocol",
             "quittance-pool",
             "quittance-ports",
             "quittance-engine",
@@ -72,21 +71,6 @@ const ROOMS: &[Room] = &[
             "futures-util",
         ]),
         &["quittance-record", "tempfile"],
-    ),
-    room(
-        "quittance-classic",
-        Only(&[
-            "quittance-catalog",
-            "quittance-lifecycle",
-            "base64",
-            "form_urlencoded",
-            "futures-util",
-            "multer",
-            "serde",
-            "serde_json",
-            "thiserror",
-        ]),
-        &[],
     ),
     room("quittance-trace", Only(&["quittance-lifecycle", "serde_json"]), &[]),
     room(
@@ -141,13 +125,15 @@ const ROOMS: &[Room] = &[
     ),
     room("quittance-servers", Only(&["rustix", "tempfile"]), &[]),
     room(
-        "quittance-json",
+        "quittance-protocol",
         Only(&[
-            "quittance-catalog",
-            "quittance-classic",
             "quittance-hosts",
             "quittance-lifecycle",
             "base64",
+            "form_urlencoded",
+            "futures-util",
+            "multer",
+            "serde",
             "serde_json",
             "strsim",
             "thiserror",
@@ -170,41 +156,26 @@ const ROOMS: &[Room] = &[
         &[],
     ),
     room(
-        "quittance-provider-classic",
+        "quittance-provider",
         Only(&[
             "quittance-lifecycle",
             "quittance-ports",
-            "quittance-classic",
+            "quittance-protocol",
             "quittance-wire",
             "async-trait",
             "bytes",
             "futures-util",
-            "thiserror",
-            "tokio",
-            "tracing",
-        ]),
-        &["quittance-catalog", "rcgen", "socket2", "tokio-rustls"],
-    ),
-    room(
-        "quittance-provider-json",
-        Only(&[
-            "quittance-lifecycle",
-            "quittance-ports",
-            "quittance-json",
-            "quittance-wire",
-            "async-trait",
-            "bytes",
             "serde_json",
             "thiserror",
             "tokio",
             "tracing",
         ]),
-        &["quittance-catalog"],
+        &["rcgen", "socket2", "tokio-rustls"],
     ),
     room(
-        "quittance-simulator",
+        "quittance-mock-provider",
         Only(&[
-            "quittance-classic",
+            "quittance-protocol",
             "base64",
             "bytes",
             "form_urlencoded",
@@ -224,14 +195,12 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-lifecycle",
             "quittance-alert",
-            "quittance-catalog",
+            "quittance-protocol",
             "quittance-pool",
             "quittance-ports",
             "quittance-record",
             "quittance-engine",
             "quittance-trace",
-            "quittance-classic",
-            "quittance-json",
             "async-trait",
             "axum",
             "base64",
@@ -256,7 +225,7 @@ const ROOMS: &[Room] = &[
             "utoipa-axum",
             "webpki-roots",
         ]),
-        &["quittance-provider-classic", "quittance-simulator", "rcgen"],
+        &["quittance-provider", "quittance-mock-provider", "rcgen"],
     ),
     room("quittance", Anything, &[]),
     room("quittance-cli", Anything, &[]),
@@ -318,7 +287,7 @@ mod tests {
     #[test]
     fn what_is_in_the_table_is_allowed() {
         assert!(breaches("quittance-lifecycle", &[("sha2", DependencyKind::Built)]).is_empty());
-        assert!(breaches("quittance-engine", &[("quittance-catalog", DependencyKind::Dev)]).is_empty());
+        assert!(breaches("quittance-engine", &[("quittance-protocol", DependencyKind::Dev)]).is_empty());
         assert!(breaches("quittance-cli", &[("tokio", DependencyKind::Built)]).is_empty());
     }
 
@@ -333,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_tests_may_know_the_crate_itself_may_not() {
-        assert_eq!(breaches("quittance-engine", &[("quittance-catalog", DependencyKind::Built)]).len(), 1);
+        assert_eq!(breaches("quittance-engine", &[("quittance-protocol", DependencyKind::Built)]).len(), 1);
         assert_eq!(breaches("quittance-record", &[("tempfile", DependencyKind::Built)]).len(), 1);
     }
 

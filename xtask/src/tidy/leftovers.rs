@@ -17,7 +17,7 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ("crates/e2e/tests/e2e/crowd.rs", "connect"),
     ("crates/e2e/tests/e2e/crowd.rs", "polls"),
     (
-        "crates/simulator/tests/stories/faults.rs",
+        "crates/mock-provider/tests/stories/faults.rs",
         "in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before",
     ),
     // They are a clock.

@@ -32,7 +32,7 @@ pub(super) struct Compared {
     /// Of these the part for which no answer ever came.
     pub(super) unanswered: u64,
     pub(super) unanswered_micros: u64,
-    /// And the part that we had booked and they have given back.
+    /// What we counted and the provider gave back.
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
     /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
@@ -82,7 +82,7 @@ impl Compared {
             };
             let charged = amount(theirs.cost.0);
             format!(
-                "order {}, task {task}: {paid} in our books, {charged} in their ledger{hint}",
+                "order {}, task {task}: {paid} in our usage, {charged} in their ledger{hint}",
                 ours.order()
             )
         });
@@ -150,7 +150,7 @@ impl Comparison {
         }
     }
 
-    /// `forgotten` is how many payments the books know of orders that are no longer on record.
+    /// `forgotten` is how many payments the usage knows of orders that are no longer on record.
     pub(super) fn end(self, forgotten: u64) -> Compared {
         let Self { mut theirs, nameless, mut compared } = self;
         let mut left = forgotten;
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((found.ours_only, found.priced_otherwise), (1, 1));
         assert!(!found.is_explained());
         let words = found.told.join("\n");
-        assert!(words.contains("0.00299 in our books, 0.0005 in their ledger"), "{words}");
+        assert!(words.contains("0.00299 in our usage, 0.0005 in their ledger"), "{words}");
         assert!(words.contains("they have no task 2"), "{words}");
         let untold = Entry { cost_micros: None, ..answered("1") };
         assert!(compared(vec![untold], &[("1", theirs(500))], 0).told[0].contains("`prices`"));

@@ -1,9 +1,9 @@
-//! The provider's own ledger, as far as it can be had: the simulator's, lines of JSON, or comma-separated values. Of each task only
+//! The provider's own ledger, as far as it can be had: the mock provider's, lines of JSON, or comma-separated values. Of each task only
 //! what is needed to compare is kept.
 
 use crate::config::money;
 use crate::csv;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use quittance::Day;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
@@ -92,9 +92,9 @@ impl Told {
     }
 }
 
-pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, Trouble> {
+pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, CliError> {
     let shown = path.display();
-    let wrong = |why: String| Trouble::new(Exit::Usage, format!("the ledger {shown}: {why}"));
+    let wrong = |why: String| CliError::new(Exit::Usage, format!("the ledger {shown}: {why}"));
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?),
@@ -130,7 +130,7 @@ fn add(ledger: &mut Ledger, told: Told, days: (Day, Day)) -> Result<(), String> 
     }
 }
 
-/// One document or one after the other, each a task, a list of them, or what the simulator tells.
+/// One document or one after the other, each a task, a list of them, or what the mock provider tells.
 fn json(file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]

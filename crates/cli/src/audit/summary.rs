@@ -1,4 +1,4 @@
-//! What all attempts come to, and how that stands to the books and to the ledger.
+//! What all attempts come to, and how that stands to the usage and to the ledger.
 
 use super::compare::Compared;
 use super::entry::Entry;
@@ -6,7 +6,7 @@ use crate::config::money;
 use crate::day;
 use crate::days::words;
 use crate::output::harmless;
-use crate::report::Sums;
+use crate::usage::Sums;
 use quittance::Day;
 use quittance::lifecycle::{Money, PriceSum};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) struct Summary {
     pub(super) unreadable: u64,
     /// What all money is in.
     pub(super) currency: String,
-    pub(super) books: Sums,
+    pub(super) usage: Sums,
     pub(super) balance: Option<String>,
     pub(super) compared: Option<Compared>,
 }
@@ -51,14 +51,14 @@ impl Summary {
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
     }
 
-    /// What the books say that answers have cost.
+    /// What the usage says that answers have cost.
     fn booked_cost(&self) -> PriceSum {
-        PriceSum { sum: self.books.amount("cost_micros"), unpriced: self.books.count("unpriced") }
+        PriceSum { sum: self.usage.amount("cost_micros"), unpriced: self.usage.count("unpriced") }
     }
 
-    /// How many payments the books know of that are no longer on record.
+    /// How many payments the usage knows of that are no longer on record.
     pub(super) fn forgotten(&self) -> u64 {
-        self.books.count("paid").saturating_sub(self.paid)
+        self.usage.count("paid").saturating_sub(self.paid)
     }
 
     pub(super) fn is_explained(&self) -> bool {
@@ -72,7 +72,7 @@ impl Summary {
             "from": day::render(from), "to": day::render(to), "currency": self.currency,
             "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
-            "books": { "paid": self.books.count("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
+            "usage": { "paid": self.usage.count("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
             "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
             "is_explained": self.is_explained(),
         } })
@@ -99,7 +99,7 @@ impl Summary {
             let count = self.unreadable;
             _ = writeln!(text, "           {count} records cannot be read: see `quittance dead list`");
         }
-        text += &self.books();
+        text += &self.usage();
         if let Some(balance) = &self.balance {
             _ = writeln!(
                 text,
@@ -114,9 +114,9 @@ impl Summary {
         text
     }
 
-    fn books(&self) -> String {
-        let (paid, booked) = (self.books.count("paid"), self.booked_cost());
-        let mut text = format!("the books  {paid} paid for, {}", in_all(booked));
+    fn usage(&self) -> String {
+        let (paid, booked) = (self.usage.count("paid"), self.booked_cost());
+        let mut text = format!("the usage  {paid} paid for, {}", in_all(booked));
         _ = match (self.paid.cmp(&paid), self.cost == booked) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
             (std::cmp::Ordering::Greater, _) => {
@@ -200,11 +200,11 @@ mod tests {
     use super::super::entry::tests::answered;
     use super::*;
 
-    fn summary(books: &Value) -> Summary {
+    fn summary(usage: &Value) -> Summary {
         let mut summary = Summary { currency: "USD".into(), ..Summary::default() };
         summary.add(&answered("1"));
         summary.add(&Entry { state: "in_doubt".into(), cost_micros: None, task: None, ..answered("") });
-        summary.books = Sums::of(books.as_object().unwrap().clone());
+        summary.usage = Sums::of(usage.as_object().unwrap().clone());
         summary
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn a_doubt_is_told_and_is_no_payment() {
         let same = summary(&json!({ "paid": 1, "cost_micros": 2990 })).text(Day(20_773), Day(20_773));
         assert!(same.contains("1 attempts paid for, 0.00299 in all (1 answered, 1 in doubt)"), "{same}");
-        assert!(same.contains("the books  1 paid for, 0.00299 in all: the same"), "{same}");
+        assert!(same.contains("the usage  1 paid for, 0.00299 in all: the same"), "{same}");
     }
 
     #[test]
@@ -228,11 +228,11 @@ mod tests {
     fn answers_without_a_price_have_no_cost_of_zero() {
         let mut summary = Summary::default();
         summary.add(&Entry { cost_micros: None, unpriced: true, ..answered("1") });
-        summary.books =
+        summary.usage =
             Sums::of(json!({ "paid": 2, "unpriced": 2, "cost_micros": null }).as_object().unwrap().clone());
         let object = summary.json(Day(0), Day(0));
         let summed = &object["summary"];
-        assert!(summed["cost_micros"].is_null() && summed["books"]["cost_micros"].is_null(), "{summed}");
+        assert!(summed["cost_micros"].is_null() && summed["usage"]["cost_micros"].is_null(), "{summed}");
         let text = summary.text(Day(0), Day(0));
         assert!(text.contains("1 of them, price not known, by orders"), "{text}");
     }

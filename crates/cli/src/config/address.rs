@@ -39,7 +39,7 @@ impl Scheme {
         }
     }
 
-    /// The same as one word.
+    /// The scheme of the address.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",

@@ -48,7 +48,7 @@ impl AlertsConfig {
             budget_used_permille: share("alerts.budget_used"),
             doubt_permille: share("alerts.doubt_rate"),
             doubt_attempts: effective.count("alerts.doubt_attempts"),
-            untold: effective.count("alerts.untold"),
+            webhooks_failed: effective.count("alerts.webhooks_failed"),
             polled_permille: share("alerts.polled_rate"),
             polled_answers: effective.count("alerts.polled_answers"),
             pool_starves_for: effective.span("alerts.pool_starves_for"),

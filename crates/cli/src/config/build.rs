@@ -5,7 +5,7 @@ use super::Config;
 use super::alerts::AlertsConfig;
 use super::check;
 use super::effective::Effective;
-use super::entries::{list_at, prices, providers, reuse_named, sparing, tenants, without_slash};
+use super::entries::{list_at, prices, providers, reuse_named, tenants, throttle, without_slash};
 use super::error::Wrong;
 use super::layers::Environment;
 use super::lifetimes::lifetimes;
@@ -21,13 +21,13 @@ use super::value::{Value, signal_word};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Limits};
-use quittance_lifecycle::{Backoff, FaultTable, Jitter, KeySettings, Pace, Policy, Signal, WithoutWord};
+use quittance_lifecycle::{Backoff, FaultTable, Jitter, KeySettings, Pace, Policy, Signal, UnsettledDoubt};
 
 pub(crate) fn config(effective: Effective, environment: &Environment, wrong: &mut Wrong) -> Config {
     check::relations(&effective, wrong);
     check::names(&effective, wrong);
     wrong.keep(check::one_provider(&effective));
-    wrong.keep(check::books(&effective));
+    wrong.keep(check::usage(&effective));
     let kinds = kinds(&effective);
     check::kinds(&effective, &kinds, wrong);
     let providers = providers(&effective, environment, wrong);
@@ -63,10 +63,10 @@ pub(crate) fn config(effective: Effective, environment: &Environment, wrong: &mu
             ..policy(&effective)
         },
         engine: engine(&effective),
-        sparing: sparing(&effective, &Name::of(["provider_rules"])),
+        throttle: throttle(&effective, &Name::of(["provider_rules"])),
         reuse: reuse(&effective),
-        books_days: effective.count("books.detail_days"),
-        sums_days: effective.count("books.sum_days"),
+        usage_days: effective.count("usage.detail_days"),
+        sums_days: effective.count("usage.sum_days"),
         prices: prices(&effective, &Name::of(["prices"])),
         pools: pools(&effective, wrong),
         lifetimes: lifetimes(&effective, &kinds, &providers, wrong),
@@ -136,23 +136,26 @@ fn pattern(host: &str) -> HostPattern {
 fn policy(effective: &Effective) -> Policy {
     Policy {
         callbacks: effective.get(&Name::of(["public_url"])).is_some(),
-        without_word: match effective.text("retry.without_word").as_str() {
-            "bury" => WithoutWord::Bury,
-            _ => WithoutWord::Resubmit,
+        unsettled_doubt: match effective.text("retry.unsettled_doubt").as_str() {
+            "dead_letter" => UnsettledDoubt::DeadLetter,
+            _ => UnsettledDoubt::Resubmit,
         },
         // Set by the provider, whose dialect says it.
         unsolvable: Policy::DEFAULT.unsolvable,
+        // Set by the engine, which knows the address and whether it is answered.
+        callback_address: Policy::DEFAULT.callback_address,
+        callback_lost: Policy::DEFAULT.callback_lost,
         // Set by the engine, for each order.
         other_currency: Policy::DEFAULT.other_currency,
         submit_wait: effective.span("timing.submit_wait"),
-        unsure_wait: effective.span("timing.unsure_wait"),
-        doubt_least: effective.span("timing.doubt_least"),
-        alarm_late: effective.span("timing.alarm_late"),
+        in_doubt_wait: effective.span("timing.in_doubt_wait"),
+        in_doubt_min: effective.span("timing.in_doubt_min"),
+        timer_late: effective.span("timing.timer_late"),
         callback_wait: effective.span("timing.callback_wait"),
         first_poll: effective.span("timing.first_poll"),
         poll_interval: effective.span("timing.poll_interval"),
         task_life: effective.span("timing.task_life"),
-        patience: effective.span("timing.deadline"),
+        timeout: effective.span("timing.deadline"),
         share_window: match effective.held("timing.share_window").value {
             Value::Span(window) => Some(window),
             _ => None,
@@ -194,7 +197,7 @@ fn engine(effective: &Effective) -> EngineLimits {
         submits_max: effective.count("engine.submits_max"),
         polls_max: effective.count("engine.polls_max"),
         steps_max: effective.count("engine.steps_max"),
-        errands_max: effective.count("engine.errands_max"),
+        follow_ups_max: effective.count("engine.follow_ups_max"),
         backlog_max: effective.count("engine.backlog_max"),
         claim_max: effective.count("engine.claim_max"),
         claim_span: effective.span("engine.claim_span"),

@@ -20,8 +20,8 @@ const RELATIONS: [(&str, &str, bool, &str); 8] = [
     ("engine.sweep_pause", "engine.sweep_span", false, "one is the shortest and the other the longest pause"),
     ("retry.base", "retry.cap", false, "pauses grow from the base up to the cap"),
     (
-        "timing.doubt_least",
-        "timing.unsure_wait",
+        "timing.in_doubt_min",
+        "timing.in_doubt_wait",
         false,
         "one is the shortest and the other the longest doubt",
     ),
@@ -138,8 +138,8 @@ fn bad_value(name: &Name, at: &Origin, expected: String) -> ConfigError {
 }
 
 /// Sums of days that are still kept in detail would be forgotten with the detail.
-pub(crate) fn books(effective: &Effective) -> Result<(), ConfigError> {
-    let [detail, sums] = ["books.detail_days", "books.sum_days"];
+pub(crate) fn usage(effective: &Effective) -> Result<(), ConfigError> {
+    let [detail, sums] = ["usage.detail_days", "usage.sum_days"];
     if effective.count::<u64>(detail) <= effective.count(sums) {
         return Ok(());
     }

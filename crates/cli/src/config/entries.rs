@@ -10,13 +10,13 @@ use super::rate;
 use super::secret::{CallerKey, Credential};
 use super::types::{Dialect, ProviderConfig, TenantConfig};
 use super::value::Value;
-use quittance_classic::Profile;
-use quittance_classic::code::class_named;
-use quittance_classic::profile::PollQuota;
-use quittance_engine::Sparing;
+use quittance_engine::Throttle;
 use quittance_engine::targets::HostPattern;
-use quittance_json::Flavour;
 use quittance_lifecycle::{FaultClass, Money, Reuse};
+use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::code::class_named;
+use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::json::Flavour;
 use std::collections::BTreeMap;
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -77,7 +77,7 @@ fn provider(
         idle_wait: always("idle_wait"),
         idle_connections_max: size("idle_connections_max").expect("it has a default"),
         extra_ca,
-        sparing: sparing(effective, &table),
+        throttle: throttle(effective, &table),
         corrections: corrections(effective, &table),
         prices: prices(effective, &table.below("prices")),
         currency: text("currency").unwrap_or_else(|| currency_at(&url).to_owned()),
@@ -199,14 +199,14 @@ fn dialect(effective: &Effective, table: &Name) -> Result<Option<Dialect>, Confi
 }
 
 /// Of all providers, or of one: the names are the same.
-pub(super) fn sparing(effective: &Effective, table: &Name) -> Sparing {
+pub(super) fn throttle(effective: &Effective, table: &Name) -> Throttle {
     let span = |key| effective.span_at(&table.below(key)).unwrap_or_default();
     let number = |key| match effective.get(&table.below(key)).map(|held| &held.value) {
         Some(Value::Count(count)) => u32::try_from(*count).unwrap_or(u32::MAX),
         Some(Value::Share(share)) => *share,
         _ => 0,
     };
-    Sparing {
+    Throttle {
         submit_interval: span("submit_interval"),
         trip_at: number("trip_at"),
         probe: span("probe"),

@@ -89,7 +89,7 @@ fn goal(effective: &Effective, table: &Name) -> Result<Option<Goal>, ConfigError
         }
         (Some(0 | 1000), None) => unsound(
             &level,
-            "asks for nothing, or for what no shelf can promise",
+            "asks for nothing, or for what no stock can promise",
             "write a part from 0.001 to 0.999",
         ),
         (Some(permille), None) => Ok(Some(Goal::Served { permille })),
@@ -115,7 +115,7 @@ pub(super) fn check(config: &Config, wrong: &mut Wrong) {
                 at: said_at(&config.effective, &table),
                 name: table.to_string(),
                 problem: format!("keeps the same target as the pool `{other}`"),
-                remedy: "they would share one shelf: make one of them".into(),
+                remedy: "they would share one stock: make one of them".into(),
             }));
         }
         kept.push((target, &spec.name));
@@ -137,7 +137,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
         let remedy =
-            format!("answers of kind `{}` are shared anyway, or never spoil: leave the pool out", spec.kind);
+            format!("answers of kind `{}` are shared anyway, or never expire: leave the pool out", spec.kind);
         return unsound(named, "is nothing to keep in stock", remedy);
     }
     if config.tenants.is_empty() && spec.tenant != DEFAULT_TENANT {

@@ -3,8 +3,8 @@
 
 use super::Config;
 use super::types::ProviderConfig;
-use quittance_catalog::{PriceList, price_list};
 use quittance_lifecycle::{Money, Unsolvable};
+use quittance_protocol::kinds::{PriceList, price_list};
 use std::collections::BTreeMap;
 
 /// What all money is in where there is no provider.

@@ -2,11 +2,11 @@
 //! environment's names, `config show`, the nearest right name in an error and the table in docs/config.md follow from it.
 
 mod alerts;
-mod books;
 mod gateway;
 mod orders;
 mod providers;
 mod stock;
+mod usage;
 
 use super::setting::Setting;
 use super::value::{SPAN_MOST, Shape, Value};
@@ -14,7 +14,7 @@ use quittance_lifecycle::{Policy, Preset};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
-    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, books::ROWS, alerts::ROWS]
+    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, usage::ROWS, alerts::ROWS]
         .into_iter()
         .flatten()
 }

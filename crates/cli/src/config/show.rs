@@ -8,7 +8,7 @@ use super::registry::settings;
 use super::secret::{CallerKey, Credential, Keeper};
 use super::value::Value;
 use super::{ADMIN_KEY, Config, TENANT_KEY, alerts};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output;
 use anstyle::Style;
 use clap::Subcommand;
@@ -24,20 +24,20 @@ const NOTE_COLUMN: usize = 44;
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print every setting that holds, and where its value came from
+    /// Show every setting, and where its value came from
     ///
-    /// The output is a config file that means the same. Secrets are not in it: only whether they are there, and where.
+    /// The output is an equivalent config file. It contains no secrets: only whether each is set, and where.
     #[command(after_help = AFTER_SHOW)]
     Show {
         /// Print one JSON object instead
         #[arg(long)]
         json: bool,
     },
-    /// Say whether the configuration is right, and change nothing
+    /// Check the configuration, and change nothing
     ///
-    /// All that `quittance serve` would refuse to start with and that can be seen without a store and a provider: names, values,
-    /// how they stand to each other, keys and passwords, certificates, the provider's address, pools and their targets, the
-    /// addresses to listen on, and the folder that this node keeps its files in. `quittance doctor` looks at the rest.
+    /// Finds every error that would stop `quittance serve` and that shows without a store and a provider: names, values and
+    /// their relations, keys and passwords, certificates, the provider's address, pools and their targets, the addresses to
+    /// listen on, and the folder for this node's files. `quittance doctor` checks the rest.
     #[command(after_help = AFTER_CHECK)]
     Check {
         /// Print one JSON object instead
@@ -51,21 +51,24 @@ Examples:
   quittance config check --config new.toml && systemctl restart quittance
   quittance config check --json | jq -r '.notes[]'
 
-All that is wrong is told on standard error, each with the line that it stands in and what to do. Secrets, addresses and
-folders are tried as the daemon would: run it as the daemon's user and with its environment. An address that is in use is
-a note, because the daemon that you are about to restart may have it. Notes are about what is right and may surprise you.
+Errors go to standard error, each with its line and what to do. Secrets,
+addresses and folders are checked as the daemon would use them: run the command
+as the daemon's user and with its environment. An address in use is only a note,
+because the daemon that you are about to restart may use it. Notes are about
+settings that are valid but may surprise you.
 
-Exit codes: 0 it is right, 3 not written, 4 it is wrong.";
+Exit codes: 0 valid, 3 not written, 4 wrong.";
 
 const AFTER_SHOW: &str = "\
 Examples:
-  quittance config show                              what holds, and why
-  quittance config show > new.toml                   a file to begin with; never the file that it reads
+  quittance config show                      every setting and its origin
+  quittance config show > new.toml           a file to start with; never write
+                                             to the file that is read
   quittance config show --set retry.preset=aggressive
   quittance config show --json | jq '.settings[\"timing.deadline\"]'
 
-Defaults are overruled by the file, the file by QUITTANCE_... in the
-environment, and that by --set.
+The file overrides the defaults, QUITTANCE_... in the environment overrides the
+file, and --set overrides both.
 
 Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
@@ -75,7 +78,7 @@ pub(crate) fn run(as_json: bool, config: &Config) -> String {
 
 /// `config show > quittance.toml` would replace the file that it reads: the shell empties it first, and `>>` makes it the file
 /// and its copy.
-pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), Trouble> {
+pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
     let Some(path) = config.effective.file.as_ref().filter(|path| output::goes_to(path)) else {
         return Ok(());
     };
@@ -88,7 +91,7 @@ pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), Trouble> {
             _ => "the file is as it was",
         }
     );
-    Err(Trouble::new(Exit::Config, what))
+    Err(CliError::new(Exit::Config, what))
 }
 
 /// Whatever secrets were named.

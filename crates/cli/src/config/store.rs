@@ -115,7 +115,7 @@ impl StoreConfig {
         Self { url, password, ca: self.ca.clone(), listen_url: None, migrate: self.migrate, home: None }
     }
 
-    /// The same for whoever only looks, or mends something in it: he makes and changes no tables.
+    /// The store for a command that reads: it makes and changes no tables.
     pub(crate) fn as_it_is(&self) -> Self {
         Self { migrate: false, ..self.clone() }
     }

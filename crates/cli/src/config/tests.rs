@@ -90,7 +90,7 @@ name = "team-a"
 key_env = "TEAM_A_KEY"                      # or key_file
 [timing]                                    # every duration, in "120s" / "250ms" form
 callback_wait = "120s"
-unsure_wait = "180s"
+in_doubt_wait = "180s"
 first_poll = "5s"
 poll_interval = "5s"
 deadline = "300s"
@@ -104,7 +104,7 @@ callback_secret_file = "secret"
 [retry]
 preset = "conservative"
 jitter = "full"
-without_word = "bury"
+unsettled_doubt = "dead_letter"
 [retry.limits]
 busy = 7
 [keys]
@@ -115,7 +115,7 @@ retry_share = 0.25
 [prices]
 turnstile = 0.00299
 image = 0.0005
-[books]
+[usage]
 detail_days = 3
 [reuse]
 default = "exclusive"
@@ -220,9 +220,9 @@ fn everything_that_can_be_said_is_understood() {
     assert_eq!(config.policy.faults.rule(FaultClass::Unreachable).limit, Some(5), "the rest is the preset's");
     assert_eq!(config.callback_secret().unwrap(), Some([0x0f; 32]));
     let [second] = &config.providers[..] else { panic!("one provider") };
-    assert_eq!(second.sparing.submit_interval, Duration::from_millis(100), "what the profile knows");
+    assert_eq!(second.throttle.submit_interval, Duration::from_millis(100), "what the profile knows");
     assert_eq!(
-        (second.sparing.trip_at, second.sparing.retry_share),
+        (second.throttle.trip_at, second.throttle.retry_share),
         (9, 250),
         "its own, and the rule for all"
     );
@@ -232,10 +232,13 @@ fn everything_that_can_be_said_is_understood() {
     let price = |kind: &str| engine.prices.get(kind).copied();
     assert_eq!(price("turnstile"), Some(Money(2_990)), "the price for all");
     assert_eq!((price("image"), price("hcaptcha")), (Some(Money(1_000)), None), "the first provider's own");
-    assert_eq!((engine.books_days, engine.sums_days), (3, 400));
+    assert_eq!((engine.usage_days, engine.sums_days), (3, 400));
     let kinds = config.kinds();
     assert_eq!(kinds("recaptcha_v2").unwrap().life, Some(Duration::from_secs(100)));
-    assert_eq!(kinds("recaptcha_v2").unwrap().pace, quittance_catalog::kind("recaptcha_v2").unwrap().pace);
+    assert_eq!(
+        kinds("recaptcha_v2").unwrap().pace,
+        quittance_protocol::kinds::kind("recaptcha_v2").unwrap().pace
+    );
     assert!(!kinds("brand_new").unwrap().single_use);
     assert_eq!(kinds("never_heard_of"), None);
 }
@@ -340,7 +343,7 @@ fn config_show_never_shows_a_secret() {
 #[test]
 fn the_file_is_the_one_that_was_named_or_the_one_that_is_there() {
     let place = Place::with_file("[timing]\ndeadline = \"60s\"\n");
-    let deadline = |place: &Place| place.load().unwrap().policy.patience.as_secs();
+    let deadline = |place: &Place| place.load().unwrap().policy.timeout.as_secs();
     assert_eq!(deadline(&place), 60);
     std::fs::write(place.path("other.toml"), "[timing]\ndeadline = \"70s\"\n").unwrap();
     let place = place.env(&[("QUITTANCE_CONFIG", "other.toml")]);

@@ -2,15 +2,14 @@
 
 use super::error::ConfigError;
 use super::secret::{self, CallerKey, Credential};
-use quittance::{ApiKey, ClassicSettings};
-use quittance_classic::profile::PollQuota;
-use quittance_classic::{FaultCodes, Profile};
+use quittance::{ApiKey, ClassicSettings, JsonSettings};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{Settings, Sparing, Targets};
-use quittance_gateway::{Allowed, OutboundSettings, Rate, ReuseSetting, TenantSettings};
-use quittance_json::Flavour;
+use quittance_engine::{Settings, Targets, Throttle};
+use quittance_gateway::{Allowed, Rate, ReuseSetting, TenantSettings, WebhookSettings};
 use quittance_lifecycle::{FaultClass, Kind, Money, Pace, Reuse};
-use quittance_provider_json::{ApiKey as JsonApiKey, Settings as JsonSettings};
+use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::{FaultCodes, Profile};
+use quittance_protocol::json::Flavour;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -57,7 +56,7 @@ pub(crate) struct ProviderConfig {
     pub(crate) idle_wait: Duration,
     pub(crate) idle_connections_max: usize,
     pub(crate) extra_ca: Vec<u8>,
-    pub(crate) sparing: Sparing,
+    pub(crate) throttle: Throttle,
     /// What the operator knows better about its codes.
     pub(crate) corrections: BTreeMap<String, FaultClass>,
     /// What its answers cost by kind, where that is not what `prices` says.
@@ -87,7 +86,7 @@ impl ProviderConfig {
         settings.poll_batch_max = self.poll_batch_max;
         settings.codes.clone_from(&self.corrections);
         settings.response_bytes_max = self.reply_bytes_max;
-        settings.pace.submit_interval = Some(self.sparing.submit_interval);
+        settings.pace.submit_interval = Some(self.throttle.submit_interval);
         settings.pace.poll_quota = self.poll_quota;
         settings.extra_ca.clone_from(&self.extra_ca);
         settings.idle_max = self.idle_wait;
@@ -95,16 +94,16 @@ impl ProviderConfig {
         Ok(settings)
     }
 
-    /// The same for the other protocol.
+    /// Settings of a provider that speaks the JSON protocol.
     pub(crate) fn json(&self, flavour: Flavour) -> Result<JsonSettings, ConfigError> {
-        let key = JsonApiKey::new(self.key.get()?.reveal());
+        let key = ApiKey::new(self.key.get()?.reveal());
         let mut settings = JsonSettings::new(&self.name, flavour, &self.url, key);
         settings.connect_timeout = self.connect_wait;
         settings.submit_timeout = self.reply_wait;
         settings.poll_timeout = self.poll_reply_wait;
         settings.codes.clone_from(&self.corrections);
         settings.response_bytes_max = self.reply_bytes_max;
-        settings.pace.submit_interval = Some(self.sparing.submit_interval);
+        settings.pace.submit_interval = Some(self.throttle.submit_interval);
         settings.pace.queries_per_task_max = self.queries_per_task_max;
         settings.extra_ca.clone_from(&self.extra_ca);
         settings.idle_max = self.idle_wait;
@@ -172,16 +171,16 @@ pub(crate) struct CallbacksOut {
 
 impl CallbacksOut {
     /// What the library takes; an error if a tenant's secret is named and not there, because another would be used then.
-    pub(crate) fn settings(&self, tenants: &[TenantConfig]) -> Result<OutboundSettings, ConfigError> {
+    pub(crate) fn settings(&self, tenants: &[TenantConfig]) -> Result<WebhookSettings, ConfigError> {
         let secrets = tenants.iter().filter_map(|tenant| {
             let secret = webhook_bytes(tenant.webhook_secret.as_ref()?);
             Some(secret.map(|secret| (tenant.name.clone(), secret)))
         });
-        Ok(OutboundSettings {
+        Ok(WebhookSettings {
             allow: self.allow.clone(),
             wait: self.wait,
             secrets: secrets.collect::<Result<_, _>>()?,
-            ..OutboundSettings::default()
+            ..WebhookSettings::default()
         })
     }
 }
@@ -232,7 +231,7 @@ pub(crate) struct EngineLimits {
     pub(crate) submits_max: usize,
     pub(crate) polls_max: usize,
     pub(crate) steps_max: usize,
-    pub(crate) errands_max: usize,
+    pub(crate) follow_ups_max: usize,
     pub(crate) backlog_max: usize,
     pub(crate) claim_max: usize,
     pub(crate) claim_span: Duration,
@@ -246,14 +245,14 @@ pub(crate) struct EngineLimits {
 
 impl EngineLimits {
     pub(crate) fn apply(self, settings: &mut Settings) {
-        let Self { submits_max, polls_max, steps_max, errands_max, backlog_max, claim_max, .. } = self;
+        let Self { submits_max, polls_max, steps_max, follow_ups_max, backlog_max, claim_max, .. } = self;
         let Self {
             claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, count_span, ..
         } = self;
         settings.submits_max = submits_max;
         settings.polls_max = polls_max;
         settings.steps_max = steps_max;
-        settings.errands_max = errands_max;
+        settings.follow_ups_max = follow_ups_max;
         settings.backlog_max = backlog_max;
         settings.claim_max = claim_max;
         settings.claim_span = claim_span;
@@ -339,11 +338,12 @@ impl KindTable {
         let own = self.0.get(name);
         let added = || {
             // The operator has described it.
-            let mut kind = own.filter(|own| own.is_new).map(|_| quittance_catalog::open_kind(name))?;
+            let mut kind =
+                own.filter(|own| own.is_new).map(|_| quittance_protocol::kinds::open_kind(name))?;
             kind.hosts.is_described = true;
             Some(kind)
         };
-        let kind = quittance_catalog::kind(name).or_else(added)?;
+        let kind = quittance_protocol::kinds::kind(name).or_else(added)?;
         Some(match own {
             Some(own) => own.on(kind),
             None => kind,
@@ -352,7 +352,8 @@ impl KindTable {
 
     /// All of them, the operator's own last.
     pub(crate) fn all(&self) -> Vec<Kind> {
-        let known: Vec<String> = quittance_catalog::kinds().map(|kind| kind.name.into_owned()).collect();
+        let known: Vec<String> =
+            quittance_protocol::kinds::kinds().map(|kind| kind.name.into_owned()).collect();
         let added = self.0.keys().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>();
         known.iter().chain(&added).filter_map(|name| self.kind(name)).collect()
     }

@@ -4,14 +4,14 @@
 use super::address::{Scheme, without_password};
 use super::name::toml_text;
 use super::{money, rate, span};
-use quittance_classic::Profile;
-use quittance_classic::code::class_named;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
-use quittance_json::Flavour;
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{FaultClass, Money, Signal};
 use quittance_pool::Hours;
+use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::code::class_named;
+use quittance_protocol::json::Flavour;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -313,7 +313,7 @@ pub(crate) const UNTIL_DEADLINE: &str = "deadline";
 pub(crate) fn signal_word(signal: impl Into<Signal>) -> String {
     match signal.into() {
         Signal::Fault(class) => class.name().replace(' ', "_"),
-        Signal::InDoubt => "unknown".into(),
+        Signal::InDoubt => "in_doubt".into(),
     }
 }
 

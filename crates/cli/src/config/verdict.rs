@@ -2,7 +2,7 @@
 
 use super::lifetimes::idle;
 use super::{Config, ConfigError};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::{output, serve};
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 pub(crate) async fn check(
     as_json: bool,
     read: Result<(Config, Vec<ConfigError>), ConfigError>,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let verdict = match read {
         Ok((config, errors)) => Verdict::of(&config, &errors),
-        Err(error) => Verdict { wrong: vec![Trouble::of(Exit::Config, &error).what], ..Verdict::default() },
+        Err(error) => Verdict { wrong: vec![CliError::of(Exit::Config, &error).what], ..Verdict::default() },
     };
     if !as_json {
         let lines = verdict.wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
@@ -41,7 +41,7 @@ impl Verdict {
         // What only follows from a wrong value is no news.
         let refused = refused.filter(|what| !errors.iter().any(|error| error.explains(what, None)));
         let wrong: Vec<String> =
-            errors.iter().map(|error| Trouble::of(Exit::Config, error).what).chain(refused).collect();
+            errors.iter().map(|error| CliError::of(Exit::Config, error).what).chain(refused).collect();
         let is_wide = config.targets.allow.iter().any(|pattern| pattern.to_string() == "*");
         let wide = is_wide.then(|| {
             "`targets.allow` has `*`: every site may be automated, by every caller; list the hosts that you may automate".into()

@@ -4,11 +4,11 @@
 use super::cost::Cost;
 use super::filter::{number, text};
 use super::outcome::{Outcome, is_accepted, settle};
-use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::client::ApiClient;
+use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use hyper::Method;
-use quittance::sheet::Deed;
+use quittance::document::BulkAction;
 use serde_json::{Map, Value};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(300);
 const LOOKS: u64 = 5;
 
 pub(super) struct Many {
-    pub(super) deed: Deed,
+    pub(super) action: BulkAction,
     pub(super) filter: Map<String, Value>,
     pub(super) rate: u32,
     pub(super) as_json: bool,
@@ -42,32 +42,32 @@ pub(super) fn rate(typed: &str) -> Result<u32, String> {
 
 impl Many {
     const fn verb(&self) -> &'static str {
-        match self.deed {
-            Deed::Replay => "replay",
-            Deed::Drop => "drop",
+        match self.action {
+            BulkAction::Replay => "replay",
+            BulkAction::Drop => "drop",
         }
     }
 
     const fn participle(&self) -> &'static str {
-        match self.deed {
-            Deed::Replay => "replayed",
-            Deed::Drop => "dropped",
+        match self.action {
+            BulkAction::Replay => "replayed",
+            BulkAction::Drop => "dropped",
         }
     }
 
     fn wish(&self) -> Value {
         let mut wish = self.filter.clone();
-        wish.insert("deed".into(), self.verb().into());
+        wish.insert("action".into(), self.verb().into());
         Value::Object(wish)
     }
 
     /// Whether to go on: whoever wants to know first is told, and whoever has not said yes is asked.
     pub(super) async fn may_begin(
         &self,
-        office: &Office,
+        client: &ApiClient,
         is_dry_run: bool,
         is_sure: bool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, CliError> {
         if is_sure && !is_dry_run {
             return Ok(true);
         }
@@ -77,11 +77,11 @@ impl Many {
                 "to {} a great many at once needs --yes; --dry-run says how many there are, and what it would cost",
                 self.verb()
             );
-            return Err(Trouble::new(Exit::Usage, what));
+            return Err(CliError::new(Exit::Usage, what));
         }
-        let cost = self.rehearse(office, self.wish()).await?;
+        let cost = self.rehearse(client, self.wish()).await?;
         if is_dry_run {
-            let told = if self.as_json { cost.json().to_string() } else { cost.words(self.deed) };
+            let told = if self.as_json { cost.json().to_string() } else { cost.words(self.action) };
             output::print(&format!("{told}\n"))?;
             return Ok(false);
         }
@@ -89,21 +89,21 @@ impl Many {
             // There is nothing to ask for; but what was replayed before may still be on its way.
             return Ok(true);
         }
-        output::tell(&format!("{}. Go on? [y/N] ", cost.words(self.deed)));
+        output::tell(&format!("{}. Go on? [y/N] ", cost.words(self.action)));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map_err(|error| Trouble::new(Exit::Usage, error.to_string()))?;
+        io::stdin().read_line(&mut answer).map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
         match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(true),
-            _ => Err(Trouble::new(Exit::Usage, "nothing was done")),
+            _ => Err(CliError::new(Exit::Usage, "nothing was done")),
         }
     }
 
     /// A request reads so many letters and no more: the sums are ours to add up.
-    async fn rehearse(&self, office: &Office, mut wish: Value) -> Result<Cost, Trouble> {
+    async fn rehearse(&self, client: &ApiClient, mut wish: Value) -> Result<Cost, CliError> {
         wish["dry_run"] = true.into();
         let mut cost = Cost::default();
         loop {
-            let told: Value = office.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
+            let told: Value = client.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
             cost.add(&told);
             match &told["next"] {
                 Value::String(next) => wish["after"] = next.clone().into(),
@@ -113,8 +113,8 @@ impl Many {
     }
 
     /// Begins it, or goes on with what was begun, and waits until it has come to something.
-    pub(super) async fn carry_out(&self, office: &Office, is_resumed: bool) -> Result<Exit, Trouble> {
-        let Begun { mut numbers, has_open } = self.begun(office, is_resumed).await?;
+    pub(super) async fn carry_out(&self, client: &ApiClient, is_resumed: bool) -> Result<Exit, CliError> {
+        let Begun { mut numbers, has_open } = self.begun(client, is_resumed).await?;
         if numbers.is_empty() && is_resumed {
             output::tell("nothing is under way\n");
             return Ok(Exit::Done);
@@ -125,12 +125,12 @@ impl Many {
         if !is_resumed && !has_open {
             let mut wish = self.wish();
             wish["per_second"] = self.rate.into();
-            let told: Value = office.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
+            let told: Value = client.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
             numbers.push(number(&told, "number"));
         }
         let mut exit = Exit::Done;
         for number in numbers {
-            if self.follow(office, number).await.map_err(|trouble| self.interrupted(trouble))? == Exit::Bad {
+            if self.follow(client, number).await.map_err(|trouble| self.interrupted(trouble))? == Exit::Bad {
                 exit = Exit::Bad;
             }
         }
@@ -139,8 +139,8 @@ impl Many {
 
     /// Work of this sort that was begun before, any or the same that is wanted now, and is not done: letters are left, or orders
     /// that were sent on their way and that nobody may be at any more.
-    async fn begun(&self, office: &Office, any: bool) -> Result<Begun, Trouble> {
-        let told: Value = office.read("/v1/admin/dead/bulk").await?;
+    async fn begun(&self, client: &ApiClient, any: bool) -> Result<Begun, CliError> {
+        let told: Value = client.read("/v1/admin/dead/bulk").await?;
         let bulks = told["bulks"].as_array().map(Vec::as_slice).unwrap_or_default();
         // An age is another moment each time that it is typed.
         let is_same = |bulk: &Value| {
@@ -150,11 +150,11 @@ impl Many {
                 && ["before", "since"].iter().all(|name| bulk[*name].is_null() == said(name).is_null())
         };
         let mut begun = Begun::default();
-        let such = |bulk: &&Value| text(bulk, "deed") == self.verb() && (any || is_same(bulk));
+        let such = |bulk: &&Value| text(bulk, "action") == self.verb() && (any || is_same(bulk));
         for bulk in bulks.iter().filter(such) {
             let (number, is_open) = (number(bulk, "number"), bulk["ended_at"].is_null());
             begun.has_open |= is_open;
-            if is_open || (self.deed == Deed::Replay && Outcome::open(office, number).await? > 0) {
+            if is_open || (self.action == BulkAction::Replay && Outcome::open(client, number).await? > 0) {
                 begun.numbers.push(number);
             }
         }
@@ -162,7 +162,7 @@ impl Many {
     }
 
     /// Whoever was waiting when the store or the daemon went away must know that nothing is lost, and how to go on.
-    fn interrupted(&self, trouble: Trouble) -> Trouble {
+    fn interrupted(&self, trouble: CliError) -> CliError {
         if trouble.exit != Exit::Store {
             return trouble;
         }
@@ -171,35 +171,37 @@ impl Many {
             trouble.what,
             self.verb()
         );
-        Trouble::new(trouble.exit, what)
+        CliError::new(trouble.exit, what)
     }
 
-    async fn follow(&self, office: &Office, bulk: u64) -> Result<Exit, Trouble> {
+    async fn follow(&self, client: &ApiClient, bulk: u64) -> Result<Exit, CliError> {
         let path = format!("/v1/admin/dead/bulk/{bulk}");
         let mut progress = output::Progress::start("dead letters");
         let mut looks = 0;
         let told = loop {
-            let told: Value = office.read(&path).await?;
+            let told: Value = client.read(&path).await?;
             if !told["ended_at"].is_null() {
                 break told;
             }
             looks += 1;
-            if self.deed == Deed::Replay && (looks % LOOKS == 0 || matches!(office, Office::Here(_))) {
-                is_accepted(office).await?;
+            if self.action == BulkAction::Replay
+                && (looks % LOOKS == 0 || matches!(client, ApiClient::Here(_)))
+            {
+                is_accepted(client).await?;
             }
             progress.show(&format!("{} {}", number(&told, "done"), self.participle()));
             tokio::time::sleep(LOOK).await;
         };
-        let outcome = match self.deed {
-            Deed::Replay => settle(office, bulk, &mut progress).await?,
-            Deed::Drop => Outcome::default(),
+        let outcome = match self.action {
+            BulkAction::Replay => settle(client, bulk, &mut progress).await?,
+            BulkAction::Drop => Outcome::default(),
         };
         drop(progress);
         self.tell(told, &outcome)?;
         Ok(if outcome.is_good() { Exit::Done } else { Exit::Bad })
     }
 
-    fn tell(&self, mut bulk: Value, outcome: &Outcome) -> Result<(), Trouble> {
+    fn tell(&self, mut bulk: Value, outcome: &Outcome) -> Result<(), CliError> {
         let Outcome { answered, failed, dead, .. } = *outcome;
         if self.as_json {
             for (name, count) in [("answered", answered), ("failed", failed), ("dead_again", dead)] {
@@ -211,7 +213,7 @@ impl Many {
         if number(&bulk, "passed_over") > 0 {
             words += &format!(", {} passed over", number(&bulk, "passed_over"));
         }
-        if self.deed == Deed::Replay && answered + failed + dead > 0 {
+        if self.action == BulkAction::Replay && answered + failed + dead > 0 {
             words += &format!("; {answered} were answered");
         }
         if failed > 0 {
@@ -228,11 +230,11 @@ impl Many {
 }
 
 /// Ends work that is under way, or all of it if none is named. What was done stays done.
-pub(super) async fn stop(office: &Office, named: Option<u64>, as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn stop(client: &ApiClient, named: Option<u64>, as_json: bool) -> Result<Exit, CliError> {
     let numbers = match named {
         Some(named) => vec![named],
         None => {
-            let told: Value = office.read("/v1/admin/dead/bulk").await?;
+            let told: Value = client.read("/v1/admin/dead/bulk").await?;
             let bulks = told["bulks"].as_array().map(Vec::as_slice).unwrap_or_default();
             let open = bulks.iter().filter(|bulk| bulk["ended_at"].is_null());
             open.map(|bulk| number(bulk, "number")).collect()
@@ -243,13 +245,13 @@ pub(super) async fn stop(office: &Office, named: Option<u64>, as_json: bool) -> 
     }
     for bulk in numbers {
         let path = format!("/v1/admin/dead/bulk/{bulk}");
-        let told: Value = office.ask(Method::DELETE, &path, None).await?;
+        let told: Value = client.ask(Method::DELETE, &path, None).await?;
         if as_json {
             output::print_json(&told)?;
             continue;
         }
         let state = if told["was_stopped"] == true { "is stopped" } else { "had ended already" };
-        let words = format!("{} {bulk} {state}: {} done", text(&told, "deed"), number(&told, "done"));
+        let words = format!("{} {bulk} {state}: {} done", text(&told, "action"), number(&told, "done"));
         output::print(&format!("{}\n", harmless(&words)))?;
     }
     Ok(Exit::Done)
@@ -261,10 +263,10 @@ mod tests {
 
     #[test]
     fn whoever_was_interrupted_is_told_how_to_go_on() {
-        let many = Many { deed: Deed::Replay, filter: Map::new(), rate: 50, as_json: false };
-        let told = many.interrupted(Trouble::new(Exit::Store, "the daemon does not answer"));
+        let many = Many { action: BulkAction::Replay, filter: Map::new(), rate: 50, as_json: false };
+        let told = many.interrupted(CliError::new(Exit::Store, "the daemon does not answer"));
         assert!(told.exit == Exit::Store && told.what.contains("`quittance dead replay --resume`"), "{told}");
-        let other = many.interrupted(Trouble::new(Exit::Provider, "no balance"));
+        let other = many.interrupted(CliError::new(Exit::Provider, "no balance"));
         assert_eq!(other.what, "no balance", "that says itself how to go on");
     }
 

@@ -1,8 +1,8 @@
 //! Dead letters in a file: written as they are read and read as they are sent, so that there may be a million of them.
 
 use super::filter::{number, text};
-use crate::exit::{Exit, Trouble};
-use crate::office::{Office, Refusal};
+use crate::client::{ApiClient, Refusal};
+use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless, not_written};
 use http_body_util::BodyExt;
 use hyper::Method;
@@ -52,7 +52,7 @@ impl Seen {
 }
 
 /// Nobody else may read it: it holds what callers have sent, secrets and all.
-fn create(path: &Path) -> Result<File, Trouble> {
+fn create(path: &Path) -> Result<File, CliError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -60,20 +60,20 @@ fn create(path: &Path) -> Result<File, Trouble> {
     options.open(path).map_err(|error| {
         let what = format!("{} cannot be made: {error}", path.display());
         let exit = if error.kind() == io::ErrorKind::AlreadyExists { Exit::Usage } else { Exit::NotWritten };
-        Trouble::new(exit, what)
+        CliError::new(exit, what)
     })
 }
 
-pub(super) async fn export(office: &Office, query: &str, out: Option<PathBuf>) -> Result<Exit, Trouble> {
+pub(super) async fn export(client: &ApiClient, query: &str, out: Option<PathBuf>) -> Result<Exit, CliError> {
     let path = format!("/v1/admin/dead/export?{query}");
-    let mut stream = office.open(Method::GET, path.trim_end_matches('?'), None).await?;
+    let mut stream = client.open(Method::GET, path.trim_end_matches('?'), None).await?;
     let mut file: Box<dyn Write> = match &out {
         Some(path) => Box::new(create(path)?),
         None => Box::new(io::stdout()),
     };
     let mut seen = Seen::default();
     while let Some(frame) = stream.frame().await {
-        let broke = |error| Trouble::new(Exit::Store, format!("the export broke off: {error}"));
+        let broke = |error| CliError::new(Exit::Store, format!("the export broke off: {error}"));
         let Ok(bytes) = frame.map_err(broke)?.into_data() else { continue };
         seen.add(&bytes);
         match file.write_all(&bytes) {
@@ -84,7 +84,7 @@ pub(super) async fn export(office: &Office, query: &str, out: Option<PathBuf>) -
     }
     file.flush().map_err(|error| not_written(&error))?;
     if seen.is_broken_off {
-        return Err(Trouble::new(Exit::Store, "the store went away in the middle: this is not all of it"));
+        return Err(CliError::new(Exit::Store, "the store went away in the middle: this is not all of it"));
     }
     let mut words = format!("{} dead letters exported", seen.letters);
     if seen.unreadable > 0 {
@@ -103,8 +103,8 @@ struct Taken {
 }
 
 impl Taken {
-    async fn send(&mut self, office: &Office, lines: Vec<u8>, first: u64) -> Result<(), Trouble> {
-        let told: Value = match office.upload("/v1/admin/dead/import", Bytes::from(lines)).await {
+    async fn send(&mut self, client: &ApiClient, lines: Vec<u8>, first: u64) -> Result<(), CliError> {
+        let told: Value = match client.upload("/v1/admin/dead/import", Bytes::from(lines)).await {
             // Only what is larger than a portion can be, and that goes alone.
             Err(Refusal::Said { code, .. }) if code == "too_large" => {
                 self.refused += 1;
@@ -125,9 +125,9 @@ impl Taken {
     }
 }
 
-pub(super) async fn import(office: &Office, file: &Path, as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn import(client: &ApiClient, file: &Path, as_json: bool) -> Result<Exit, CliError> {
     let not_read =
-        |error: io::Error| Trouble::new(Exit::Usage, format!("{} cannot be read: {error}", file.display()));
+        |error: io::Error| CliError::new(Exit::Usage, format!("{} cannot be read: {error}", file.display()));
     let mut lines: Box<dyn BufRead> = match file == Path::new("-") {
         true => Box::new(BufReader::new(io::stdin())),
         false => Box::new(BufReader::new(File::open(file).map_err(not_read)?)),
@@ -140,7 +140,7 @@ pub(super) async fn import(office: &Office, file: &Path, as_json: bool) -> Resul
             io::Read::take(&mut lines, LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(not_read)?;
         let is_last = read == 0;
         if !portion.is_empty() && (is_last || portion.len() + line.len() > PORTION_BYTES) {
-            taken.send(office, std::mem::take(&mut portion), first).await?;
+            taken.send(client, std::mem::take(&mut portion), first).await?;
             first = next;
         }
         if is_last {

@@ -3,8 +3,8 @@
 use super::filter::number;
 use crate::config::money;
 use crate::output::harmless;
+use quittance::document::BulkAction;
 use quittance::lifecycle::{Money, PriceSum};
-use quittance::sheet::Deed;
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -41,14 +41,14 @@ impl Cost {
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
 
-    pub(super) fn words(&self, deed: Deed) -> String {
+    pub(super) fn words(&self, action: BulkAction) -> String {
         let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, .. } = *self;
         let PriceSum { sum, unpriced } = cost;
-        let (done, mut price) = match deed {
-            Deed::Drop => ("dropped", "nothing is paid for".to_owned()),
-            Deed::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
+        let (done, mut price) = match action {
+            BulkAction::Drop => ("dropped", "nothing is paid for".to_owned()),
+            BulkAction::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
         };
-        if deed == Deed::Replay && would_pay > 0 {
+        if action == BulkAction::Replay && would_pay > 0 {
             let known = format!("{sum}{}", self.currency);
             price += &match would_pay.saturating_sub(unpriced) {
                 0 => ", at a price that is not known".to_owned(),
@@ -69,11 +69,11 @@ impl Cost {
             );
         }
         if unreadable > 0 {
-            price += &match deed {
-                Deed::Drop => {
+            price += &match action {
+                BulkAction::Drop => {
                     format!("; {unreadable} of them cannot be read, and their records are removed for good")
                 }
-                Deed::Replay => format!("; {unreadable} more cannot be read, and are passed over"),
+                BulkAction::Replay => format!("; {unreadable} more cannot be read, and are passed over"),
             };
         }
         format!("{} dead letters would be {done}; {price}", letters.saturating_sub(not_allowed))
@@ -83,13 +83,13 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::Cost;
-    use quittance::sheet::Deed;
+    use quittance::document::BulkAction;
     use serde_json::json;
 
     fn words(told: &serde_json::Value) -> String {
         let mut cost = Cost::default();
         cost.add(told);
-        cost.words(Deed::Replay)
+        cost.words(BulkAction::Replay)
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         assert!(words(&unread).ends_with("; 1 more cannot be read, and are passed over"));
         let mut cost = Cost::default();
         cost.add(&unread);
-        let dropped = cost.words(Deed::Drop);
+        let dropped = cost.words(BulkAction::Drop);
         assert!(dropped.starts_with("3 dead letters would be dropped"), "{dropped}");
         assert!(
             dropped.ends_with("; 1 of them cannot be read, and their records are removed for good"),

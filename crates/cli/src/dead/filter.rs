@@ -2,11 +2,11 @@
 
 use crate::config::Config;
 use crate::day;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
-use quittance::lifecycle::{LetterCause, Timestamp};
+use quittance::lifecycle::{DeadLetterCause, Timestamp};
 use quittance_gateway::Tenants;
 use quittance_ports::Clock;
 use serde_json::{Map, Value};
@@ -14,29 +14,29 @@ use std::time::Duration;
 
 #[derive(Args, Debug, Default)]
 pub(super) struct FilterArgs {
-    /// Only with this cause: retries_spent, deadline, doubt, delivery or unreadable
+    /// Only with this cause: retries_spent, deadline, in_doubt, delivery, unreadable or store_forgot
     #[arg(long, value_name = "CAUSE", value_parser = cause)]
     cause: Option<&'static str>,
     /// Only of this kind
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only for pages of this host; of an address, its host counts
+    /// Only for pages of this host; of a URL, the host is used
     #[arg(long, visible_alias = "target", value_name = "HOST")]
     site: Option<String>,
     /// Only of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Only what has been dead for longer than this, such as 2h
+    /// Only dead for longer than this, such as 2h
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     older_than: Option<Duration>,
-    /// Only what has been dead for less than this
+    /// Only dead for less than this
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     newer_than: Option<Duration>,
 }
 
 fn cause(typed: &str) -> Result<&'static str, String> {
-    let names = LetterCause::ALL.map(LetterCause::name);
-    let found = LetterCause::named(typed).map(LetterCause::name);
+    let names = DeadLetterCause::ALL.map(DeadLetterCause::name);
+    let found = DeadLetterCause::named(typed).map(DeadLetterCause::name);
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
@@ -53,12 +53,12 @@ pub(super) fn limit(typed: &str) -> Result<usize, String> {
 
 impl FilterArgs {
     /// The fields of `/v1`, and nothing for what was not said.
-    pub(super) fn said(&self) -> Result<Map<String, Value>, Trouble> {
+    pub(super) fn said(&self) -> Result<Map<String, Value>, CliError> {
         let now = SystemClock.now();
         let ago = |span: Duration| {
             let ms = u64::try_from(span.as_millis()).ok().and_then(|ms| now.as_millis().checked_sub(ms));
             ms.map(|ms| day::moment(Timestamp::from_millis(ms)))
-                .ok_or_else(|| Trouble::new(Exit::Usage, "nothing is that old"))
+                .ok_or_else(|| CliError::new(Exit::Usage, "nothing is that old"))
         };
         let fields = [
             ("cause", self.cause.map(str::to_owned)),
@@ -85,7 +85,7 @@ impl FilterArgs {
         kind.into_iter().chain(tenant).collect()
     }
 
-    pub(super) fn query(&self) -> Result<String, Trouble> {
+    pub(super) fn query(&self) -> Result<String, CliError> {
         let said = self.said()?;
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in &said {

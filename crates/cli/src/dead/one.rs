@@ -3,8 +3,8 @@
 use super::filter::{short, text};
 use super::outcome::is_accepted;
 use super::shown::is_unreadable;
-use crate::exit::{Exit, Trouble};
-use crate::office::{Office, Refusal};
+use crate::client::{ApiClient, Refusal};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{outcome, output, solve};
 use hyper::Method;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 4;
 
 /// The one dead letter that this key, its beginning, or the id that its caller was given names. What begins a key means that.
-pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble> {
+pub(super) async fn find(client: &ApiClient, typed: &str) -> Result<Value, CliError> {
     let (key, id) = (KeyPrefix::parse(typed), of_id(typed));
     if key.is_none() && id.is_none() {
         let what = format!(
@@ -29,10 +29,10 @@ pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble>
             harmless(typed),
             KeyPrefix::DIGITS_MIN
         );
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     }
     for prefix in [key, id].into_iter().flatten() {
-        if let Some(letter) = begun_with(office, &prefix).await? {
+        if let Some(letter) = begun_with(client, &prefix).await? {
             return Ok(letter);
         }
     }
@@ -40,7 +40,7 @@ pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble>
         "there is no dead letter {}: `quittance dead list` shows those that there are",
         harmless(typed)
     );
-    Err(Trouble::new(Exit::Bad, what))
+    Err(CliError::new(Exit::Bad, what))
 }
 
 /// How the key begins of the order that has this id.
@@ -50,21 +50,21 @@ fn of_id(typed: &str) -> Option<KeyPrefix> {
 }
 
 /// What begins so stands in one place, so two are enough to read.
-async fn begun_with(office: &Office, prefix: &KeyPrefix) -> Result<Option<Value>, Trouble> {
+async fn begun_with(client: &ApiClient, prefix: &KeyPrefix) -> Result<Option<Value>, CliError> {
     let after = prefix.before().map(|key| format!("&after={key}")).unwrap_or_default();
-    let told: Value = office.read(&format!("/v1/admin/dead?limit=2{after}")).await?;
+    let told: Value = client.read(&format!("/v1/admin/dead?limit=2{after}")).await?;
     let mut letters = told["orders"].as_array().cloned().unwrap_or_default();
     letters.retain(|letter| Key::parse(text(letter, "key")).is_ok_and(|key| prefix.begins(&key)));
     if letters.len() > 1 {
         let what = format!("more than one dead letter begins with {prefix}: give more digits");
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     }
     Ok(letters.pop())
 }
 
 /// The key of a dead letter that can be sent on its way, or noted.
-async fn readable(office: &Office, typed: &str, done: &str) -> Result<String, Trouble> {
-    let letter = find(office, typed).await?;
+async fn readable(client: &ApiClient, typed: &str, done: &str) -> Result<String, CliError> {
+    let letter = find(client, typed).await?;
     if !is_unreadable(&letter) {
         return Ok(text(&letter, "key").to_owned());
     }
@@ -75,7 +75,7 @@ async fn readable(office: &Office, typed: &str, done: &str) -> Result<String, Tr
         text(&letter, "why"),
         text(&letter, "key")
     );
-    Err(Trouble::new(Exit::Bad, what))
+    Err(CliError::new(Exit::Bad, what))
 }
 
 /// What became of a letter.
@@ -83,33 +83,33 @@ enum Done {
     Yes,
     /// Nobody could read its record, and it is gone.
     Discarded,
-    WasNoLetter,
+    WasNoDeadLetter,
 }
 
 /// Does it to this letter.
-async fn tell(office: &Office, key: &str, deed: &str) -> Result<Done, Trouble> {
-    let path = format!("/v1/admin/dead/{key}/{deed}");
-    match office.ask::<Value>(Method::POST, &path, None).await {
+async fn tell(client: &ApiClient, key: &str, action: &str) -> Result<Done, CliError> {
+    let path = format!("/v1/admin/dead/{key}/{action}");
+    match client.ask::<Value>(Method::POST, &path, None).await {
         Ok(told) if told["discarded"] == true => Ok(Done::Discarded),
         Ok(_) => Ok(Done::Yes),
-        Err(Refusal::Said { code, .. }) if code == "not_dead" => Ok(Done::WasNoLetter),
+        Err(Refusal::Said { code, .. }) if code == "not_dead" => Ok(Done::WasNoDeadLetter),
         Err(refusal) => Err(refusal.into()),
     }
 }
 
-pub(super) async fn replay(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn replay(client: &ApiClient, typed: &[String], as_json: bool) -> Result<Exit, CliError> {
     let mut keys = Vec::new();
     for typed in typed {
-        keys.push(readable(office, typed, "replayed").await?);
+        keys.push(readable(client, typed, "replayed").await?);
     }
     let mut exit = Exit::Done;
     for key in keys {
-        if matches!(tell(office, &key, "replay").await?, Done::WasNoLetter) {
+        if matches!(tell(client, &key, "replay").await?, Done::WasNoDeadLetter) {
             output::tell(&format!("{key} is no dead letter any more\n"));
         }
-        let (is_answered, line) = match office {
-            Office::Here(node) => followed(node, &key, as_json).await?,
-            Office::There(_) => watched(office, &key, as_json).await?,
+        let (is_answered, line) = match client {
+            ApiClient::Here(node) => followed(node, &key, as_json).await?,
+            ApiClient::There(_) => watched(client, &key, as_json).await?,
         };
         if !is_answered {
             exit = Exit::Bad;
@@ -120,9 +120,9 @@ pub(super) async fn replay(office: &Office, typed: &[String], as_json: bool) -> 
 }
 
 /// What became of an order that this process carries out.
-async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, String), Trouble> {
-    let store = |error| Trouble::of(Exit::Store, &error);
-    let gone = || Trouble::new(Exit::Bad, format!("the record of {key} is gone"));
+async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, String), CliError> {
+    let store = |error| CliError::of(Exit::Store, &error);
+    let gone = || CliError::new(Exit::Bad, format!("the record of {key} is gone"));
     let parsed = Key::parse(key).map_err(|_| gone())?;
     let ticket = node.ticket(&parsed).await.map_err(store)?.ok_or_else(gone)?;
     Ok(match solve::follow(node, &ticket).await? {
@@ -138,17 +138,17 @@ async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, S
 }
 
 /// What became of an order that the daemon carries out. The answer is for whoever placed it, and not told here.
-async fn watched(office: &Office, key: &str, as_json: bool) -> Result<(bool, String), Trouble> {
+async fn watched(client: &ApiClient, key: &str, as_json: bool) -> Result<(bool, String), CliError> {
     let mut progress = output::Progress::start(&format!("order {}", short(key)));
     let mut looks = 0;
     let order = loop {
-        let order: Value = office.read(&format!("/v1/admin/orders/{key}")).await?;
+        let order: Value = client.read(&format!("/v1/admin/orders/{key}")).await?;
         if text(&order, "status") != "pending" {
             break order;
         }
         looks += 1;
         if looks % LOOKS == 0 && text(&order, "phase") == "queued" {
-            is_accepted(office).await?;
+            is_accepted(client).await?;
         }
         progress.show(text(&order, "phase"));
         tokio::time::sleep(LOOK).await;
@@ -165,15 +165,19 @@ async fn watched(office: &Office, key: &str, as_json: bool) -> Result<(bool, Str
     Ok((is_answered, line))
 }
 
-pub(super) async fn drop_letters(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn drop_dead_letters(
+    client: &ApiClient,
+    typed: &[String],
+    as_json: bool,
+) -> Result<Exit, CliError> {
     for typed in typed {
-        let letter = find(office, typed).await?;
+        let letter = find(client, typed).await?;
         let key = text(&letter, "key");
-        let done = tell(office, key, "drop").await?;
+        let done = tell(client, key, "drop").await?;
         let line = match done {
             _ if as_json => {
                 let (is_dropped, is_discarded) =
-                    (!matches!(done, Done::WasNoLetter), matches!(done, Done::Discarded));
+                    (!matches!(done, Done::WasNoDeadLetter), matches!(done, Done::Discarded));
                 json!({ "order": key, "dropped": is_dropped, "discarded": is_discarded }).to_string()
             }
             Done::Yes => format!("{} dropped", short(key)),
@@ -183,17 +187,17 @@ pub(super) async fn drop_letters(office: &Office, typed: &[String], as_json: boo
                     short(key)
                 )
             }
-            Done::WasNoLetter => format!("{} was not dead any more", short(key)),
+            Done::WasNoDeadLetter => format!("{} was not dead any more", short(key)),
         };
         output::print(&format!("{line}\n"))?;
     }
     Ok(Exit::Done)
 }
 
-pub(super) async fn note(office: &Office, typed: &str, words: &str) -> Result<Exit, Trouble> {
-    let key = readable(office, typed, "noted").await?;
+pub(super) async fn note(client: &ApiClient, typed: &str, words: &str) -> Result<Exit, CliError> {
+    let key = readable(client, typed, "noted").await?;
     let path = format!("/v1/admin/orders/{key}/note");
-    let _: Value = office.ask(Method::POST, &path, Some(&json!({ "text": words }))).await?;
+    let _: Value = client.ask(Method::POST, &path, Some(&json!({ "text": words }))).await?;
     output::print(&format!("{} noted\n", short(&key)))?;
     Ok(Exit::Done)
 }

@@ -2,8 +2,8 @@
 //! provider does not accept the account, because only a person can mend that.
 
 use super::filter::{number, text};
-use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::client::ApiClient;
+use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use serde_json::Value;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// A request reads so many records and no more: the sums are ours to add up.
-    async fn read(office: &Office, bulk: u64, status: &str) -> Result<Self, Trouble> {
+    async fn read(client: &ApiClient, bulk: u64, status: &str) -> Result<Self, CliError> {
         let path = format!("/v1/admin/dead/bulk/{bulk}/outcome?status={status}");
         let (mut sum, mut after) = (Self::default(), String::new());
         loop {
-            let told: Value = office.read(&format!("{path}{after}")).await?;
+            let told: Value = client.read(&format!("{path}{after}")).await?;
             sum.open += number(&told, "open");
             sum.working += number(&told, "working");
             sum.answered += number(&told, "answered");
@@ -42,8 +42,8 @@ impl Outcome {
     }
 
     /// Those that have not come to anything.
-    pub(super) async fn open(office: &Office, bulk: u64) -> Result<u64, Trouble> {
-        Ok(Self::read(office, bulk, "open").await?.open)
+    pub(super) async fn open(client: &ApiClient, bulk: u64) -> Result<u64, CliError> {
+        Ok(Self::read(client, bulk, "open").await?.open)
     }
 
     pub(super) const fn is_good(&self) -> bool {
@@ -53,43 +53,43 @@ impl Outcome {
 
 /// Waits until what was replayed has come to something. To end it before loses nothing: the orders stand in the store.
 pub(super) async fn settle(
-    office: &Office,
+    client: &ApiClient,
     bulk: u64,
     progress: &mut output::Progress,
-) -> Result<Outcome, Trouble> {
+) -> Result<Outcome, CliError> {
     loop {
-        let now = Outcome::read(office, bulk, "open").await?;
+        let now = Outcome::read(client, bulk, "open").await?;
         if now.open == 0 {
-            return Outcome::read(office, bulk, "all").await;
+            return Outcome::read(client, bulk, "all").await;
         }
         // What the provider has is paid for, and comes back even now.
         if now.working == 0 {
-            is_accepted(office).await?;
+            is_accepted(client).await?;
         }
         progress.show(&format!("{} on their way; it is safe to interrupt", now.open));
-        tokio::time::sleep(if matches!(office, Office::Here(_)) { LOOK } else { DAEMON_LOOK }).await;
+        tokio::time::sleep(if matches!(client, ApiClient::Here(_)) { LOOK } else { DAEMON_LOOK }).await;
     }
 }
 
 /// Trouble, if the provider does not accept the account: whoever waits would wait for a person.
-pub(super) async fn is_accepted(office: &Office) -> Result<(), Trouble> {
-    let code = match office {
-        Office::Here(node) => node.paused().map(|fault| fault.code),
-        Office::There(_) => {
-            let now: Value = office.read("/v1/admin/now").await?;
+pub(super) async fn is_accepted(client: &ApiClient) -> Result<(), CliError> {
+    let code = match client {
+        ApiClient::Here(node) => node.paused().map(|fault| fault.code),
+        ApiClient::There(_) => {
+            let now: Value = client.read("/v1/admin/now").await?;
             let providers = now["providers"].as_array().map(Vec::as_slice).unwrap_or_default();
             let paused = providers.iter().find(|provider| text(provider, "state") == "paused");
             paused.map(|provider| text(&provider["fault"], "code").to_owned())
         }
     };
     let Some(code) = code.map(|code| harmless(&code)) else { return Ok(()) };
-    let then = match office {
-        Office::Here(_) => "then the same command again, or `quittance serve`, goes on with it",
-        Office::There(_) => "then the daemon goes on with it",
+    let then = match client {
+        ApiClient::Here(_) => "then the same command again, or `quittance serve`, goes on with it",
+        ApiClient::There(_) => "then the daemon goes on with it",
     };
     let what = format!(
         "the provider does not accept the account: {code}; see `quittance errors {code}`. The orders are kept, and nothing is \
          bought meanwhile: mend the account, {then}"
     );
-    Err(Trouble::new(Exit::Provider, what))
+    Err(CliError::new(Exit::Provider, what))
 }

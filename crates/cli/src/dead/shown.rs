@@ -3,9 +3,9 @@
 
 use super::filter::{number, short, text};
 use super::one::find;
+use crate::client::ApiClient;
 use crate::config::money;
-use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::exit::{CliError, Exit};
 use crate::output;
 use crate::output::{cut, harmless, roughly};
 use quittance::SystemClock;
@@ -21,15 +21,15 @@ const PAGE: usize = 200;
 
 /// Calls `each` with a page of letters at a time, from the first, until it has seen `limit` of them.
 async fn pages(
-    office: &Office,
+    client: &ApiClient,
     query: &str,
     limit: usize,
-    mut each: impl FnMut(&[Value]) -> Result<(), Trouble>,
-) -> Result<usize, Trouble> {
+    mut each: impl FnMut(&[Value]) -> Result<(), CliError>,
+) -> Result<usize, CliError> {
     let (mut seen, mut after) = (0, String::new());
     loop {
         let path = format!("/v1/admin/dead?limit={}{after}&{query}", PAGE.min(limit - seen));
-        let told: Value = office.read(path.trim_end_matches('&')).await?;
+        let told: Value = client.read(path.trim_end_matches('&')).await?;
         let letters = told["orders"].as_array().map(Vec::as_slice).unwrap_or_default();
         seen += letters.len();
         each(letters)?;
@@ -43,7 +43,7 @@ async fn pages(
     }
     // Where to go on is also told when nothing is left there.
     let path = format!("/v1/admin/dead?limit=1{after}&{query}");
-    let rest: Value = office.read(path.trim_end_matches('&')).await?;
+    let rest: Value = client.read(path.trim_end_matches('&')).await?;
     if rest["next"].is_string() || rest["orders"].as_array().is_some_and(|letters| !letters.is_empty()) {
         output::tell(&format!("the first {seen}; --limit N shows more\n"));
     }
@@ -58,10 +58,15 @@ pub(super) fn with_order(letter: &Value) -> Value {
     object
 }
 
-pub(super) async fn list(office: &Office, query: &str, limit: usize, as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn list(
+    client: &ApiClient,
+    query: &str,
+    limit: usize,
+    as_json: bool,
+) -> Result<Exit, CliError> {
     if as_json {
         let mut divider = "[";
-        pages(office, query, limit, |letters| {
+        pages(client, query, limit, |letters| {
             let mut lines = String::new();
             for letter in letters {
                 _ = write!(lines, "{divider}{}", plain_json(&with_order(letter).to_string()));
@@ -73,8 +78,8 @@ pub(super) async fn list(office: &Office, query: &str, limit: usize, as_json: bo
         output::print(if divider == "[" { "[]\n" } else { "]\n" })?;
         return Ok(Exit::Done);
     }
-    let mut table = Letters::default();
-    let seen = pages(office, query, limit, |letters| output::print(&table.rows(letters))).await?;
+    let mut table = DeadLetters::default();
+    let seen = pages(client, query, limit, |letters| output::print(&table.rows(letters))).await?;
     match seen {
         0 if query.is_empty() => output::print("No dead letters: nothing waits for a person.\n")?,
         0 => output::print("No dead letters of this sort.\n")?,
@@ -90,13 +95,13 @@ fn age(letter: &Value, field: &str) -> String {
 /// A table that is told as it is read. It has a column for tenants from where there is more than one of them, under a heading of
 /// its own if that is late.
 #[derive(Default)]
-struct Letters {
+struct DeadLetters {
     tenants: BTreeSet<String>,
     /// Whether the heading that was told last has the column; nothing, if none was.
     headed: Option<bool>,
 }
 
-impl Letters {
+impl DeadLetters {
     fn rows(&mut self, letters: &[Value]) -> String {
         let mut lines = String::new();
         self.tenants.extend(letters.iter().filter_map(|letter| letter["tenant"].as_str()).map(str::to_owned));
@@ -162,8 +167,8 @@ fn unread_as_text(letter: &Value) -> String {
     lines
 }
 
-pub(super) async fn show(office: &Office, typed: &str, as_json: bool) -> Result<Exit, Trouble> {
-    let letter = find(office, typed).await?;
+pub(super) async fn show(client: &ApiClient, typed: &str, as_json: bool) -> Result<Exit, CliError> {
+    let letter = find(client, typed).await?;
     if is_unreadable(&letter) {
         match as_json {
             true => output::print_json(&with_order(&letter))?,
@@ -171,38 +176,39 @@ pub(super) async fn show(office: &Office, typed: &str, as_json: bool) -> Result<
         }
         return Ok(Exit::Done);
     }
-    let story: Value = office.read(&format!("/v1/admin/orders/{}", text(&letter, "key"))).await?;
+    let timeline: Value = client.read(&format!("/v1/admin/orders/{}", text(&letter, "key"))).await?;
     match as_json {
-        true => output::print_json(&with_order(&story))?,
-        false => output::print(&as_text(&story))?,
+        true => output::print_json(&with_order(&timeline))?,
+        false => output::print(&as_text(&timeline))?,
     }
     Ok(Exit::Done)
 }
 
-fn as_text(story: &Value) -> String {
+fn as_text(timeline: &Value) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, words: &str| _ = writeln!(lines, "{name:<10} {}", harmless(words));
-    line("order", text(story, "key"));
-    line("id", text(story, "id"));
-    line("kind", text(story, "kind"));
-    line("tenant", text(story, "tenant"));
-    line("site", text(story, "site"));
-    line("provider", text(story, "provider"));
-    match story["letter"].as_object() {
+    line("order", text(timeline, "key"));
+    line("id", text(timeline, "id"));
+    line("kind", text(timeline, "kind"));
+    line("tenant", text(timeline, "tenant"));
+    line("site", text(timeline, "site"));
+    line("provider", text(timeline, "provider"));
+    match timeline["letter"].as_object() {
         Some(letter) => {
             line("cause", letter["why"].as_str().unwrap_or_default());
             line("since", letter["since"].as_str().unwrap_or_default());
         }
-        None => line("phase", text(story, "phase")),
+        None => line("phase", text(timeline, "phase")),
     }
-    let attempts = story["attempts"].as_array().map(Vec::len).unwrap_or_default();
-    let doubles = number(story, "possible_doubles");
+    let attempts = timeline["attempts"].as_array().map(Vec::len).unwrap_or_default();
+    let doubles = number(timeline, "possible_doubles");
     line("attempts", &format!("{attempts} ({doubles} while an earlier one may have been paid for)"));
-    let currency = story["currency"].as_str().map(harmless).unwrap_or_default();
-    let spent = PriceSum { sum: Money(number(story, "spent_micros")), unpriced: number(story, "unpriced") };
+    let currency = timeline["currency"].as_str().map(harmless).unwrap_or_default();
+    let spent =
+        PriceSum { sum: Money(number(timeline, "spent_micros")), unpriced: number(timeline, "unpriced") };
     line("spent", &spent.words(&currency));
-    line("replay", story["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
-    match story["on_replay"].get("price_micros").map(Value::as_u64) {
+    line("replay", timeline["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
+    match timeline["on_replay"].get("price_micros").map(Value::as_u64) {
         Some(Some(price)) => {
             line("costs", &format!("up to about {}", money::named(Money(price), &currency)));
         }
@@ -210,20 +216,24 @@ fn as_text(story: &Value) -> String {
         None => {}
     }
     lines.push_str("\nparameters\n");
-    for (name, value) in story["params"].as_object().into_iter().flatten() {
+    for (name, value) in timeline["params"].as_object().into_iter().flatten() {
         let value = cut(&harmless(value.as_str().unwrap_or_default()), 200);
         _ = writeln!(lines, "  {:<18} {value}", harmless(name));
     }
-    lines.push_str("\nstory (seconds after it was first told of)\n");
-    let beats = story["story"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let born = beats.first().map_or(0, |beat| number(beat, "at_ms"));
-    for (n, beat) in beats.iter().enumerate() {
-        if story["left_out_after"].as_u64() == Some(n as u64) {
-            _ = writeln!(lines, "              ... {} entries are left out here", number(story, "left_out"));
+    lines.push_str("\ntimeline (seconds after the first entry)\n");
+    let events = timeline["timeline"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let born = events.first().map_or(0, |event| number(event, "at_ms"));
+    for (n, event) in events.iter().enumerate() {
+        if timeline["left_out_after"].as_u64() == Some(n as u64) {
+            _ = writeln!(
+                lines,
+                "              ... {} entries are left out here",
+                number(timeline, "left_out")
+            );
         }
-        let ms = number(beat, "at_ms").saturating_sub(born);
-        _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(text(beat, "what")));
-        if let ("faulted", Some(said)) = (text(beat, "name"), beat["fault"]["said"].as_str()) {
+        let ms = number(event, "at_ms").saturating_sub(born);
+        _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(text(event, "what")));
+        if let ("faulted", Some(said)) = (text(event, "name"), event["fault"]["said"].as_str()) {
             _ = writeln!(lines, "              said: {}", harmless(said));
         }
     }
@@ -240,7 +250,7 @@ mod tests {
 
     #[test]
     fn tenants_have_a_column_from_where_there_is_more_than_one() {
-        let mut table = Letters::default();
+        let mut table = DeadLetters::default();
         let alone = table.rows(&[letter("anna")]);
         assert!(alone.contains("CAUSE") && !alone.contains("TENANT") && !alone.contains("anna"), "{alone}");
         let both = table.rows(&[letter("anna"), letter("bert")]);

@@ -1,7 +1,7 @@
 //! The engine of the demo: this same program as a process of its own, which takes orders as lines and can be killed like
 //! any other. Whoever asks it does not notice a kill, except that it takes longer: what was not answered is asked again.
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,13 +52,13 @@ struct Running {
 }
 
 impl Keeper {
-    pub(crate) fn start(config: &Path, key: &str) -> Result<Self, Trouble> {
+    pub(crate) fn start(config: &Path, key: &str) -> Result<Self, CliError> {
         let running = Running::start(config, key)?;
         Ok(Self { config: config.into(), key: key.into(), running, pending: BTreeMap::new(), kills: 0 })
     }
 
     /// Serves until `Finish`, and then until the engine has ended.
-    pub(crate) async fn keep(mut self, mut commands: mpsc::Receiver<Bid>) -> Result<Finished, Trouble> {
+    pub(crate) async fn keep(mut self, mut commands: mpsc::Receiver<Bid>) -> Result<Finished, CliError> {
         let mut finishing = false;
         let mut done = None;
         loop {
@@ -74,7 +74,7 @@ impl Keeper {
                 line = self.running.lines_out.recv() => match line {
                     Some(line) => {
                         let event: Value = serde_json::from_str(&line).unwrap_or_default();
-                        if event["event"] == "done" { done = Some(event) } else { self.hear(event) }
+                        if event["event"] == "done" { done = Some(event) } else { self.read_callback(event) }
                     }
                     None => break,
                 },
@@ -85,7 +85,7 @@ impl Keeper {
             Some(done) => Ok(Finished { done, kills: self.kills }),
             None => {
                 let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                Err(Trouble::new(
+                Err(CliError::new(
                     Exit::Bad,
                     format!("the engine ended by itself ({how}): what it said stands above"),
                 ))
@@ -99,7 +99,7 @@ impl Keeper {
     }
 
     /// An event that ends a request goes to whoever asked.
-    fn hear(&mut self, event: Value) {
+    fn read_callback(&mut self, event: Value) {
         if event["event"] == "accepted" {
             return;
         }
@@ -109,16 +109,16 @@ impl Keeper {
         }
     }
 
-    async fn kill(&mut self) -> Result<(), Trouble> {
+    async fn kill(&mut self) -> Result<(), CliError> {
         let io = |error: std::io::Error| {
-            Trouble::new(Exit::Bad, format!("the engine could not be killed: {error}"))
+            CliError::new(Exit::Bad, format!("the engine could not be killed: {error}"))
         };
         self.running.child.start_kill().map_err(io)?;
         self.running.child.wait().await.map_err(io)?;
         self.kills += 1;
         // What it said before it died was said.
         while let Some(line) = self.running.lines_out.recv().await {
-            self.hear(serde_json::from_str(&line).unwrap_or_default());
+            self.read_callback(serde_json::from_str(&line).unwrap_or_default());
         }
         self.running = Running::start(&self.config, &self.key)?;
         for ask in self.pending.values() {
@@ -129,9 +129,9 @@ impl Keeper {
 }
 
 impl Running {
-    fn start(config: &Path, key: &str) -> Result<Self, Trouble> {
+    fn start(config: &Path, key: &str) -> Result<Self, CliError> {
         let trouble = |error: std::io::Error| {
-            Trouble::new(Exit::Bad, format!("the engine could not be started: {error}"))
+            CliError::new(Exit::Bad, format!("the engine could not be started: {error}"))
         };
         let program = std::env::current_exe().map_err(trouble)?;
         let mut command = Command::new(program);
@@ -142,7 +142,7 @@ impl Running {
         let mut child = command.spawn().map_err(trouble)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
-            return Err(Trouble::new(Exit::Bad, "the engine has no pipes"));
+            return Err(CliError::new(Exit::Bad, "the engine has no pipes"));
         };
         let (lines_in, to_write) = mpsc::channel(LINES_WAITING_MAX);
         let (read, lines_out) = mpsc::channel(LINES_WAITING_MAX);

@@ -5,8 +5,8 @@ use super::Plan;
 use super::captcha::mark;
 use super::report::{Ends, Report};
 use super::storm::Evidence;
-use quittance::lifecycle::{Attempt, Beat, Order, Phase, Progress, Value as Param};
-use quittance_simulator::{Entry, Shown};
+use quittance::lifecycle::{Attempt, Order, Phase, Progress, TimelineEvent, Value as Param};
+use quittance_mock_provider::{Entry, Shown};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
     for (mark, case) in &cases {
         taken_in_doubt += paid_once(mark, case, &mut breaches);
     }
-    books_equal_ledger(evidence, taken_in_doubt, &mut breaches);
+    usage_equals_ledger(evidence, taken_in_doubt, &mut breaches);
     let ends = ends(plan, evidence, &cases, &mut breaches);
     let open = evidence.orders.iter().filter(|order| order.phase.is_open()).count() as u64;
     if open > 0 {
@@ -40,7 +40,7 @@ pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
         plan,
         took: evidence.took,
         kills: evidence.kills,
-        books: evidence.books,
+        usage: evidence.usage,
         taken: totals.accepted,
         taken_in_doubt,
         dead_letters: evidence.orders.iter().filter(|order| matches!(order.phase, Phase::Dead { .. })).count()
@@ -122,37 +122,37 @@ fn paid_once(mark: &str, case: &Case<'_>, breaches: &mut Vec<String>) -> u64 {
     taken.saturating_sub(known) as u64
 }
 
-fn books_equal_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut Vec<String>) {
-    let books = &evidence.books;
+fn usage_equals_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut Vec<String>) {
+    let usage = &evidence.usage;
     let taken = evidence.ledger.totals.accepted;
-    if books.paid + taken_in_doubt != taken {
+    if usage.paid + taken_in_doubt != taken {
         breaches.push(format!(
-            "in plain sight: the books say {} paid and {taken_in_doubt} taken in doubt, the ledger {taken}",
-            books.paid
+            "in plain sight: the usage says {} paid and {taken_in_doubt} taken in doubt, the ledger {taken}",
+            usage.paid
         ));
     }
     let answered: BTreeSet<&str> = evidence.orders.iter().flat_map(|order| answered(order)).collect();
     let charged = evidence.ledger.tasks.iter().filter(|task| answered.contains(task.id.as_str()));
     let charged: u64 = charged.map(|task| task.price_micros).sum();
-    if books.cost_micros != charged {
+    if usage.cost_micros != charged {
         breaches.push(format!(
-            "in plain sight: the books say {} millionths, the ledger {charged} for the same answers",
-            books.cost_micros
+            "in plain sight: the usage says {} millionths, the ledger {charged} for the same answers",
+            usage.cost_micros
         ));
     }
     let on_record = |count: fn(&Order) -> u64| evidence.orders.iter().map(|order| count(order)).sum::<u64>();
     let pairs = [
-        ("attempts", books.attempts, on_record(|order| order.last_attempt.into())),
-        ("possible doubles", books.possible_doubles, on_record(|order| order.possible_doubles.into())),
+        ("attempts", usage.attempts, on_record(|order| order.last_attempt.into())),
+        ("possible doubles", usage.possible_doubles, on_record(|order| order.possible_doubles.into())),
         (
             "dead",
-            books.dead - books.revived.min(books.dead),
+            usage.dead - usage.revived.min(usage.dead),
             on_record(|order| matches!(order.phase, Phase::Dead { .. }).into()),
         ),
     ];
     for (what, booked, found) in pairs {
         if booked != found {
-            breaches.push(format!("in plain sight: the books say {booked} {what}, the records {found}"));
+            breaches.push(format!("in plain sight: the usage says {booked} {what}, the records {found}"));
         }
     }
 }
@@ -160,11 +160,14 @@ fn books_equal_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut V
 /// The tasks that brought an answer, by the provider's names.
 fn answered(order: &Order) -> impl Iterator<Item = &str> {
     let own = order.attempts.iter().filter(|attempt| {
-        attempt.made_for.is_none() && matches!(attempt.progress, Progress::Answered | Progress::Spare { .. })
+        attempt.made_for.is_none()
+            && matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. })
     });
     own.filter_map(|attempt| {
-        let told = order.story.entries.iter().find_map(|entry| match &entry.beat {
-            Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.as_str()),
+        let told = order.timeline.entries.iter().find_map(|entry| match &entry.event {
+            TimelineEvent::Accepted { attempt: number, task } if *number == attempt.number => {
+                Some(task.as_str())
+            }
             _ => None,
         });
         attempt.task.as_deref().or(told)

@@ -3,7 +3,7 @@
 
 use super::Plan;
 use anstyle::{AnsiColor, Style};
-use quittance::lifecycle::Tally;
+use quittance::lifecycle::Counters;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub(crate) struct Report {
     pub(crate) plan: Plan,
     pub(crate) took: Duration,
     pub(crate) kills: u32,
-    pub(crate) books: Tally,
+    pub(crate) usage: Counters,
     /// By the ledger: how many tasks the provider took.
     pub(crate) taken: u64,
     /// Of those, how many the engine only suspects.
@@ -47,8 +47,8 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn json(&self) -> String {
-        let books: Map<String, Value> =
-            self.books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+        let usage: Map<String, Value> =
+            self.usage.lines().map(|(name, count)| (name.into(), json!(count))).collect();
         let object = json!({
             "seed": self.plan.seed,
             "requests": self.plan.requests,
@@ -59,7 +59,7 @@ impl Report {
             "seconds": self.took.as_secs_f64(),
             "answered": self.ends.answered,
             "not_answered": self.ends.otherwise,
-            "books": books,
+            "usage": usage,
             "saved": self.saved(),
             "recovered": self.recovered(),
             "dead": self.dead_letters,
@@ -76,18 +76,18 @@ impl Report {
     }
 
     const fn saved(&self) -> u64 {
-        self.books.joined + self.books.cached + self.books.from_stock
+        self.usage.joined + self.usage.cached + self.usage.from_stock
     }
 
     const fn recovered(&self) -> u64 {
-        self.books.recovered_from_doubt + self.books.recovered_by_poll
+        self.usage.recovered_from_doubt + self.usage.recovered_by_poll
     }
 
     pub(crate) fn text(&self) -> String {
         let mut page = Page::default();
         let Plan { seed, requests, captchas, workers, .. } = self.plan;
         page.heading(&format!("One storm, seed {seed}"));
-        let story = format!(
+        let timeline = format!(
             "{workers} workers made {} requests for {} captchas, in {:.1} s. The engine was killed {} times (kill -9), and went \
              on from its store each time. Equal orders are one job here (`reuse.default = \"shared\"`; docs/reuse.md).",
             grouped(requests.into()),
@@ -95,37 +95,37 @@ impl Report {
             self.took.as_secs_f64(),
             self.kills,
         );
-        page.paragraph(&story);
-        self.books(&mut page);
+        page.paragraph(&timeline);
+        self.usage(&mut page);
         self.ledger(&mut page);
         self.weather(&mut page);
         self.verdict(&mut page);
         page.text
     }
 
-    fn books(&self, page: &mut Page) {
-        let books = &self.books;
-        page.section("The books: what Quittance wrote down");
-        page.row("asked", books.asked, "orders placed, again after a kill too");
-        page.row("paid", books.paid, "attempts known to have been taken");
+    fn usage(&self, page: &mut Page) {
+        let usage = &self.usage;
+        page.section("The usage: what Quittance wrote down");
+        page.row("asked", usage.asked, "orders placed, again after a kill too");
+        page.row("paid", usage.paid, "attempts known to have been taken");
         page.row("saved", self.saved(), "joined an order, or got its answer");
-        page.row("retried", books.retried, "attempts after the first, within limits");
+        page.row("retried", usage.retried, "attempts after the first, within limits");
         page.row(
             "recovered from doubt",
-            books.recovered_from_doubt,
+            usage.recovered_from_doubt,
             "replies that were lost: a callback told",
         );
         page.row(
             "recovered by fallback poll",
-            books.recovered_by_poll,
+            usage.recovered_by_poll,
             "callbacks that were lost: a poll told",
         );
         page.row(
             "possible double payments",
-            books.possible_doubles,
+            usage.possible_doubles,
             "doubts waited out, then submitted again",
         );
-        page.row("wasted", books.wasted, "answers that nobody could use any more");
+        page.row("wasted", usage.wasted, "answers that expired before a caller could use them");
         page.row("dead", self.dead_letters, "wait for a person: `quittance dead`");
         let style = if self.lost == 0 { GOOD } else { BAD };
         page.styled_row("lost", &grouped(self.lost), "counted by the judge, not by the engine", style);
@@ -135,7 +135,7 @@ impl Report {
         page.line("(Joins cost no write of their own: a kill loses those of its last 20 ms.)");
         page.section("The provider's own ledger beside them");
         page.row("taken by the provider", self.taken, "tasks, each of them paid for");
-        page.row("paid, in the books", self.books.paid, "");
+        page.row("paid, in the usage", self.usage.paid, "");
         page.row("taken in doubt", self.taken_in_doubt, "no word ever came; listed as doubts");
         page.section("The money");
         page.styled_row("spent", &money(self.spent_micros), "by the ledger", Style::new());
@@ -169,9 +169,9 @@ impl Report {
     fn verdict(&self, page: &mut Page) {
         page.text.push('\n');
         if self.breaches.is_empty() {
-            page.styled("Every promise held, and the payments in the books equal the ledger.", GOOD);
+            page.styled("Every promise held, and the payments in the usage equal the ledger.", GOOD);
             page.paragraph(
-                "Next: `quittance sim` is a provider to play with, `quittance init` writes a file to begin with, and \
+                "Next: `quittance mock` is a provider to play with, `quittance init` writes a file to begin with, and \
                  `quittance doctor` tells what is missing. README.md has more.",
             );
         } else {

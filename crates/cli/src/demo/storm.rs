@@ -3,11 +3,11 @@
 
 use super::engine::{Ask, Bid, Finished, KEY_VARIABLE, Keeper};
 use super::{Plan, captcha};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output;
-use quittance::lifecycle::{Order, Tally};
+use quittance::lifecycle::{Counters, Order};
 use quittance::{Day, Quittance, Which};
-use quittance_simulator::{Account, Faults, Key, Ledger, Pace, Profile, Settings, Simulator, Span};
+use quittance_mock_provider::{Account, Faults, Key, Ledger, MockProvider, Pace, Profile, Settings, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -35,49 +35,49 @@ pub(crate) struct Evidence {
     pub(crate) ledger: Ledger,
     pub(crate) orders: Vec<Arc<Order>>,
     pub(crate) unreadable: usize,
-    pub(crate) books: Tally,
+    pub(crate) usage: Counters,
     /// The last word of the engine.
     pub(crate) done: Value,
     pub(crate) kills: u32,
     pub(crate) took: Duration,
 }
 
-pub(crate) async fn run(plan: Plan) -> Result<Evidence, Trouble> {
+pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
     let began = Instant::now();
     let room = tempfile::Builder::new()
         .prefix("quittance-demo-")
         .tempdir()
-        .map_err(|error| Trouble::new(Exit::Store, format!("no temporary folder could be made: {error}")))?;
-    let simulator = Simulator::start(provider(plan)).await.map_err(|error| {
-        Trouble::new(Exit::Bad, format!("the simulator could not listen on loopback: {error}"))
+        .map_err(|error| CliError::new(Exit::Store, format!("no temporary folder could be made: {error}")))?;
+    let mock = MockProvider::start(provider(plan)).await.map_err(|error| {
+        CliError::new(Exit::Bad, format!("the mock provider could not listen on loopback: {error}"))
     })?;
     let config = room.path().join("quittance.toml");
     let callbacks = free_port()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("there is no free port on loopback: {error}")))?;
-    std::fs::write(&config, engine_config(room.path(), callbacks, simulator.address())).map_err(|error| {
-        Trouble::new(Exit::Store, format!("the temporary folder cannot be written: {error}"))
+        .map_err(|error| CliError::new(Exit::Bad, format!("there is no free port on loopback: {error}")))?;
+    std::fs::write(&config, engine_config(room.path(), callbacks, mock.address())).map_err(|error| {
+        CliError::new(Exit::Store, format!("the temporary folder cannot be written: {error}"))
     })?;
     let keeper = Keeper::start(&config, KEY)?;
     let (bids, received) = mpsc::channel(1024);
     // A set, so that it ends with whoever waits for it.
     let mut keeping = tokio::task::JoinSet::new();
     keeping.spawn(keeper.keep(received));
-    let told = work(plan, &bids, &simulator).await;
-    simulator.set_faults(Faults::default());
+    let told = work(plan, &bids, &mock).await;
+    mock.set_faults(Faults::default());
     _ = bids.send(Bid::Finish).await;
     let finished = tokio::time::timeout(CALM_MAX, keeping.join_next()).await;
     let Finished { done, kills } = match finished {
         Ok(Some(Ok(finished))) => finished?,
-        Ok(None) => return Err(Trouble::new(Exit::Bad, "the engine was not kept")),
+        Ok(None) => return Err(CliError::new(Exit::Bad, "the engine was not kept")),
         Ok(Some(Err(error))) => {
-            return Err(Trouble::new(Exit::Bad, format!("the demo itself failed: {error}")));
+            return Err(CliError::new(Exit::Bad, format!("the demo itself failed: {error}")));
         }
-        Err(_) => return Err(Trouble::new(Exit::Bad, "the engine did not come to an end: orders hang")),
+        Err(_) => return Err(CliError::new(Exit::Bad, "the engine did not come to an end: orders hang")),
     };
-    let ledger = simulator.ledger();
-    simulator.stop().await;
-    let (orders, unreadable, books) = read_store(&room.path().join("store")).await?;
-    Ok(Evidence { told, ledger, orders, unreadable, books, done, kills, took: began.elapsed() })
+    let ledger = mock.ledger();
+    mock.stop().await;
+    let (orders, unreadable, usage) = read_store(&room.path().join("store")).await?;
+    Ok(Evidence { told, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
 }
 
 /// Short of slots, and everything goes wrong now and then; but solves take a blink, so that nobody has to wait.
@@ -127,7 +127,7 @@ public_url = "http://127.0.0.1:{callbacks}"
 url = {store}
 
 [[provider]]
-name = "simulator"
+name = "mock"
 protocol = "classic"
 profile = "2captcha"
 url = "http://{provider}"
@@ -152,8 +152,8 @@ default = "shared"
 [timing]
 submit_wait = "2s"
 callback_wait = "1500ms"
-unsure_wait = "3s"
-doubt_least = "300ms"
+in_doubt_wait = "3s"
+in_doubt_min = "300ms"
 first_poll = "200ms"
 poll_interval = "200ms"
 deadline = "60s"
@@ -167,9 +167,9 @@ jitter = "50ms"
 [retry.limits]
 busy = 60
 unreachable = 20
-unknown = 6
+in_doubt = 6
 unsolvable = 6
-unknown_code = 10
+unlisted_code = 10
 
 [engine]
 poll_wait = "1s"
@@ -193,7 +193,7 @@ p50 = "300ms"
 p95 = "600ms"
 p99 = "1s"
 
-# What the simulator takes; callbacks tell no price.
+# What the mock provider takes; callbacks tell no price.
 [prices]
 recaptcha_v2 = 0.00299
 turnstile = 0.00299
@@ -203,7 +203,7 @@ image = 0.0005
 }
 
 /// The workers, each asking for one thing after the other, and the one who kills the engine as the work goes on.
-async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, simulator: &Simulator) -> Vec<(u32, Option<Value>)> {
+async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, mock: &MockProvider) -> Vec<(u32, Option<Value>)> {
     let asked = Arc::new(captcha::requests(plan));
     let next = Arc::new(AtomicU32::new(0));
     let (ended, mut endings) = mpsc::channel(1024);
@@ -234,7 +234,7 @@ async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, simulator: &Simulator) -> Ve
         }
         if told_at.elapsed() >= TOLD_EVERY || output::moves() {
             told_at = Instant::now();
-            let paid = simulator.totals().accepted;
+            let paid = mock.totals().accepted;
             progress.tell(&format!(
                 "{} of {} requests ended, {paid} paid for, engine killed {kills} times",
                 told.len(),
@@ -263,8 +263,8 @@ async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -
 }
 
 /// What the engine left on disk, read as the next process would.
-async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Tally), Trouble> {
-    let trouble = |error: &dyn std::error::Error| Trouble::of(Exit::Store, error);
+async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), CliError> {
+    let trouble = |error: &dyn std::error::Error| CliError::of(Exit::Store, error);
     let node = Quittance::builder().embedded(store).open().await.map_err(|error| trouble(&error))?;
     let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
     loop {
@@ -285,8 +285,8 @@ async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Tally), Tro
             }
         }
     }
-    let mut books = Tally::default();
-    let lines = node.books(Day(0), Day(u64::MAX)).await.map_err(|error| trouble(&error))?;
-    lines.into_iter().for_each(|(_, tally)| books += tally);
-    Ok((orders, unreadable, books))
+    let mut usage = Counters::default();
+    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| trouble(&error))?;
+    lines.into_iter().for_each(|(_, counters)| usage += counters);
+    Ok((orders, unreadable, usage))
 }

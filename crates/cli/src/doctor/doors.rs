@@ -2,7 +2,7 @@
 
 use super::{Finding, State};
 use crate::config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
 use quittance_ports::Clock;
@@ -20,7 +20,7 @@ fn of(about: &'static str, state: State, what: impl Into<String>) -> Vec<Finding
 }
 
 fn told(error: &dyn std::error::Error) -> String {
-    Trouble::of(Exit::Config, error).what
+    CliError::of(Exit::Config, error).what
 }
 
 pub(super) fn certificate(config: &Config) -> Vec<Finding> {

@@ -6,21 +6,21 @@ use crate::nodes::{beside_the_store, complaints, is_silent, silence};
 use crate::output::roughly;
 use quittance::{StoreError, SystemClock};
 use quittance_ports::Clock;
-use quittance_ports::roster::{Roll, Roster, SKEW_MAX, Signed};
+use quittance_ports::membership::{Members, Membership, SKEW_MAX, SeenNode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub(super) async fn nodes(roster: &dyn Roster) -> Result<Vec<Finding>, StoreError> {
+pub(super) async fn nodes(membership: &dyn Membership) -> Result<Vec<Finding>, StoreError> {
     let before = SystemClock.now();
-    let roll = roster.roll().await?;
+    let members = membership.members().await?;
     let trip = SystemClock.now().since(before);
     // The store has said its time somewhere on the way; half-way is the best guess.
-    let own = apart((before + trip / 2).as_millis(), roll.now.as_millis());
+    let own = apart((before + trip / 2).as_millis(), members.now.as_millis());
     let mut findings = vec![own_clock(own, trip)];
     // Of one that is silent, what it said last is no longer so.
-    let there: Vec<&Signed> = roll.nodes.iter().filter(|signed| !is_silent(&roll, signed)).collect();
+    let there: Vec<&SeenNode> = members.nodes.iter().filter(|signed| !is_silent(&members, signed)).collect();
     findings.extend(there.iter().filter_map(|signed| clock_of(signed)));
-    findings.extend(who_is_there(&roll));
+    findings.extend(who_is_there(&members));
     findings.extend(kinds_of(&there));
     findings.extend(namesakes(&there));
     findings.extend(there.iter().filter_map(|signed| health(signed)));
@@ -50,7 +50,7 @@ fn consequence(state: State) -> String {
         }
         State::Bad => format!(
             ", and {most} is the most that does no harm: a token may be handed out that is older than promised by the rest, and \
-             alarms ring early, which makes more doubts: set it by NTP (`timedatectl set-ntp true`)"
+             timers ring early, which makes more doubts: set it by NTP (`timedatectl set-ntp true`)"
         ),
     }
 }
@@ -67,20 +67,20 @@ fn own_clock(skew_ms: i64, trip: Duration) -> Finding {
 }
 
 /// Only what is not good: there may be many nodes.
-fn clock_of(signed: &Signed) -> Option<Finding> {
-    let skew_ms = signed.card.skew_ms?;
+fn clock_of(signed: &SeenNode) -> Option<Finding> {
+    let skew_ms = signed.node_status.skew_ms?;
     let state = judge(skew_ms);
     (state != State::Good).then(|| {
         let words = beside_the_store(skew_ms);
-        let what = format!("the clock of node {} is {words}{}", signed.card.name, consequence(state));
+        let what = format!("the clock of node {} is {words}{}", signed.node_status.name, consequence(state));
         Finding::new("clock", state, what)
     })
 }
 
-fn who_is_there(roll: &Roll) -> Vec<Finding> {
+fn who_is_there(members: &Members) -> Vec<Finding> {
     let of = |state, what: String| Finding::new("nodes", state, what);
-    let (silent, there): (Vec<&Signed>, Vec<&Signed>) =
-        roll.nodes.iter().partition(|signed| is_silent(roll, signed));
+    let (silent, there): (Vec<&SeenNode>, Vec<&SeenNode>) =
+        members.nodes.iter().partition(|signed| is_silent(members, signed));
     let first = match (there.len(), silent.len()) {
         (0, 0) => {
             let what = "no node works on this store now: orders wait until one does (`quittance serve`)";
@@ -101,7 +101,7 @@ fn who_is_there(roll: &Roll) -> Vec<Finding> {
     };
     let mut findings = vec![first];
     findings.extend(silent.into_iter().map(|signed| {
-        let (name, span) = (&signed.card.name, roughly(silence(roll, signed)));
+        let (name, span) = (&signed.node_status.name, roughly(silence(members, signed)));
         let what = format!("{name} has been silent for {span}: {fate}; if it should be there, look after it");
         of(State::Note, what)
     }));
@@ -109,9 +109,9 @@ fn who_is_there(roll: &Roll) -> Vec<Finding> {
 }
 
 /// Of those who are there: whether they are alike.
-fn kinds_of(there: &[&Signed]) -> Vec<Finding> {
-    let versions: BTreeSet<&str> = there.iter().map(|signed| signed.card.version.as_str()).collect();
-    let formats: BTreeSet<u64> = there.iter().map(|signed| signed.card.format).collect();
+fn kinds_of(there: &[&SeenNode]) -> Vec<Finding> {
+    let versions: BTreeSet<&str> = there.iter().map(|signed| signed.node_status.version.as_str()).collect();
+    let formats: BTreeSet<u64> = there.iter().map(|signed| signed.node_status.format).collect();
     let mut findings = Vec::new();
     if versions.len() > 1 {
         let all: Vec<&str> = versions.into_iter().collect();
@@ -130,10 +130,10 @@ fn kinds_of(there: &[&Signed]) -> Vec<Finding> {
 }
 
 /// Two nodes of one name cannot be told apart by people.
-fn namesakes(there: &[&Signed]) -> Vec<Finding> {
+fn namesakes(there: &[&SeenNode]) -> Vec<Finding> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for signed in there {
-        *names.entry(signed.card.name.as_str()).or_default() += 1;
+        *names.entry(signed.node_status.name.as_str()).or_default() += 1;
     }
     let told = names.into_iter().filter(|(_, count)| *count > 1).map(|(name, count)| {
         let what = format!(
@@ -145,10 +145,11 @@ fn namesakes(there: &[&Signed]) -> Vec<Finding> {
     told.collect()
 }
 
-fn health(signed: &Signed) -> Option<Finding> {
-    let complaints = complaints(&signed.card);
+fn health(signed: &SeenNode) -> Option<Finding> {
+    let complaints = complaints(&signed.node_status);
     (!complaints.is_empty()).then(|| {
-        let what = format!("node {} says: {}; its log says more", signed.card.name, complaints.join(", "));
+        let what =
+            format!("node {} says: {}; its log says more", signed.node_status.name, complaints.join(", "));
         Finding::new("nodes", State::Note, what)
     })
 }
@@ -158,21 +159,21 @@ mod tests {
     use super::*;
     use async_trait::async_trait;
     use quittance_lifecycle::Timestamp;
-    use quittance_ports::roster::{Card, Vitals};
-    use quittance_ports::{Sheet, SheetFound, SheetWritten, Version};
+    use quittance_ports::membership::{NodeStats, NodeStatus};
+    use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, Version};
 
-    /// A roster that says what it was told to say, at a time of its own.
-    struct Told(Roll);
+    /// A membership that says what it was told to say, at a time of its own.
+    struct Told(Members);
 
     #[async_trait]
-    impl Roster for Told {
-        async fn sign_in(&self, _: &Card) -> Result<Timestamp, StoreError> {
+    impl Membership for Told {
+        async fn heartbeat(&self, _: &NodeStatus) -> Result<Timestamp, StoreError> {
             Ok(self.0.now)
         }
-        async fn sign_out(&self, _: u64) -> Result<(), StoreError> {
+        async fn leave(&self, _: u64) -> Result<(), StoreError> {
             Ok(())
         }
-        async fn roll(&self) -> Result<Roll, StoreError> {
+        async fn members(&self) -> Result<Members, StoreError> {
             Ok(self.0.clone())
         }
         async fn seal(&self, _: Option<&str>) -> Result<(), StoreError> {
@@ -187,24 +188,24 @@ mod tests {
         async fn filling(&self) -> Result<Option<String>, StoreError> {
             Ok(None)
         }
-        async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+        async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
             Ok(Vec::new())
         }
-        async fn write_sheet(
+        async fn write_document(
             &self,
             _: &str,
             _: Version,
-            _: Option<&Sheet>,
-        ) -> Result<SheetWritten, StoreError> {
-            Ok(SheetWritten::NoRoom)
+            _: Option<&SharedDocument>,
+        ) -> Result<DocumentWritten, StoreError> {
+            Ok(DocumentWritten::NoRoom)
         }
-        async fn checkup(&self) -> Result<Vec<quittance_ports::roster::Finding>, StoreError> {
+        async fn checkup(&self) -> Result<Vec<quittance_ports::membership::Finding>, StoreError> {
             Ok(Vec::new())
         }
     }
 
-    fn signed(name: &str, version: &str, skew_ms: i64, seen: Timestamp) -> Signed {
-        let card = Card {
+    fn signed(name: &str, version: &str, skew_ms: i64, seen: Timestamp) -> SeenNode {
+        let node_status = NodeStatus {
             node: skew_ms.unsigned_abs(),
             name: name.into(),
             version: version.into(),
@@ -212,17 +213,17 @@ mod tests {
             started: Timestamp::ZERO,
             at: seen,
             skew_ms: Some(skew_ms),
-            vitals: Vitals::default(),
+            node_stats: NodeStats::default(),
             reach: None,
             demand: std::collections::BTreeMap::new(),
         };
-        Signed { card, seen }
+        SeenNode { node_status, seen }
     }
 
-    async fn findings(ahead: Duration, nodes: impl FnOnce(Timestamp) -> Vec<Signed>) -> Vec<Finding> {
+    async fn findings(ahead: Duration, nodes: impl FnOnce(Timestamp) -> Vec<SeenNode>) -> Vec<Finding> {
         let now = SystemClock.now() + ahead;
-        let roster = Told(Roll { now, nodes: nodes(now) });
-        super::nodes(&roster).await.unwrap()
+        let membership = Told(Members { now, nodes: nodes(now) });
+        super::nodes(&membership).await.unwrap()
     }
 
     #[track_caller]
@@ -249,7 +250,7 @@ mod tests {
                 "this machine's clock is ",
                 " s behind the store's",
                 "older than promised",
-                "alarms ring early",
+                "timers ring early",
                 "NTP",
             ],
         );
@@ -272,7 +273,7 @@ mod tests {
     async fn of_a_silent_node_nothing_old_is_told_and_nobody_is_said_to_stand_in_for_the_last() {
         let found = findings(Duration::ZERO, |now| {
             let mut alone = signed("a", "1", 60_000, Timestamp::from_millis(now.as_millis() - 60_000));
-            alone.card.vitals.store_was_away = true;
+            alone.node_status.node_stats.store_was_away = true;
             vec![alone]
         });
         let found = found.await;

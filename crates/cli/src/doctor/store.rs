@@ -5,7 +5,7 @@ use crate::config::{Config, StoreUrl};
 use crate::exit::Exit;
 use crate::place;
 use quittance::{FORGOT_NAME, IDENTITY_NAME, Opened, StoreError, Which, embedded};
-use quittance_ports::{Store, roster};
+use quittance_ports::{Store, membership};
 use std::path::Path;
 
 /// What the error of a store that is not there begins with.
@@ -78,7 +78,7 @@ async fn look_by_itself(config: &Config) -> Vec<Finding> {
     };
     match look(config, &opened).await {
         Ok(findings) => findings,
-        Err(error) => vec![of(State::Bad, crate::exit::Trouble::of(Exit::Store, &error).what)],
+        Err(error) => vec![of(State::Bad, crate::exit::CliError::of(Exit::Store, &error).what)],
     }
 }
 
@@ -88,14 +88,14 @@ fn is_remembered(config: &Config) -> bool {
 
 async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
-    if let Some(note) = opened.roster.sealed().await? {
+    if let Some(note) = opened.membership.sealed().await? {
         let what = format!(
             "it is closed, and takes nothing from anybody ({note}): point `store.url` to where its orders are now, or open \
              it again with `quittance store unseal`"
         );
         findings.push(of(State::Bad, what));
     }
-    if let Some(note) = opened.roster.filling().await? {
+    if let Some(note) = opened.membership.filling().await? {
         let what = format!(
             "it is being filled ({note}), and no node starts on it until all orders have come: let `quittance store copy` \
              end, or run the same command again if it was interrupted"
@@ -116,19 +116,19 @@ async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreErr
         );
         findings.push(of(State::Bad, what));
     }
-    findings.extend(opened.roster.checkup().await?.into_iter().map(told));
+    findings.extend(opened.membership.checkup().await?.into_iter().map(told));
     if config.store.url.scheme().is_shared() {
         findings.extend(home(config));
-        findings.extend(nodes::nodes(opened.roster.as_ref()).await?);
+        findings.extend(nodes::nodes(opened.membership.as_ref()).await?);
     }
     Ok(findings)
 }
 
-fn told(found: roster::Finding) -> Finding {
+fn told(found: membership::Finding) -> Finding {
     let state = match found.verdict {
-        roster::Verdict::Good => State::Good,
-        roster::Verdict::Note => State::Note,
-        roster::Verdict::Bad => State::Bad,
+        membership::Verdict::Good => State::Good,
+        membership::Verdict::Note => State::Note,
+        membership::Verdict::Bad => State::Bad,
     };
     of(state, found.what)
 }

@@ -1,10 +1,10 @@
 //! The codes of one provider, whichever of the two protocols it speaks, in one form for people.
 
 use crate::config::{Config, Dialect};
-use quittance_classic::code::Place;
-use quittance_classic::{FaultCodes, Profile};
-use quittance_json::Flavour;
 use quittance_lifecycle::FaultClass;
+use quittance_protocol::classic::code::Place;
+use quittance_protocol::classic::{FaultCodes, Profile};
+use quittance_protocol::json::Flavour;
 use std::time::Duration;
 
 /// One code, as its provider means it.
@@ -22,7 +22,7 @@ pub(super) struct Row {
 
 pub(super) enum Codes {
     Classic(FaultCodes),
-    Json(quittance_json::FaultCodes),
+    Json(quittance_protocol::json::FaultCodes),
 }
 
 /// The five dialects, by name.
@@ -43,7 +43,7 @@ impl Codes {
             return match provider.dialect {
                 Dialect::Classic(_) => Self::Classic(provider.codes()),
                 Dialect::Json(flavour) => {
-                    let codes = quittance_json::FaultCodes::of(flavour);
+                    let codes = quittance_protocol::json::FaultCodes::of(flavour);
                     let corrections = provider.corrections.iter();
                     Self::Json(corrections.fold(codes, |codes, (code, class)| codes.with(code, *class)))
                 }
@@ -51,7 +51,7 @@ impl Codes {
         }
         let name = profile.unwrap_or(Profile::CaptchaAi.name());
         match (Profile::named(name), Flavour::parse(name)) {
-            (None, Some(flavour)) => Self::Json(quittance_json::FaultCodes::of(flavour)),
+            (None, Some(flavour)) => Self::Json(quittance_protocol::json::FaultCodes::of(flavour)),
             (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(Profile::CaptchaAi))),
         }
     }
@@ -78,7 +78,7 @@ impl Codes {
     }
 }
 
-fn of_classic(row: &quittance_classic::code::Row<'_>) -> Row {
+fn of_classic(row: &quittance_protocol::classic::code::Row<'_>) -> Row {
     Row {
         code: row.code.to_owned(),
         is_prefix: row.is_prefix,
@@ -92,7 +92,7 @@ fn of_classic(row: &quittance_classic::code::Row<'_>) -> Row {
 }
 
 fn of_json(code: &str, class: FaultClass) -> Row {
-    let listed = quittance_json::code::row(code);
+    let listed = quittance_protocol::json::code::row(code);
     Row {
         code: code.to_owned(),
         is_prefix: false,
@@ -112,8 +112,8 @@ const fn advice(class: FaultClass) -> &'static str {
         FaultClass::Unsolvable => {
             "nothing at first: it is submitted again; if it stays, look at the parameters"
         }
-        FaultClass::Broke => "top the account up, then release the provider",
-        FaultClass::Account => "check the key and the addresses in the provider's account page",
+        FaultClass::NoFunds => "top the account up, then release the provider",
+        FaultClass::AccountBlocked => "check the key and the addresses in the provider's account page",
         FaultClass::Caller => "correct the parameters of the order",
         _ => "",
     }

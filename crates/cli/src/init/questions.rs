@@ -1,7 +1,7 @@
 //! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
 
 use super::{Answers, InitArgs, ReuseChoice, Service, WITHOUT_PUBLIC_URL};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use clap::ValueEnum;
 use quittance_engine::targets::HostPattern;
 use std::io::{BufRead, Write};
@@ -19,7 +19,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         Self { input, output }
     }
 
-    pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, Trouble> {
+    pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
         let service = match args.profile {
             Some(service) => service,
             None => self.until(
@@ -73,10 +73,10 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         Ok(Answers { service, url, key_env, allow, reuse, public_url })
     }
 
-    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+    fn say(&mut self, text: &str) -> Result<(), CliError> {
         let said = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
         said.map_err(|error| {
-            Trouble::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
+            CliError::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
         })
     }
 
@@ -86,18 +86,18 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         question: &str,
         default: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, CliError> {
         for _ in 0..TRIES_MAX {
             let default_shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
             self.say(&format!("{question}{default_shown}: "))?;
             let mut line = String::new();
             let bytes = self.input.read_line(&mut line).map_err(|error| {
-                Trouble::new(Exit::Usage, format!("the answer cannot be read: {error}; nothing was written"))
+                CliError::new(Exit::Usage, format!("the answer cannot be read: {error}; nothing was written"))
             })?;
             if bytes == 0 {
                 let what =
                     "no answer came; nothing was written. Answer the questions, or use flags: see --help";
-                return Err(Trouble::new(Exit::Usage, what));
+                return Err(CliError::new(Exit::Usage, what));
             }
             let said = line.trim();
             match read(if said.is_empty() { default } else { said }) {
@@ -106,7 +106,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
             }
         }
         let what = format!("the question `{question}` was not answered; nothing was written");
-        Err(Trouble::new(Exit::Usage, what))
+        Err(CliError::new(Exit::Usage, what))
     }
 }
 
@@ -137,7 +137,7 @@ fn hosts(said: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn ask(typed: &str, args: InitArgs) -> (Result<Answers, Trouble>, String) {
+    fn ask(typed: &str, args: InitArgs) -> (Result<Answers, CliError>, String) {
         let mut shown = Vec::new();
         let answers = Questions::new(typed.as_bytes(), &mut shown).ask(args);
         (answers, String::from_utf8(shown).unwrap())

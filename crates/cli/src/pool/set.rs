@@ -5,30 +5,34 @@ use super::told::Pool;
 use super::{OrNot, SetArgs, shown};
 use crate::config::Config;
 use crate::config::nearest::nearest;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
-use crate::stockroom::Stockroom;
+use crate::stock_client::StockClient;
 use crate::{output, tenant};
 use quittance::{DEFAULT_TENANT, Goal, Hours, PoolSpec, Value as Param};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub(super) async fn run(args: SetArgs, stockroom: &Stockroom, config: &Config) -> Result<Exit, Trouble> {
-    let pools = stockroom.pools().await?.into_iter();
+pub(super) async fn run(
+    args: SetArgs,
+    stock_client: &StockClient,
+    config: &Config,
+) -> Result<Exit, CliError> {
+    let pools = stock_client.pools().await?.into_iter();
     let before = pools.map(|pool| pool.spec).find(|spec| spec.name == args.name);
     let as_json = args.json;
     let spec = spec(args, before.as_ref(), config)?;
     // A write makes whoever keeps it look again, for nothing.
     if before.as_ref() != Some(&spec) {
-        stockroom.set(&spec).await?;
+        stock_client.set(&spec).await?;
     }
     output::print(&match as_json {
         true => format!("{:#}\n", object(before.as_ref(), &spec, config.currency())),
         false => text(before.as_ref(), &spec, config.currency()),
     })?;
     let is_it = |pool: &Pool| pool.spec.name == spec.name;
-    if let Some(stopped) = stockroom.pools().await?.into_iter().find(is_it).and_then(|pool| pool.stopped) {
+    if let Some(stopped) = stock_client.pools().await?.into_iter().find(is_it).and_then(|pool| pool.stopped) {
         output::tell(&format!("note: {}\n", harmless(&stopped)));
     }
     if config.pools.iter().any(|described| described.name == spec.name && *described != spec) {
@@ -39,12 +43,12 @@ pub(super) async fn run(args: SetArgs, stockroom: &Stockroom, config: &Config) -
     Ok(Exit::Done)
 }
 
-fn usage(what: impl Into<String>) -> Trouble {
-    Trouble::new(Exit::Usage, what)
+fn usage(what: impl Into<String>) -> CliError {
+    CliError::new(Exit::Usage, what)
 }
 
 /// The pool as it is to be.
-fn spec(args: SetArgs, before: Option<&PoolSpec>, config: &Config) -> Result<PoolSpec, Trouble> {
+fn spec(args: SetArgs, before: Option<&PoolSpec>, config: &Config) -> Result<PoolSpec, CliError> {
     if let Some(kind) = &args.kind {
         known(kind, config)?;
     }
@@ -80,7 +84,7 @@ fn spec(args: SetArgs, before: Option<&PoolSpec>, config: &Config) -> Result<Poo
 
 /// A daemon takes kinds that nobody has described, because clients know new ones before we do; here it is a slip of the
 /// fingers, and would buy.
-fn known(kind: &str, config: &Config) -> Result<(), Trouble> {
+fn known(kind: &str, config: &Config) -> Result<(), CliError> {
     if config.kinds.kind(kind).is_some() {
         return Ok(());
     }
@@ -91,7 +95,7 @@ fn known(kind: &str, config: &Config) -> Result<(), Trouble> {
     Err(usage(format!("there is no kind `{}`: {hint}", harmless(kind))))
 }
 
-fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> Result<String, Trouble> {
+fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> Result<String, CliError> {
     if let Some(typed) = typed {
         tenant::check_name(config, &typed).map_err(usage)?;
         return Ok(typed);
@@ -116,7 +120,7 @@ fn params(mut params: BTreeMap<String, Param>, typed: Vec<(String, String)>) -> 
     params
 }
 
-fn hours(typed: &[OrNot<Hours>], before: Option<&PoolSpec>) -> Result<Vec<Hours>, Trouble> {
+fn hours(typed: &[OrNot<Hours>], before: Option<&PoolSpec>) -> Result<Vec<Hours>, CliError> {
     let parts: Vec<Hours> = typed.iter().filter_map(|hours| hours.value()).collect();
     match typed {
         [] => Ok(before.map(|spec| spec.hours.clone()).unwrap_or_default()),

@@ -70,7 +70,7 @@ pub(crate) const fn share(part: u64, all: u64) -> Option<u64> {
     part.saturating_mul(1000).checked_div(all)
 }
 
-/// In thousandths of orders that the shelf has served.
+/// In thousandths of orders that the stock has served.
 fn hits(pool: &Pool) -> Option<u64> {
     share(pool.demand.served, pool.demand.served.saturating_add(pool.demand.missed))
 }
@@ -199,7 +199,7 @@ pub(super) fn as_text(pool: &Pool) -> String {
 fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, now: Timestamp) {
     let LevelShown { at, size, why, lead, fresh, on_their_way, .. } = level;
     line("level", &format!("{size}: {}", harmless(why)));
-    line("shelf", &format!("{fresh} fresh, {on_their_way} on their way ({} ago)", roughly(now.since(*at))));
+    line("stock", &format!("{fresh} fresh, {on_their_way} on their way ({} ago)", roughly(now.since(*at))));
     line(
         "demand",
         &format!("{:.3} orders a second; an answer takes {:.1} s to come", rate(level), lead.as_secs_f64()),
@@ -210,7 +210,7 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, 
     if let Some(price) = pool.price {
         let micros = level.rate_milli.saturating_mul(3600).saturating_mul(price.0) / 1000;
         let words = format!(
-            "{} each, so the orders that come cost about {} an hour, with a pool or without; what spoils comes on top",
+            "{} each, so the orders that come cost about {} an hour, with a pool or without; what expires comes on top",
             money::named(price, &pool.currency),
             money::named(Money(micros), &pool.currency)
         );
@@ -221,7 +221,7 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance::{Demand, Hours, PoolSheet, PoolShown, Spent};
+    use quittance::{Demand, Hours, PoolDocument, PoolShown, Spent};
     use std::time::Duration;
 
     fn pool() -> Pool {
@@ -253,12 +253,12 @@ mod tests {
         let spent =
             Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137, unpriced: 0 };
         PoolShown {
-            sheet: PoolSheet {
+            document: PoolDocument {
                 generations: vec![1],
                 spent,
                 price: Some(Money(2_990)),
                 level: Some(level),
-                ..PoolSheet::new(spec, now)
+                ..PoolDocument::new(spec, now)
             },
             target: Some(quittance::lifecycle::Target([7; 32])),
             demand: Demand { served: 412, missed: 18 },
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_was_spent_in_another_hour_does_not_count_for_this_one() {
         let mut stored = stored();
-        stored.sheet.spent.hour -= 1;
+        stored.document.spent.hour -= 1;
         assert_eq!(as_json(&Pool::of_store(stored, SystemClock.now()))["spent_micros"], 0);
     }
 

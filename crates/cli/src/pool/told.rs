@@ -34,13 +34,13 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn of_store(pool: PoolShown, now: Timestamp) -> Self {
         let stopped = pool.stopped_by_price();
-        let PoolShown { sheet, target, demand, usable, price, currency, .. } = pool;
-        let is_now = sheet.spent.hour == now.as_millis() / HOUR_MS;
-        let spent = if is_now { sheet.spent } else { Spent::default() };
+        let PoolShown { document, target, demand, usable, price, currency, .. } = pool;
+        let is_now = document.spent.hour == now.as_millis() / HOUR_MS;
+        let spent = if is_now { document.spent } else { Spent::default() };
         Self {
-            spec: sheet.spec,
+            spec: document.spec,
             makes_sense: target.is_some(),
-            level: sheet.level,
+            level: document.level,
             spent: spent.sum(),
             refills: spent.refills,
             price,
@@ -177,7 +177,7 @@ fn moment(text: &str) -> Option<Timestamp> {
 }
 
 /// What `/v1/pools` takes.
-pub(crate) fn as_wish(spec: &PoolSpec) -> Value {
+pub(crate) fn as_request(spec: &PoolSpec) -> Value {
     let mut wish = super::shown::spec_json(spec);
     // The address says it.
     wish.remove("name");
@@ -250,7 +250,7 @@ mod tests {
             (pool.price, pool.spent),
             (Some(Money(2_990)), PriceSum { sum: Money(410_000), unpriced: 0 })
         );
-        let wish = as_wish(&pool.spec);
+        let wish = as_request(&pool.spec);
         for (name, expected) in [
             ("service_level", json!(0.957)),
             ("budget_per_hour", json!("0.1")),

@@ -4,7 +4,7 @@
 use super::sockets::CannotListen;
 use super::{Source, setup, source, wanted};
 use crate::config::{Config, StoreUrl};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::node;
 use quittance::embedded;
 use rustix::fs::{Access, access};
@@ -15,10 +15,10 @@ const NO_FILES: [&str; 2] = ["/proc", "/sys"];
 
 /// Everything that is wrong, each with what to do; nothing is opened, called or changed. `tls_self_signed` and `has_https`
 /// are what the command line adds.
-pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<Trouble> {
+pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<CliError> {
     let certificate = match source(tls_self_signed, has_https, config) {
         Ok(Some(Source::Files { cert, key })) => {
-            super::load(&cert, &key).map(drop).map_err(|error| Trouble::of(Exit::Config, &error))
+            super::load(&cert, &key).map(drop).map_err(|error| CliError::of(Exit::Config, &error))
         }
         Ok(_) => Ok(()),
         Err(trouble) => Err(trouble),
@@ -27,9 +27,9 @@ pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_http
     let admin = config.admin.iter().map(|key| key.digest().map(drop));
     let secret = [config.callback_secret().map(drop), config.alerts.settings().map(drop)];
     let keys = tenants.chain(admin).chain(secret).filter_map(|checked| checked.err());
-    let keys = keys.map(|error| Trouble::of(Exit::Config, &error));
-    let password = config.store.place().map(drop).map_err(|error| Trouble::of(Exit::Config, &error));
-    let mut found: Vec<Trouble> =
+    let keys = keys.map(|error| CliError::of(Exit::Config, &error));
+    let password = config.store.place().map(drop).map_err(|error| CliError::of(Exit::Config, &error));
+    let mut found: Vec<CliError> =
         [node::check_provider(config), certificate, password, folder_is_usable(config)]
             .into_iter()
             .filter_map(Result::err)
@@ -55,7 +55,7 @@ pub(crate) fn unusable_addresses(config: &Config) -> Vec<CannotListen> {
 }
 
 /// That this node can keep its files where the configuration says. Nothing is made.
-fn folder_is_usable(config: &Config) -> Result<(), Trouble> {
+fn folder_is_usable(config: &Config) -> Result<(), CliError> {
     let (folder, setting) = match (&config.store.url, &config.store.home) {
         (StoreUrl::Embedded(folder), _) => (folder, "store.url"),
         (_, Some(home)) => (home, "store.home"),
@@ -63,7 +63,7 @@ fn folder_is_usable(config: &Config) -> Result<(), Trouble> {
     };
     let wrong = |why: String| {
         let what = format!("`{setting}` names the folder {}, {why}", folder.display());
-        Err(Trouble::new(Exit::Store, what))
+        Err(CliError::new(Exit::Store, what))
     };
     if folder.exists() {
         return match cannot_keep_files(folder) {

@@ -2,7 +2,7 @@
 //! key, only this machine may come in, whatever the configuration says.
 
 use crate::config::Environment;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
@@ -30,14 +30,14 @@ pub(crate) struct Inherited {
 
 impl Inherited {
     /// Those of systemd's socket activation, if there are any. To be called once, before anything else opens files.
-    pub(crate) fn take(environment: &Environment) -> Result<Self, Trouble> {
+    pub(crate) fn take(environment: &Environment) -> Result<Self, CliError> {
         let mut found = listenfd::ListenFd::from_env();
-        let wrong = |what: String| Trouble::new(Exit::Config, format!("the sockets from systemd: {what}"));
+        let wrong = |what: String| CliError::new(Exit::Config, format!("the sockets from systemd: {what}"));
         let doors = doors(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
         let mut inherited = Self::default();
-        for (at, door) in doors.into_iter().enumerate() {
+        for (at, api) in doors.into_iter().enumerate() {
             let listener = found.take_tcp_listener(at).map_err(|error| wrong(error.to_string()))?;
-            match door {
+            match api {
                 Door::Http => inherited.http = listener,
                 Door::Https => inherited.https = listener,
             }
@@ -55,14 +55,14 @@ fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
         _ => None,
     });
     let named: Vec<Option<Door>> = named.collect();
-    let mut free = [Door::Http, Door::Https].into_iter().filter(|door| !named.contains(&Some(*door)));
+    let mut free = [Door::Http, Door::Https].into_iter().filter(|api| !named.contains(&Some(*api)));
     let remedy =
         "there may be one called `http` and one called `https` (FileDescriptorName= in the .socket unit)";
     let doors: Vec<Door> = named
         .iter()
-        .map(|door| door.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}")))
+        .map(|api| api.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}")))
         .collect::<Result<_, _>>()?;
-    let is_twice = |which| doors.iter().filter(|door| **door == which).count() > 1;
+    let is_twice = |which| doors.iter().filter(|api| **api == which).count() > 1;
     if is_twice(Door::Http) || is_twice(Door::Https) {
         return Err(format!("two have one name; {remedy}"));
     }
@@ -71,19 +71,19 @@ fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
 
 /// Where somebody wants us to listen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ListenRequest {
     pub(super) http: SocketAddr,
     pub(super) https: Option<SocketAddr>,
     /// Whether nobody needs a key.
     pub(super) is_open: bool,
 }
 
-impl Wanted {
-    pub(super) fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), Trouble> {
+impl ListenRequest {
+    pub(super) fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), CliError> {
         if inherited.https.is_some() && self.https.is_none() {
             let what = "systemd has opened a socket for https, and there is no certificate: set `tls.cert_file` and \
                         `tls.key_file`, or take the socket out of the unit";
-            return Err(Trouble::new(Exit::Config, what));
+            return Err(CliError::new(Exit::Config, what));
         }
         if inherited.http.is_none() && inherited.https.is_none() {
             self.check_distinct()?;
@@ -95,7 +95,7 @@ impl Wanted {
     }
 
     /// That http and https do not want one port of one address.
-    fn check_distinct(self) -> Result<(), Trouble> {
+    fn check_distinct(self) -> Result<(), CliError> {
         let Some(https) = self.https else { return Ok(()) };
         let (one, other) = (self.kept(self.http), self.kept(https));
         let is_everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
@@ -110,7 +110,7 @@ impl Wanted {
             "`{HTTPS_SETTING}` ({https}) is the address of `{HTTP_SETTING}` ({}): give one of them another port",
             self.http
         );
-        Err(Trouble::new(Exit::Config, what))
+        Err(CliError::new(Exit::Config, what))
     }
 
     /// Why these addresses cannot be listened on, if they cannot: each is tried and given up again.
@@ -134,7 +134,7 @@ impl Wanted {
         wanted: SocketAddr,
         inherited: Option<std::net::TcpListener>,
         setting: &'static str,
-    ) -> Result<TcpListener, Trouble> {
+    ) -> Result<TcpListener, CliError> {
         if let Some(listener) = inherited {
             return adopt(listener, self.is_open);
         }
@@ -150,7 +150,7 @@ impl Wanted {
                  NAME` makes a key for others"
             );
         }
-        listen_on(address, setting).map_err(|error| Trouble::new(Exit::Config, error.what))
+        listen_on(address, setting).map_err(|error| CliError::new(Exit::Config, error.what))
     }
 }
 
@@ -188,9 +188,9 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting
     format!("cannot listen on {address}: {error}: {remedy}")
 }
 
-fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, Trouble> {
+fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, CliError> {
     let unusable = |error: std::io::Error| {
-        Trouble::new(Exit::Config, format!("a socket from systemd cannot be used: {error}"))
+        CliError::new(Exit::Config, format!("a socket from systemd cannot be used: {error}"))
     };
     let address = listener.local_addr().map_err(unusable)?;
     if is_open && !is_kept_inside(address) {
@@ -198,7 +198,7 @@ fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, 
             "systemd listens on {address} for us, and no tenant is configured, so anybody could ask: make a key with \
              `quittance tenant new NAME`, or let the .socket unit listen on 127.0.0.1"
         );
-        return Err(Trouble::new(Exit::Config, what));
+        return Err(CliError::new(Exit::Config, what));
     }
     listener.set_nonblocking(true).map_err(unusable)?;
     TcpListener::from_std(listener).map_err(unusable)
@@ -218,7 +218,7 @@ pub(crate) fn is_kept_inside(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// The same port, where only this machine comes in.
+/// This port on loopback, where only this machine can connect.
 fn inside(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if ip.to_canonical().is_loopback() => return address,
@@ -293,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn an_address_in_use_is_told_with_the_setting_to_change() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let wanted = Wanted { http: taken.local_addr().unwrap(), https: None, is_open: false };
+        let wanted = ListenRequest { http: taken.local_addr().unwrap(), https: None, is_open: false };
         let refused = wanted.bind(Inherited::default()).unwrap_err();
         assert_eq!(refused.exit, Exit::Config);
         assert!(refused.what.contains("`listen`") && refused.what.contains("in use"), "{refused}");

@@ -9,7 +9,7 @@ pub(crate) struct Systemd {
     #[cfg(unix)]
     socket: Option<std::os::unix::net::UnixDatagram>,
     /// How often it wants to hear that we are alive.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Systemd {
@@ -20,7 +20,7 @@ impl Systemd {
         Self {
             #[cfg(unix)]
             socket: environment.get("NOTIFY_SOCKET").and_then(|address| connect(address).ok()),
-            patience: number("WATCHDOG_USEC").filter(|span| is_ours && *span > 0).map(Duration::from_micros),
+            timeout: number("WATCHDOG_USEC").filter(|span| is_ours && *span > 0).map(Duration::from_micros),
         }
     }
 
@@ -37,8 +37,8 @@ impl Systemd {
 
     /// Rings twice in the time after which we would be thought dead.
     pub(super) fn watchdog(&self) -> Watchdog {
-        Watchdog(self.patience.map(|patience| {
-            let mut interval = interval_at(Instant::now(), patience / 2);
+        Watchdog(self.timeout.map(|timeout| {
+            let mut interval = interval_at(Instant::now(), timeout / 2);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
             interval
         }))
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn the_watchdog_is_ours_only_if_it_names_us() {
-        let patience = |variables: &[(&str, String)]| {
+        let timeout = |variables: &[(&str, String)]| {
             let environment = variables.iter().map(|(name, value)| (*name, value.clone())).collect();
-            Systemd::of(&environment).patience
+            Systemd::of(&environment).timeout
         };
         let span = ("WATCHDOG_USEC", "3000000".to_owned());
         let own = ("WATCHDOG_PID", std::process::id().to_string());
-        assert_eq!(patience(&[span.clone(), own]), Some(Duration::from_secs(3)));
-        assert_eq!(patience(&[span.clone(), ("WATCHDOG_PID", "1".into())]), None);
-        assert_eq!(patience(&[("WATCHDOG_USEC", "0".into())]), None);
-        assert_eq!(patience(&[]), None);
+        assert_eq!(timeout(&[span.clone(), own]), Some(Duration::from_secs(3)));
+        assert_eq!(timeout(&[span.clone(), ("WATCHDOG_PID", "1".into())]), None);
+        assert_eq!(timeout(&[("WATCHDOG_USEC", "0".into())]), None);
+        assert_eq!(timeout(&[]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What a person on call wants to find in the log: that the provider or the store is in trouble, and that it is well again;
 //! that an order, or a call to a caller, needs him. One line for each change, not for each order that it hurts.
 
-use quittance::lifecycle::{Beat, FaultClass, Key, Order, Signal};
+use quittance::lifecycle::{FaultClass, Key, Order, Signal, TimelineEvent};
 use quittance_gateway::Gateway;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,14 +23,14 @@ const TOLD_MAX: usize = 256;
 struct Known {
     is_paused: bool,
     store: KnownStore,
-    trouble: Option<Trouble>,
+    trouble: Option<ProviderTrouble>,
     /// How long the stories were of which something was told lately, the latest first.
     told: VecDeque<(Key, usize)>,
 }
 
 /// What was last told of the provider. Where every other submit fails it is in trouble all the while: it is well again when it has
 /// been for a time.
-struct Trouble {
+struct ProviderTrouble {
     class: Signal,
     told: Instant,
     last: Instant,
@@ -51,7 +51,7 @@ enum StoreNews {
 
 impl KnownStore {
     /// What is worth a line, if `trouble` is what ails it now.
-    fn hear(&mut self, trouble: Option<String>, now: Instant) -> Option<StoreNews> {
+    fn read_callback(&mut self, trouble: Option<String>, now: Instant) -> Option<StoreNews> {
         let Some(why) = trouble else { return self.away.take().map(|_| StoreNews::Well) };
         if let Some((told, at)) = &self.away
             && (*told == why || now.duration_since(*at) < WHY_SPAN)
@@ -65,7 +65,7 @@ impl KnownStore {
 
 /// Runs for as long as the daemon does.
 pub(super) async fn tell_changes(gateway: Gateway) {
-    let mut commits = gateway.desk().hub().watch();
+    let mut commits = gateway.orders().hub().watch();
     let mut look = tokio::time::interval(LOOK);
     let mut known = Known::default();
     loop {
@@ -88,7 +88,7 @@ pub(super) async fn tell_changes(gateway: Gateway) {
 
 impl Known {
     fn tell_state(&mut self, gateway: &Gateway) {
-        let engine = gateway.desk().engine();
+        let engine = gateway.orders().engine();
         let paused = engine.paused();
         match (&paused, self.is_paused) {
             (Some(fault), false) => tracing::warn!(
@@ -103,7 +103,7 @@ impl Known {
         let trouble = engine
             .store_was_away(STORE_TROUBLE)
             .then(|| engine.store_trouble().unwrap_or_else(|| "it did not say why".into()));
-        match self.store.hear(trouble, Instant::now()) {
+        match self.store.read_callback(trouble, Instant::now()) {
             Some(StoreNews::Away(why)) => {
                 let why = why.escape_debug();
                 tracing::warn!(%why, "the store cannot be read or written; callers are told to come again");
@@ -114,51 +114,56 @@ impl Known {
     }
 
     fn tell_order(&mut self, order: &Order) {
-        let Some(last) = order.story.entries.last() else { return };
+        let Some(last) = order.timeline.entries.last() else { return };
         // The beat before a burial or a retry is the fault that led to it.
-        let lately = order.story.entries.iter().rev().take_while(|entry| entry.at == last.at);
-        let mut lately: Vec<&Beat> = lately.map(|entry| &entry.beat).collect();
-        let is_well = |beat: &&Beat| matches!(beat, Beat::Accepted { .. } | Beat::Solved { .. });
+        let lately = order.timeline.entries.iter().rev().take_while(|entry| entry.at == last.at);
+        let mut lately: Vec<&TimelineEvent> = lately.map(|entry| &entry.event).collect();
+        let is_well = |event: &&TimelineEvent| {
+            matches!(event, TimelineEvent::Accepted { .. } | TimelineEvent::Solved { .. })
+        };
         if let Some(trouble) = &mut self.trouble
             && lately.iter().any(is_well)
         {
             trouble.has_worked_since = true;
         }
-        let is_told = |beat: &&Beat| {
+        let is_told = |event: &&TimelineEvent| {
             matches!(
-                beat,
-                Beat::Faulted { .. } | Beat::LeftInDoubt { .. } | Beat::Buried { .. } | Beat::NotTold { .. }
+                event,
+                TimelineEvent::Faulted { .. }
+                    | TimelineEvent::LeftInDoubt { .. }
+                    | TimelineEvent::MovedToDeadLetters { .. }
+                    | TimelineEvent::WebhookFailed { .. }
             )
         };
         if !lately.iter().any(is_told) {
             return;
         }
         // An order also changes without a word in its story: what was told of it is not told again.
-        let length = order.story.entries.len() + order.story.left_out as usize;
+        let length = order.timeline.entries.len() + order.timeline.left_out as usize;
         let before =
             self.told.iter().position(|(key, _)| *key == order.key).and_then(|at| self.told.remove(at));
         lately.truncate(before.map_or(usize::MAX, |(_, told)| length.saturating_sub(told)));
         self.told.truncate(TOLD_MAX - 1);
         self.told.push_front((order.key, length));
-        for beat in lately.into_iter().rev() {
-            self.tell_beat(order, beat);
+        for event in lately.into_iter().rev() {
+            self.tell_beat(order, event);
         }
     }
 
-    fn tell_beat(&mut self, order: &Order, beat: &Beat) {
+    fn tell_beat(&mut self, order: &Order, event: &TimelineEvent) {
         let (key, kind) = (order.key.short(), order.terms.kind.as_str());
-        match beat {
-            Beat::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
-            Beat::LeftInDoubt { evidence, .. } => self.tell_trouble(Signal::InDoubt, &evidence.seen),
-            Beat::Buried { cause } => tracing::warn!(
+        match event {
+            TimelineEvent::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
+            TimelineEvent::LeftInDoubt { evidence, .. } => self.tell_trouble(Signal::InDoubt, &evidence.seen),
+            TimelineEvent::MovedToDeadLetters { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"
             ),
-            Beat::NotTold { listener, why } => {
+            TimelineEvent::WebhookFailed { webhook, why } => {
                 let why = why.escape_debug();
-                if order.has_dead_listener() {
-                    tracing::warn!(order = key, kind, listener, %why, "a caller was never reached: a dead letter");
+                if order.has_dead_webhook() {
+                    tracing::warn!(order = key, kind, webhook, %why, "a caller was never reached: a dead letter");
                 } else {
-                    tracing::info!(order = key, kind, listener, %why, "a caller could not be called; he is tried again");
+                    tracing::info!(order = key, kind, webhook, %why, "a caller could not be called; he is tried again");
                 }
             }
             _ => {}
@@ -181,15 +186,16 @@ impl Known {
                 false
             }
             _ => {
-                self.trouble = Some(Trouble { class, told: now, last: now, has_worked_since: false });
+                self.trouble = Some(ProviderTrouble { class, told: now, last: now, has_worked_since: false });
                 true
             }
         }
     }
 
     fn is_well_again(&mut self, now: Instant) -> bool {
-        let is_over =
-            |known: &mut Trouble| known.has_worked_since && now.duration_since(known.last) >= WHY_SPAN;
+        let is_over = |known: &mut ProviderTrouble| {
+            known.has_worked_since && now.duration_since(known.last) >= WHY_SPAN
+        };
         self.trouble.take_if(is_over).is_some()
     }
 }
@@ -201,19 +207,23 @@ mod tests {
     #[test]
     fn why_the_store_is_away_is_told_once_and_again_when_it_changes_but_not_in_a_flood() {
         let (mut known, start) = (KnownStore::default(), Instant::now());
-        let mut hear = |why: Option<&str>, after: u64| {
-            known.hear(why.map(Into::into), start + Duration::from_secs(after))
+        let mut read_callback = |why: Option<&str>, after: u64| {
+            known.read_callback(why.map(Into::into), start + Duration::from_secs(after))
         };
         let away = |why: &str| Some(StoreNews::Away(why.into()));
-        assert_eq!(hear(None, 0), None);
-        assert_eq!(hear(Some("refused"), 1), away("refused"));
-        assert_eq!(hear(Some("refused"), 60), None);
-        assert_eq!(hear(Some("full"), 61), away("full"));
-        assert_eq!(hear(Some("refused"), 62), None, "reasons that take turns");
-        assert_eq!(hear(Some("refused"), 66), away("refused"));
-        assert_eq!(hear(None, 67), Some(StoreNews::Well));
-        assert_eq!(hear(None, 68), None);
-        assert_eq!(hear(Some("refused"), 69), away("refused"), "another trouble, if for the same reason");
+        assert_eq!(read_callback(None, 0), None);
+        assert_eq!(read_callback(Some("refused"), 1), away("refused"));
+        assert_eq!(read_callback(Some("refused"), 60), None);
+        assert_eq!(read_callback(Some("full"), 61), away("full"));
+        assert_eq!(read_callback(Some("refused"), 62), None, "reasons that take turns");
+        assert_eq!(read_callback(Some("refused"), 66), away("refused"));
+        assert_eq!(read_callback(None, 67), Some(StoreNews::Well));
+        assert_eq!(read_callback(None, 68), None);
+        assert_eq!(
+            read_callback(Some("refused"), 69),
+            away("refused"),
+            "another trouble, if for the same reason"
+        );
     }
 
     #[test]

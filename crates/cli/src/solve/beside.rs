@@ -3,7 +3,7 @@
 
 use crate::config::{Config, Environment, StoreUrl, TENANT_KEY};
 use crate::daemon::{ANSWER_BYTES_MAX, Daemon, Problem, asking};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Limited};
@@ -54,8 +54,8 @@ impl NoAnswer {
     }
 }
 
-impl From<Trouble> for NoAnswer {
-    fn from(trouble: Trouble) -> Self {
+impl From<CliError> for NoAnswer {
+    fn from(trouble: CliError) -> Self {
         Self::new(
             if trouble.exit == Exit::Config { "not_allowed" } else { "store" },
             trouble.exit,
@@ -64,7 +64,7 @@ impl From<Trouble> for NoAnswer {
     }
 }
 
-impl From<NoAnswer> for Trouble {
+impl From<NoAnswer> for CliError {
     fn from(none: NoAnswer) -> Self {
         Self::new(none.exit, none.message)
     }
@@ -72,7 +72,7 @@ impl From<NoAnswer> for Trouble {
 
 /// An order as `/v1` tells it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct OrderView {
     pub(crate) id: String,
     pub(crate) key: String,
     status: String,
@@ -108,7 +108,7 @@ pub(crate) struct Answered {
 
 impl Beside {
     /// The daemon that runs on an embedded store, if one does.
-    pub(crate) fn find(config: &Config, environment: &Environment) -> Result<Option<Self>, Trouble> {
+    pub(crate) fn find(config: &Config, environment: &Environment) -> Result<Option<Self>, CliError> {
         let StoreUrl::Embedded(dir) = &config.store.url else { return Ok(None) };
         let daemon = Daemon::that_runs_in(dir, config, environment)?;
         let daemon = daemon.map(|daemon| daemon.with_key_in(TENANT_KEY, environment)).transpose()?;
@@ -116,7 +116,7 @@ impl Beside {
     }
 
     /// Places an order. It is on record when this returns.
-    pub(crate) async fn place(&self, order: &Order) -> Result<Told, NoAnswer> {
+    pub(crate) async fn place(&self, order: &Order) -> Result<OrderView, NoAnswer> {
         if order.draft().tenant != DEFAULT_TENANT {
             let what = format!(
                 "a daemon has the store, and whose order it is follows from the key in {TENANT_KEY}: leave the tenant out"
@@ -129,7 +129,7 @@ impl Beside {
     /// Waits for the end of an order; `tell` is given its phase from time to time.
     pub(crate) async fn follow(
         &self,
-        mut told: Told,
+        mut told: OrderView,
         mut tell: impl FnMut(&str),
     ) -> Result<Answered, NoAnswer> {
         let (origin, mut heard) = (told.origin.clone(), Instant::now());
@@ -159,7 +159,7 @@ impl Beside {
         self.call(Method::DELETE, &format!("/v1/orders/{id}"), None, None).await.map(drop)
     }
 
-    fn answered(&self, told: Told, origin: &str) -> Result<Answered, NoAnswer> {
+    fn answered(&self, told: OrderView, origin: &str) -> Result<Answered, NoAnswer> {
         let Some(answer) = told.answer else {
             return Err(self.daemon.strange("a solved order has no answer").into());
         };
@@ -185,7 +185,7 @@ impl Beside {
         path: &str,
         body: Option<&Value>,
         prefer: Option<HeaderValue>,
-    ) -> Result<Told, NoAnswer> {
+    ) -> Result<OrderView, NoAnswer> {
         let asked = tokio::time::timeout(ANSWER_WAIT, self.ask(method, path, body, prefer)).await;
         let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER_WAIT.as_secs())));
         let (status, answer) = asked.map_err(|why| self.daemon.silent(&why))?;
@@ -257,14 +257,14 @@ fn body(order: &Order) -> Value {
             ("reuse".into(), json!(if reuse == Reuse::Shared { "shared" } else { "exclusive" }))
         }),
     );
-    body.extend(draft.patience.map(|span| ("deadline_s".into(), json!(span.as_secs_f64()))));
+    body.extend(draft.timeout.map(|span| ("deadline_s".into(), json!(span.as_secs_f64()))));
     body.extend(draft.min_life.map(|span| ("min_life_s".into(), json!(span.as_secs_f64()))));
     body.extend(draft.no_stock.then(|| ("no_stock".into(), json!(true))));
     Value::Object(body)
 }
 
 /// Why an order that has ended has no answer.
-fn ended(told: &Told) -> NoAnswer {
+fn ended(told: &OrderView) -> NoAnswer {
     let error = told.error.as_ref();
     let code = match told.status.as_str() {
         "failed" if error.is_some_and(|error| error.code == "taken_by_another") => "taken",

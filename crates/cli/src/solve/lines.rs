@@ -3,12 +3,13 @@
 
 use super::beside::Beside;
 use crate::config::Config;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::{node, outcome, output, tenant};
 use base64::Engine as _;
 use quittance::gateway::money::in_currency;
-use quittance::lifecycle::Tally;
+use quittance::lifecycle::Counters;
 use quittance::{Day, Order, Quittance, SolveError, Which};
+use quittance_protocol::classic::document::{self, BadDocument};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 /// How many orders may be waited for at once; the rest stay in the pipe.
 const IN_FLIGHT_MAX: u32 = 10_000;
-/// The same where each is a request to a daemon, which gives a caller only so many.
+/// How many lines are in flight where each is a request to a daemon, which limits them for each caller.
 const IN_FLIGHT_BESIDE_MAX: u32 = 64;
 /// A picture of the largest size, in base64, and some more.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -93,7 +94,7 @@ pub(super) async fn run(
     config: &Config,
     settle: bool,
     interrupted: impl Future<Output = Exit>,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let (queue, written) = writer();
     let events = Events { queue, unanswered: Arc::default() };
     let work = async {
@@ -111,22 +112,22 @@ pub(super) async fn run(
             return Ok(exit);
         }
     };
-    // Stopped before the last word, so that the books are whole.
+    // Stopped before the last word, so that the usage is whole.
     node::stop(&node).await;
     events.tell("done", &Value::Null, summary(&node).await?).await;
     close(events, written).await.and_then(|exit| read.map(|()| exit))
 }
 
-/// The same through a daemon, which goes on with whatever is open, and whose books are asked for with `quittance report`.
+/// Solves lines through a daemon. It goes on with what is open; `quittance usage` shows its usage.
 pub(super) async fn run_beside(
     beside: Beside,
     config: &Config,
     settle: bool,
     interrupted: impl Future<Output = Exit>,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     if settle {
         let what = "a daemon has the store and goes on with whatever is open: leave --settle out";
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     }
     let (queue, written) = writer();
     let events = Events { queue, unanswered: Arc::default() };
@@ -143,7 +144,7 @@ pub(super) async fn run_beside(
 }
 
 /// Waits until all is written.
-async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>) -> Result<Exit, Trouble> {
+async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>) -> Result<Exit, CliError> {
     let unanswered = events.unanswered.load(Ordering::Relaxed);
     drop(events);
     let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
@@ -172,18 +173,20 @@ fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
     (queue, written)
 }
 
-async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Result<(), Trouble> {
+async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Result<(), CliError> {
     let mut input = BufReader::new(tokio::io::stdin());
     let in_flight_max = match solver {
         Solver::Here(_) => IN_FLIGHT_MAX,
         Solver::There(_) => IN_FLIGHT_BESIDE_MAX,
     };
     let room = Arc::new(Semaphore::new(in_flight_max as usize));
+    let mut number = 0_u64;
     loop {
+        number += 1;
         let mut line = Vec::new();
         let read = (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await;
         let bytes = read
-            .map_err(|error| Trouble::new(Exit::Usage, format!("standard input cannot be read: {error}")))?;
+            .map_err(|error| CliError::new(Exit::Usage, format!("standard input cannot be read: {error}")))?;
         if bytes == 0 || events.queue.is_closed() {
             break;
         }
@@ -194,9 +197,9 @@ async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Resul
             let what = format!(
                 "a line is longer than {LINE_BYTES_MAX} bytes: it was not placed, and reading ends here"
             );
-            return Err(Trouble::new(Exit::Usage, what));
+            return Err(CliError::new(Exit::Usage, what));
         }
-        match order(&line, config) {
+        match order(&line, number, config) {
             Ok((id, order)) => {
                 let Ok(seat) = Arc::clone(&room).acquire_owned().await else { break };
                 let (solver, events) = (solver.clone(), events.clone());
@@ -260,20 +263,32 @@ async fn carry_out_beside(beside: &Beside, events: &Events, id: &Value, order: &
 }
 
 /// The order that a line asks for, or what is wrong with it, with its id as far as it has one.
-fn order(line: &[u8], config: &Config) -> Result<(Value, Order), (Value, String)> {
+fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (Value, String)> {
     if !line.trim_ascii_start().starts_with(b"{") {
-        return Err((Value::Null, "this is not an order: it must be a JSON object".into()));
+        return Err((Value::Null, format!("line {number} is not an order: it must be a JSON object")));
     }
-    let line: Line = serde_json::from_slice(line).map_err(|error| {
-        let id = serde_json::from_slice::<Value>(line).ok().and_then(|found| found.get("id").cloned());
-        (id.unwrap_or_default(), format!("this is not an order: {error}"))
-    })?;
+    let id_of = || {
+        let found = serde_json::from_slice::<Value>(line).ok();
+        found.and_then(|found| found.get("id").cloned()).unwrap_or_default()
+    };
+    // JSON does not say which of two values counts, so none of them does, as on `/v1`.
+    if let Err(doubled @ BadDocument::SentTwice { .. }) = document::read(line) {
+        return Err((id_of(), format!("line {number} is not an order: {doubled}")));
+    }
+    let line: Line = serde_json::from_slice(line)
+        .map_err(|error| (id_of(), format!("line {number} is not an order: {error}")))?;
     let id = line.id.clone();
-    into_order(line, config).map_err(|message| (id.clone(), message)).map(|order| (id, order))
+    match into_order(line, config) {
+        Ok(order) => Ok((id, order)),
+        Err(message) => Err((id, format!("line {number}: {message}"))),
+    }
 }
 
 fn into_order(line: Line, config: &Config) -> Result<Order, String> {
     let mut order = Order::of(line.kind);
+    if let Some(name) = line.files.keys().find(|name| line.params.contains_key(*name)) {
+        return Err(format!("`{}` stands in `params` and in `files`: send it once", name.escape_debug()));
+    }
     for (name, value) in line.params {
         order = match value {
             Value::String(text) => order.with(&name, text.as_str()),
@@ -309,7 +324,7 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
         order = order.min_life(node::span(&span).map_err(|error| format!("`min_life`: {error}"))?);
     }
     if let Some(span) = line.deadline {
-        order = order.patience(node::span(&span).map_err(|error| format!("`deadline`: {error}"))?);
+        order = order.timeout(node::span(&span).map_err(|error| format!("`deadline`: {error}"))?);
     }
     Ok(order)
 }
@@ -321,25 +336,58 @@ async fn until_settled(node: &Quittance) {
     }
 }
 
-/// What a script wants to know at the end: the books of this store, and what was strange.
-async fn summary(node: &Quittance) -> Result<Map<String, Value>, Trouble> {
-    let mut books = Tally::default();
-    let lines = node.books(Day(0), Day(u64::MAX)).await.map_err(|error| Trouble::of(Exit::Store, &error))?;
-    for (_, tally) in in_currency(lines, node.currency()) {
-        books += tally;
+/// What a script wants to know at the end: the usage of this store, and what was strange.
+async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
+    let mut usage = Counters::default();
+    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    for (_, counters) in in_currency(lines, node.currency()) {
+        usage += counters;
     }
     let mut fields = Map::new();
     let mut lines: Map<String, Value> =
-        books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+        usage.lines().map(|(name, count)| (name.into(), json!(count))).collect();
     // A sum of which nothing is known is `null`, and not 0.
-    for (name, sum) in [("cost_micros", books.spent()), ("wasted_micros", books.wasted_cost())] {
-        lines.insert(name.into(), json!(sum.known().map(|sum| sum.0)));
+    for (name, sum) in [("cost_micros", usage.spent_known()), ("wasted_micros", usage.wasted_cost().known())]
+    {
+        lines.insert(name.into(), json!(sum.map(|sum| sum.0)));
     }
-    fields.insert("books".into(), Value::Object(lines));
+    fields.insert("usage".into(), Value::Object(lines));
     fields.insert("currency".into(), json!(node.currency()));
     let (forged, senseless) = node.strange_callbacks();
     fields.insert("forged_callbacks".into(), json!(forged));
     fields.insert("senseless_callbacks".into(), json!(senseless));
     fields.insert("unreadable_records".into(), json!(node.unreadable()));
     Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> (Value, String) {
+        match order(line.as_bytes(), 7, &crate::config::tests::config_with(&[])) {
+            Ok(_) => panic!("it is accepted: {line}"),
+            Err(refused) => refused,
+        }
+    }
+
+    #[test]
+    fn a_name_with_two_values_is_refused_with_the_number_of_its_line() {
+        let (id, message) =
+            refused(r#"{"id": 3, "kind": "turnstile", "params": {"sitekey": "a", "sitekey": "b"}}"#);
+        assert_eq!(id, json!(3));
+        assert!(message.contains("line 7") && message.contains("`sitekey` was sent twice"), "{message}");
+        for line in [
+            r#"{"kind": "turnstile", "kind": "hcaptcha"}"#,
+            r#"{"kind": "image", "files": {"body": "AAAA", "body": "BBBB"}}"#,
+            r#"{"kind": "image", "params": {"body": "x"}, "files": {"body": "AAAA"}}"#,
+        ] {
+            assert!(refused(line).1.contains("line 7"), "{line}");
+        }
+        let equal = r#"{"kind": "turnstile", "params": {"sitekey": "a", "sitekey": "a"}}"#;
+        assert!(
+            order(equal.as_bytes(), 1, &crate::config::tests::config_with(&[])).is_ok(),
+            "equal values are one value"
+        );
+    }
 }

@@ -1,10 +1,10 @@
-//! What the shelf has done for each target: from the books and the reports of the store, or as the daemon tells it.
+//! What the stock has done for each target: from the usage and the reports of the store, or as the daemon tells it.
 
 use crate::config::Config;
 use crate::output;
 use crate::pool::share;
-use quittance::lifecycle::{Money, PriceSum, Tally, Timestamp};
-use quittance::{Line, TrustSheet};
+use quittance::lifecycle::{Counters, Money, PriceSum, Timestamp};
+use quittance::{TrustDocument, UsageRow};
 use quittance_engine::{TrustShown, show_trust, with_life_rules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,33 +23,37 @@ pub(crate) struct Row {
     pub(super) stocked: u64,
     pub(super) wasted: u64,
     pub(super) wasted_cost: PriceSum,
-    /// How old an answer from the shelf was, on the average.
+    /// How old an answer from the stock was, on the average.
     pub(super) age_ms: Option<u64>,
     /// In all.
     pub(super) saved_ms: u64,
     pub(super) reported_bad: u64,
     pub(super) refusals: usize,
-    /// What would hold if nobody had reported anything, and what is trusted; none for what never spoils.
+    /// What would hold if nobody had reported anything, and what is trusted; none for what never expires.
     pub(super) lives: Option<(Duration, Duration)>,
 }
 
 /// Orders that wanted an answer of their own.
-const fn wanted(tally: &Tally) -> u64 {
-    tally.asked.saturating_sub(tally.joined).saturating_sub(tally.cached).saturating_sub(tally.refused)
+const fn wanted(counters: &Counters) -> u64 {
+    counters
+        .asked
+        .saturating_sub(counters.joined)
+        .saturating_sub(counters.cached)
+        .saturating_sub(counters.refused)
 }
 
 impl Row {
-    fn of(tally: &Tally) -> Self {
+    fn of(counters: &Counters) -> Self {
         Self {
-            asked: tally.asked,
-            from_stock: tally.from_stock,
-            hits: share(tally.from_stock, wanted(tally)),
-            stocked: tally.stocked,
-            wasted: tally.wasted,
-            wasted_cost: tally.wasted_cost(),
-            age_ms: tally.stock_age_ms.checked_div(tally.from_stock),
-            saved_ms: tally.saved_ms,
-            reported_bad: tally.reported_bad,
+            asked: counters.asked,
+            from_stock: counters.from_stock,
+            hits: share(counters.from_stock, wanted(counters)),
+            stocked: counters.stocked,
+            wasted: counters.wasted,
+            wasted_cost: counters.wasted_cost(),
+            age_ms: counters.stock_age_ms.checked_div(counters.from_stock),
+            saved_ms: counters.saved_ms,
+            reported_bad: counters.reported_bad,
             refusals: 0,
             lives: None,
         }
@@ -76,22 +80,23 @@ fn with_lives(mut rows: Rows, config: &Config) -> Rows {
 }
 
 pub(crate) fn of_store(
-    books: Vec<(Line, Tally)>,
-    trusts: Vec<TrustSheet>,
+    usage: Vec<(UsageRow, Counters)>,
+    trusts: Vec<TrustDocument>,
     now: Timestamp,
     config: &Config,
 ) -> Rows {
-    let mut tallies: BTreeMap<Target, Tally> = BTreeMap::new();
-    for (Line { tenant, kind, site, .. }, tally) in books {
-        *tallies.entry((tenant, kind, site)).or_default() += tally;
+    let mut by_target: BTreeMap<Target, Counters> = BTreeMap::new();
+    for (UsageRow { tenant, kind, site, .. }, counters) in usage {
+        *by_target.entry((tenant, kind, site)).or_default() += counters;
     }
-    let mut rows: Rows = tallies.into_iter().map(|(target, tally)| (target, Row::of(&tally))).collect();
-    for sheet in trusts {
-        let target = (sheet.tenant.clone(), sheet.kind.clone(), sheet.site.clone());
+    let mut rows: Rows =
+        by_target.into_iter().map(|(target, counters)| (target, Row::of(&counters))).collect();
+    for document in trusts {
+        let target = (document.tenant.clone(), document.kind.clone(), document.site.clone());
         let row = rows.entry(target).or_default();
-        row.refusals = sheet.trust.refusals.len();
-        let kind = config.kinds()(&sheet.kind);
-        if let Some(shown) = kind.and_then(|kind| show_trust(&config.lifetimes, &kind, sheet, now)) {
+        row.refusals = document.trust.refusals.len();
+        let kind = config.kinds()(&document.kind);
+        if let Some(shown) = kind.and_then(|kind| show_trust(&config.lifetimes, &kind, document, now)) {
             row.trusted(&shown);
         }
     }
@@ -172,9 +177,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_daemon_tells_makes_the_same_rows_as_the_books() {
+    fn what_the_daemon_tells_makes_the_same_rows_as_the_usage() {
         let config = config_with(&["lifetimes.1.host=*.example.com", "lifetimes.1.life=240s"]);
-        let tally = Tally {
+        let counters = Counters {
             asked: 120,
             joined: 10,
             refused: 10,
@@ -186,9 +191,9 @@ mod tests {
             stock_age_ms: 67 * 12_345,
             saved_ms: 67 * 9_500,
             reported_bad: 1,
-            ..Tally::default()
+            ..Counters::default()
         };
-        let line = |site: &str| Line {
+        let line = |site: &str| UsageRow {
             day: quittance::Day(1),
             tenant: "default".into(),
             kind: "turnstile".into(),
@@ -205,7 +210,7 @@ mod tests {
         });
         let of_daemon = of_daemon(serde_json::from_value(told).unwrap(), &config);
         let of_store =
-            of_store(vec![(line("a.example.com"), tally)], Vec::new(), Timestamp::from_millis(1), &config);
+            of_store(vec![(line("a.example.com"), counters)], Vec::new(), Timestamp::from_millis(1), &config);
         assert_eq!(of_daemon, of_store);
         let row = of_store.into_values().next().unwrap();
         assert_eq!((row.hits, row.lives.map(|(life, _)| life.as_secs())), (Some(670), Some(240)));

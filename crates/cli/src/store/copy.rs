@@ -2,7 +2,7 @@
 
 use super::must_exist;
 use crate::config::{StoreConfig, StoreUrl};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::{output, place};
 use quittance::Key;
 use quittance::copy::{Copied, CopyError, Progress, copy, survey};
@@ -20,55 +20,57 @@ const MOVED_SPAN: Duration = Duration::from_millis(100);
 const NAMED_MAX: usize = 20;
 
 pub(super) const AFTER_HELP: &str = "\
-FROM is closed first, so that nothing can happen in it behind our back. Nodes that still run on it
-tell callers to try later, and keep what comes in from the provider in their spill. Then orders,
-pools, books and the secret for callbacks are copied, and compared. A pool that stands in TO already is
-written over. FROM stays closed, with a note that
-names TO; it can be read, and nothing in it is changed. Until everything is there no node starts
-on TO.
+The copy seals FROM first, so that it cannot change meanwhile. Nodes that still
+run on FROM ask callers to retry later, and keep callbacks of the provider in
+their spill. Then orders, pools, usage and the callback secret are copied and
+compared. A pool that TO already has is overwritten. FROM stays sealed, with a
+note that names TO; it can be read, and nothing in it is changed. Until the copy
+is complete, no node starts on TO.
 
-  1  quittance store copy --dry-run FROM TO     what there is to move
-  2  quittance store copy FROM TO               no node may work on TO yet
+  1  quittance store copy --dry-run FROM TO     count what there is to copy
+  2  quittance store copy FROM TO               with no nodes on TO
   3  set store.url to TO, and restart every node, each with its old `store.home`
 
-An embedded store is copied while no daemon has it. If it is interrupted, run the same command
-again: it goes on. An order that stands in both stores already is left as it is in TO.
+Fails if nodes are running on TO: they would buy orders again that have not been
+copied yet. Stop the daemon of an embedded store before you copy it. After an
+interruption, run the same command again: it resumes. An order that both stores
+have is left as it is in TO.
 
 Exit codes:
-  0  all orders are there
-  1  some are not; each is named
+  0  all orders are copied
+  1  some orders are missing; each is listed
   2  the command was not understood
-  5  a store cannot be opened or used, or nodes work on TO already";
+  5  a store cannot be opened or used, or nodes are running on TO";
 
 pub(super) async fn run(
     from: &StoreConfig,
     to: &StoreConfig,
     dry_run: bool,
     as_json: bool,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     must_exist(from)?;
     if to.url == StoreUrl::Memory {
-        return Err(Trouble::new(
+        return Err(CliError::new(
             Exit::Usage,
             "a store in memory is gone when this command ends: copy to another",
         ));
     }
     if from.url.shown() == to.url.shown() {
-        return Err(Trouble::new(Exit::Usage, "both are the same store"));
+        return Err(CliError::new(Exit::Usage, "both are the same store"));
     }
     let source = place::open(from).await?;
-    let mut told = Telling::start();
+    let mut told = DeliveryState::start();
     let copied = match dry_run {
-        true => survey(&source, &mut |progress| told.hear(progress)).await.map_err(CopyError::from),
+        true => survey(&source, &mut |progress| told.read_callback(progress)).await.map_err(CopyError::from),
         false => {
             let target = place::open_to_fill(to).await?;
-            copy(&source, &target, &to.url.shown(), &mut |progress| told.hear(progress)).await
+            copy(&source, &target, &to.url.shown(), &mut |progress| told.read_callback(progress)).await
         }
     };
     drop(told);
     let copied = copied.map_err(|error| {
         let exit = if matches!(error, CopyError::SameStore) { Exit::Usage } else { Exit::Store };
-        Trouble::of(exit, &error)
+        CliError::of(exit, &error)
     })?;
     let outcome = Outcome { from, to, dry_run, copied };
     output::print(&if as_json { format!("{:#}\n", outcome.json()) } else { outcome.text() })?;
@@ -76,17 +78,17 @@ pub(super) async fn run(
 }
 
 /// Tells how far it has come, and not too often.
-struct Telling {
+struct DeliveryState {
     line: output::Progress,
     last: Instant,
 }
 
-impl Telling {
+impl DeliveryState {
     fn start() -> Self {
         Self { line: output::Progress::start("copy"), last: Instant::now() }
     }
 
-    fn hear(&mut self, progress: Progress) {
+    fn read_callback(&mut self, progress: Progress) {
         let span = if output::moves() { MOVED_SPAN } else { TOLD_SPAN };
         if self.last.elapsed() < span {
             return;
@@ -94,7 +96,7 @@ impl Telling {
         self.last = Instant::now();
         self.line.tell(&match progress {
             Progress::Copying { orders } => format!("{orders} orders"),
-            Progress::Books { lines, of } => format!("line {lines} of {of} of the books"),
+            Progress::Usage { lines, of } => format!("line {lines} of {of} of the usage"),
             Progress::Comparing { orders } => format!("{orders} orders compared"),
         });
     }
@@ -125,21 +127,21 @@ impl Outcome<'_> {
         let Copied {
             written,
             there,
-            sheets,
+            documents,
             lines,
             differ,
             unreadable,
             missing,
-            sheets_missing,
+            documents_missing,
             left_behind,
             other_secret,
             is_repeat,
         } = &self.copied;
         json!({
             "from": self.from.url.shown(), "to": self.to.url.shown(), "dry_run": self.dry_run,
-            "written": written, "there": there, "sheets": sheets, "book_lines": lines,
+            "written": written, "there": there, "documents": documents, "book_lines": lines,
             "differ": keys(differ), "unreadable": keys(unreadable), "missing": keys(missing),
-            "sheets_missing": sheets_missing,
+            "documents_missing": documents_missing,
             "nodes_left_behind": left_behind, "other_secret": other_secret,
             "spill_left": self.spill_left(), "moved_before": is_repeat, "complete": self.copied.is_complete(),
         })
@@ -147,18 +149,18 @@ impl Outcome<'_> {
 
     fn text(&self) -> String {
         let copied = &self.copied;
-        let Copied { written, there, lines, sheets, .. } = copied;
+        let Copied { written, there, lines, documents, .. } = copied;
         let (from, to) = (self.from.url.shown(), self.to.url.shown());
         if copied.is_repeat {
             return format!("all orders of {from} have moved to {to} before: nothing was done\n");
         }
         let mut text = match self.dry_run {
             true => format!(
-                "to move from {from} to {to}: {written} orders; pools and what reports have taught: {sheets}; lines of the books: {lines}\nnothing was changed\n"
+                "to move from {from} to {to}: {written} orders; pools and what reports have taught: {documents}; lines of the usage: {lines}\nnothing was changed\n"
             ),
             false => format!(
-                "copied from {from} to {to}: {written} orders; there already: {there}; pools and what reports have taught: {sheets}; lines of \
-                 the books: {lines}\n\
+                "copied from {from} to {to}: {written} orders; there already: {there}; pools and what reports have taught: {documents}; lines of \
+                 the usage: {lines}\n\
                  {from} is closed, and says where its orders have gone\n"
             ),
         };
@@ -174,7 +176,7 @@ impl Outcome<'_> {
                 _ = writeln!(text, "NOT COPIED  and {} more; --json names them", orders.len() - NAMED_MAX);
             }
         }
-        for name in &copied.sheets_missing {
+        for name in &copied.documents_missing {
             let name = output::harmless(name);
             _ = writeln!(
                 text,

@@ -1,7 +1,7 @@
 //! PostgreSQL's tables: bringing them up to date by hand, for whoever does not let nodes do that.
 
 use crate::config::StoreConfig;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output;
 use quittance::PostgresStore;
 use serde_json::json;
@@ -17,23 +17,23 @@ pub(super) async fn run(
     typed: &str,
     print: bool,
     as_json: bool,
-    named: impl Fn(&str) -> Result<StoreConfig, Trouble>,
-) -> Result<Exit, Trouble> {
+    named: impl Fn(&str) -> Result<StoreConfig, CliError>,
+) -> Result<Exit, CliError> {
     let store = named(typed)?;
     if print {
-        let schema = store.schema().map_err(|error| Trouble::of(Exit::Config, &error))?;
+        let schema = store.schema().map_err(|error| CliError::of(Exit::Config, &error))?;
         let script = PostgresStore::migration_script(&schema);
         return output::print(&format!("{HEADING}{script}")).map(|()| Exit::Done);
     }
-    let settings = store.postgres().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    let settings = store.postgres().map_err(|error| CliError::of(Exit::Config, &error))?;
     let Some(settings) = settings else {
         let what = format!(
             "{} has no tables to bring up to date: that is for PostgreSQL",
             store.url.scheme().name()
         );
-        return Err(Trouble::new(Exit::Usage, what));
+        return Err(CliError::new(Exit::Usage, what));
     };
-    let done = PostgresStore::migrate(&settings).await.map_err(|error| Trouble::of(Exit::Store, &error))?;
+    let done = PostgresStore::migrate(&settings).await.map_err(|error| CliError::of(Exit::Store, &error))?;
     let shown = store.url.shown();
     let text = match as_json {
         true => {

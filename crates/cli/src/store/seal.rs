@@ -2,19 +2,19 @@
 
 use super::must_exist;
 use crate::config::StoreConfig;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{output, place};
 use quittance::Opened;
 
-fn trouble(error: &quittance::StoreError) -> Trouble {
-    Trouble::of(Exit::Store, error)
+fn trouble(error: &quittance::StoreError) -> CliError {
+    CliError::of(Exit::Store, error)
 }
 
-pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, Trouble> {
+pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliError> {
     must_exist(store)?;
     let opened = place::open(store).await?;
-    opened.roster.seal(Some(note)).await.map_err(|error| trouble(&error))?;
+    opened.membership.seal(Some(note)).await.map_err(|error| trouble(&error))?;
     let shown = store.url.shown();
     output::print(&format!(
         "{shown} is closed: {}\n`quittance store unseal` opens it again\n",
@@ -23,11 +23,11 @@ pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, Troubl
     Ok(Exit::Done)
 }
 
-pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, Trouble> {
+pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliError> {
     must_exist(store)?;
     let opened = place::open(store).await?;
     let shown = store.url.shown();
-    let Some(note) = opened.roster.sealed().await.map_err(|error| trouble(&error))? else {
+    let Some(note) = opened.membership.sealed().await.map_err(|error| trouble(&error))? else {
         return let_nodes_in(&opened, &shown, yes).await;
     };
     if !yes {
@@ -35,16 +35,16 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, Troub
             "{shown} was closed: {note}. If its orders are carried out elsewhere, they would be paid for twice: `--yes` opens \
              it again nevertheless"
         );
-        return Err(Trouble::new(Exit::Bad, what));
+        return Err(CliError::new(Exit::Bad, what));
     }
-    opened.roster.seal(None).await.map_err(|error| trouble(&error))?;
+    opened.membership.seal(None).await.map_err(|error| trouble(&error))?;
     output::print(&format!("{shown} is open again; it was closed: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }
 
 /// A copy that nobody can finish any more would keep nodes out for ever.
-async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, Trouble> {
-    let Some(note) = opened.roster.filling().await.map_err(|error| trouble(&error))? else {
+async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, CliError> {
+    let Some(note) = opened.membership.filling().await.map_err(|error| trouble(&error))? else {
         output::print(&format!("{shown} is open\n"))?;
         return Ok(Exit::Done);
     };
@@ -53,9 +53,9 @@ async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, T
             "{shown} is being filled ({note}), and orders that have not come yet would be paid for again: run the same \
              `quittance store copy` to its end; `--yes` lets nodes in nevertheless"
         );
-        return Err(Trouble::new(Exit::Bad, what));
+        return Err(CliError::new(Exit::Bad, what));
     }
-    opened.roster.set_filling(None).await.map_err(|error| trouble(&error))?;
+    opened.membership.set_filling(None).await.map_err(|error| trouble(&error))?;
     output::print(&format!("{shown} is open; it was being filled: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }

@@ -2,11 +2,11 @@
 
 use super::must_exist;
 use crate::config::StoreConfig;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::nodes::is_silent;
 use crate::output::harmless;
 use crate::{output, place};
-use quittance::{Opened, Roll, Store, StoreError, Verdict, Which, roster};
+use quittance::{Members, Opened, Store, StoreError, Verdict, Which, membership};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -15,28 +15,28 @@ const PAGE: usize = 1000;
 
 /// All records, each read once.
 #[derive(Clone, Copy, Debug, Default)]
-struct Census {
+struct OrderCounts {
     all: usize,
     open: usize,
     dead: usize,
     unreadable: usize,
 }
 
-impl Census {
+impl OrderCounts {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
-        let (mut census, mut after) = (Self::default(), None);
+        let (mut order_counts, mut after) = (Self::default(), None);
         loop {
             let page = store.list(Which::ALL, after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(census) };
+            let Some(last) = page.last() else { return Ok(order_counts) };
             after = Some(last.as_ref().map_or_else(|broken| broken.key, |found| found.order.key));
-            census.all += page.len();
+            order_counts.all += page.len();
             for found in &page {
                 match found {
                     Ok(found) => {
-                        census.open += usize::from(Which::OPEN.includes(&found.order));
-                        census.dead += usize::from(Which::DEAD.includes(&found.order));
+                        order_counts.open += usize::from(Which::OPEN.includes(&found.order));
+                        order_counts.dead += usize::from(Which::DEAD.includes(&found.order));
                     }
-                    Err(_) => census.unreadable += 1,
+                    Err(_) => order_counts.unreadable += 1,
                 }
             }
         }
@@ -47,31 +47,31 @@ impl Census {
 struct Status {
     note: Option<String>,
     filling: Option<String>,
-    census: Census,
-    roll: Roll,
-    findings: Vec<roster::Finding>,
+    order_counts: OrderCounts,
+    members: Members,
+    findings: Vec<membership::Finding>,
 }
 
 impl Status {
     async fn of(opened: &Opened) -> Result<Self, StoreError> {
         Ok(Self {
-            note: opened.roster.sealed().await?,
-            filling: opened.roster.filling().await?,
-            census: Census::of(&*opened.store).await?,
-            roll: opened.roster.roll().await?,
-            findings: opened.roster.checkup().await?,
+            note: opened.membership.sealed().await?,
+            filling: opened.membership.filling().await?,
+            order_counts: OrderCounts::of(&*opened.store).await?,
+            members: opened.membership.members().await?,
+            findings: opened.membership.checkup().await?,
         })
     }
 
     fn silent(&self) -> usize {
-        self.roll.nodes.iter().filter(|signed| is_silent(&self.roll, signed)).count()
+        self.members.nodes.iter().filter(|signed| is_silent(&self.members, signed)).count()
     }
 }
 
-pub(super) async fn run(store: &StoreConfig, as_json: bool) -> Result<Exit, Trouble> {
+pub(super) async fn run(store: &StoreConfig, as_json: bool) -> Result<Exit, CliError> {
     must_exist(store)?;
     let opened = place::open(store).await?;
-    let status = Status::of(&opened).await.map_err(|error| Trouble::of(Exit::Store, &error))?;
+    let status = Status::of(&opened).await.map_err(|error| CliError::of(Exit::Store, &error))?;
     let shown = store.url.shown();
     output::print(&if as_json { json_of(&shown, &status) } else { text_of(&shown, &status) })?;
     Ok(Exit::Done)
@@ -86,10 +86,10 @@ const fn word(verdict: Verdict) -> &'static str {
 }
 
 fn json_of(shown: &str, status: &Status) -> String {
-    let Census { all, open, dead, unreadable } = status.census;
+    let OrderCounts { all, open, dead, unreadable } = status.order_counts;
     let findings =
         status.findings.iter().map(|found| json!({ "state": word(found.verdict), "what": found.what }));
-    let nodes = status.roll.nodes.len();
+    let nodes = status.members.nodes.len();
     let object = json!({
         "store": shown, "sealed": status.note, "filling": status.filling,
         "orders": { "all": all, "open": open, "dead": dead, "unreadable": unreadable },
@@ -100,7 +100,7 @@ fn json_of(shown: &str, status: &Status) -> String {
 }
 
 fn text_of(shown: &str, status: &Status) -> String {
-    let Census { all, open, dead, unreadable } = status.census;
+    let OrderCounts { all, open, dead, unreadable } = status.order_counts;
     let mut text = format!("store    {}\n", harmless(shown));
     _ = match (&status.note, &status.filling) {
         (Some(note), _) => writeln!(text, "state    closed: {}", harmless(note)),
@@ -112,7 +112,7 @@ fn text_of(shown: &str, status: &Status) -> String {
         "orders   {all} in all: {open} open, {dead} dead letters, {unreadable} that cannot be read"
     );
     let silent = status.silent();
-    _ = writeln!(text, "nodes    {} at work, {silent} silent", status.roll.nodes.len() - silent);
+    _ = writeln!(text, "nodes    {} at work, {silent} silent", status.members.nodes.len() - silent);
     for found in &status.findings {
         _ = writeln!(text, "checkup  {:<5} {}", word(found.verdict), harmless(&found.what));
     }

@@ -2,7 +2,7 @@
 
 use super::feed::Missing;
 use super::lines;
-use super::picture::Picture;
+use super::picture::Snapshot;
 use super::words::{self, Tone};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -27,7 +27,7 @@ p       hold the picture, and let it go on
 asked   placements, whatever became of them
 joined  had the same order in flight already
 cached  had its answer already
-stock   were served from the shelf
+stock   were served from the stock
 saved   what joined and cached would have cost
 -       not known
 ~       about: the first thousand were counted
@@ -38,7 +38,7 @@ Dead letters: quittance dead list";
 #[derive(Debug, Default)]
 pub(super) struct View {
     /// The last one.
-    pub(super) picture: Option<Picture>,
+    pub(super) picture: Option<Snapshot>,
     /// How much was asked a second, the newest last; nothing where it was not known.
     pub(super) curve: VecDeque<Option<u64>>,
     pub(super) is_held: bool,
@@ -51,7 +51,7 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn show(&mut self, picture: Picture) {
+    pub(super) fn show(&mut self, picture: Snapshot) {
         self.missing = None;
         if self.is_held {
             return;
@@ -147,7 +147,7 @@ impl View {
         }
     }
 
-    fn wide(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    fn wide(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
         let rows = Layout::vertical([Constraint::Length(9), Constraint::Min(4), Constraint::Min(4)]);
         let [first, second, third] = rows.areas(area);
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
@@ -165,7 +165,7 @@ impl View {
     }
 
     /// Lines, and a curve below them if there is room for one.
-    fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
         let shown = lines::of(picture, area.width, area.height, |tone| self.style(tone));
         let rows = u16::try_from(shown.len()).unwrap_or(area.height);
         let [above, below] = Layout::vertical([Constraint::Length(rows), Constraint::Min(0)]).areas(area);
@@ -186,7 +186,7 @@ impl View {
         frame.render_widget(curve, area);
     }
 
-    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
         let block = Block::bordered().title(" asked a second ");
         let inside = block.inner(area);
         frame.render_widget(block, area);
@@ -195,7 +195,7 @@ impl View {
         frame.render_widget(Paragraph::new(self.text(words::throughput(picture))), lines);
     }
 
-    fn alerts(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+    fn alerts(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
         let lines = self.text(words::alerts(picture));
         let block = Block::bordered().title(" alerts ");
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), area);

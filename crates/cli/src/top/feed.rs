@@ -1,11 +1,11 @@
 //! Where the pictures come from: a daemon that is looked for again and again, or a store that is shared.
 
 use super::from_outside;
-use super::picture::Picture;
+use super::picture::Snapshot;
+use crate::client::{ApiClient, Stream};
 use crate::config::{Config, Environment, Scheme, StoreUrl};
 use crate::daemon::Daemon;
-use crate::exit::{Exit, Trouble};
-use crate::office::{Office, Stream};
+use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use http_body_util::BodyExt;
 use hyper::Method;
@@ -26,12 +26,12 @@ const OPEN_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) enum Missing {
     NoDaemon,
-    Trouble(Trouble),
+    CliError(CliError),
 }
 
-impl From<Trouble> for Missing {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<CliError> for Missing {
+    fn from(trouble: CliError) -> Self {
+        Self::CliError(trouble)
     }
 }
 
@@ -43,7 +43,7 @@ impl Missing {
                                there"
                     .into()
             }
-            Self::Trouble(trouble) => output::harmless(&trouble.what),
+            Self::CliError(trouble) => output::harmless(&trouble.what),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Missing {
 enum Whom {
     /// It is opened by nobody but the daemon: whoever watched it would keep the daemon from starting.
     DaemonIn(PathBuf),
-    Store(Box<Office>, Scheme),
+    Store(Box<ApiClient>, Scheme),
 }
 
 pub(super) struct Feed {
@@ -62,12 +62,12 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) async fn of(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
+    pub(super) async fn of(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         let whom = match &config.store.url {
             StoreUrl::Embedded(folder) => Whom::DaemonIn(folder.clone()),
             url => {
                 store::must_exist(&config.store)?;
-                Whom::Store(Box::new(Office::find(config, environment).await?), url.scheme())
+                Whom::Store(Box::new(ApiClient::find(config, environment).await?), url.scheme())
             }
         };
         Ok(Self { config: config.clone(), environment: environment.clone(), whom, pictures: None })
@@ -76,28 +76,28 @@ impl Feed {
     /// Begins to watch.
     pub(super) async fn open(&mut self) -> Result<(), Missing> {
         let found;
-        let (office, outside) = match &self.whom {
-            Whom::Store(office, scheme) => (&**office, Some(*scheme)),
+        let (client, outside) = match &self.whom {
+            Whom::Store(client, scheme) => (&**client, Some(*scheme)),
             Whom::DaemonIn(folder) => {
                 let daemon = Daemon::that_runs_in(folder, &self.config, &self.environment)?;
-                found = Office::There(daemon.ok_or(Missing::NoDaemon)?);
+                found = ApiClient::There(daemon.ok_or(Missing::NoDaemon)?);
                 (&found, None)
             }
         };
-        let Ok(opened) = timeout(OPEN_WAIT, office.open(Method::GET, LIVE, None)).await else {
+        let Ok(opened) = timeout(OPEN_WAIT, client.open(Method::GET, LIVE, None)).await else {
             let what = format!(
                 "a daemon has the store, and does not answer within {} s: look at its log",
                 OPEN_WAIT.as_secs()
             );
-            return Err(Trouble::new(Exit::Store, what).into());
+            return Err(CliError::new(Exit::Store, what).into());
         };
-        let stream = opened.map_err(Trouble::from)?;
+        let stream = opened.map_err(CliError::from)?;
         self.pictures = Some(Pictures { stream, rest: Vec::new(), outside });
         Ok(())
     }
 
     /// The next picture. A daemon that is started later, or anew, is found.
-    async fn next(&mut self) -> Result<Picture, Missing> {
+    async fn next(&mut self) -> Result<Snapshot, Missing> {
         loop {
             if let Some(pictures) = &mut self.pictures
                 && let Some(picture) = pictures.next().await
@@ -111,7 +111,7 @@ impl Feed {
     }
 
     /// Tells what is seen until nobody wants to know.
-    pub(super) async fn tell(mut self, seen: mpsc::Sender<Result<Picture, Missing>>) {
+    pub(super) async fn tell(mut self, seen: mpsc::Sender<Result<Snapshot, Missing>>) {
         while seen.send(self.next().await).await.is_ok() {}
     }
 }
@@ -127,7 +127,7 @@ struct Pictures {
 
 impl Pictures {
     /// Nothing, when the stream has ended.
-    async fn next(&mut self) -> Option<Picture> {
+    async fn next(&mut self) -> Option<Snapshot> {
         loop {
             if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
                 let event: Vec<u8> = self.rest.drain(..end + 2).collect();
@@ -148,7 +148,7 @@ impl Pictures {
 }
 
 /// The picture in an event, if there is one in it.
-fn read(event: &[u8], outside: Option<Scheme>) -> Option<Picture> {
+fn read(event: &[u8], outside: Option<Scheme>) -> Option<Snapshot> {
     let text = std::str::from_utf8(event).ok()?;
     let told = text.lines().find_map(|line| line.strip_prefix("data: "))?;
     let mut told = serde_json::from_str(told).ok()?;

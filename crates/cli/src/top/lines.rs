@@ -1,7 +1,7 @@
 //! A small screen: lines without frames, the most important first, so that nothing that matters is hidden on the usual 80 by 24. Where
 //! even that is too much, the longest part gives way.
 
-use super::picture::Picture;
+use super::picture::Snapshot;
 use super::words::{self, Tone};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -33,7 +33,7 @@ fn figures(label: &'static str, lines: Vec<words::Line>) -> Part {
     Part { label, rows: vec![lines.into_iter().map(apart).collect()] }
 }
 
-fn parts(picture: &Picture) -> Vec<Part> {
+fn parts(picture: &Snapshot) -> Vec<Part> {
     vec![
         sentences("ALERT", words::alerts(picture)),
         figures("orders", words::orders_short(picture)),
@@ -79,7 +79,7 @@ pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>
 
 /// All of the picture, or as much as there is room for.
 pub(super) fn of(
-    picture: &Picture,
+    picture: &Snapshot,
     width: u16,
     height: u16,
     style: impl Fn(Tone) -> Style,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Picture {
+pub(super) struct Snapshot {
     pub(super) at_ms: u64,
     /// Who tells it, if he is a node.
     pub(super) node: Option<Here>,
@@ -24,7 +24,7 @@ pub(super) struct Picture {
     pub(super) store: Store,
 }
 
-impl Picture {
+impl Snapshot {
     pub(super) fn today(&self, line: &str) -> u64 {
         self.today.get(line).copied().flatten().unwrap_or_default()
     }

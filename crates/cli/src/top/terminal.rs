@@ -2,7 +2,7 @@
 
 use super::draw::View;
 use super::feed::{AGAIN, Feed, Missing};
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -23,18 +23,18 @@ const KEYS_MAX: usize = 64;
 struct Screen(DefaultTerminal);
 
 impl Screen {
-    fn take() -> Result<Self, Trouble> {
+    fn take() -> Result<Self, CliError> {
         let taken = ratatui::try_init();
         taken
             .map(Self)
-            .map_err(|error| Trouble::new(Exit::NotWritten, format!("the terminal cannot be used: {error}")))
+            .map_err(|error| CliError::new(Exit::NotWritten, format!("the terminal cannot be used: {error}")))
     }
 
-    fn draw(&mut self, view: &View) -> Result<(), Trouble> {
+    fn draw(&mut self, view: &View) -> Result<(), CliError> {
         let drawn = self.0.draw(|frame| view.draw(frame));
         drawn
             .map(drop)
-            .map_err(|error| Trouble::new(Exit::NotWritten, format!("the terminal is gone: {error}")))
+            .map_err(|error| CliError::new(Exit::NotWritten, format!("the terminal is gone: {error}")))
     }
 }
 
@@ -77,47 +77,47 @@ impl Drop for Keys {
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum KeyAction {
     Leave,
     Interrupt,
     Draw,
 }
 
-pub(super) fn attend(view: &mut View, event: &Event) -> Option<Wish> {
+pub(super) fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
     let Event::Key(key) = event else {
-        return matches!(event, Event::Resize(..)).then_some(Wish::Draw);
+        return matches!(event, Event::Resize(..)).then_some(KeyAction::Draw);
     };
     if key.kind != KeyEventKind::Press {
         return None;
     }
     match key.code {
         // There is nobody else to turn it into a signal.
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Wish::Interrupt),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(KeyAction::Interrupt),
         KeyCode::Esc if view.has_help => {
             view.has_help = false;
-            Some(Wish::Draw)
+            Some(KeyAction::Draw)
         }
-        KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Leave),
+        KeyCode::Char('q') | KeyCode::Esc => Some(KeyAction::Leave),
         KeyCode::Char('p') => {
             view.is_held = !view.is_held;
-            Some(Wish::Draw)
+            Some(KeyAction::Draw)
         }
         KeyCode::Char('?') => {
             view.has_help = !view.has_help;
-            Some(Wish::Draw)
+            Some(KeyAction::Draw)
         }
         _ => None,
     }
 }
 
-pub(super) async fn watch(mut feed: Feed) -> Result<Exit, Trouble> {
+pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
     let mut interrupted = std::pin::pin!(Interruption::listen()?.came());
     let has_colours = std::env::var_os("NO_COLOR").is_none();
     let mut view = View { has_colours, ..View::default() };
     match feed.open().await {
         Ok(()) => {}
         // Waiting does not help: a person must mend it.
-        Err(Missing::Trouble(trouble)) if trouble.exit != Exit::Store => return Err(trouble),
+        Err(Missing::CliError(trouble)) if trouble.exit != Exit::Store => return Err(trouble),
         Err(missing) => view.miss(missing),
     }
     let mut screen = Screen::take()?;
@@ -142,23 +142,23 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, Trouble> {
                     }
                     Err(missing) => view.miss(missing),
                 }
-                Some(Wish::Draw)
+                Some(KeyAction::Draw)
             }
             _ = ticks.tick() => {
                 let silent = heard.elapsed();
                 if view.missing.is_none() && silent >= SILENT_AFTER {
-                    view.miss(Trouble::new(Exit::Store, "the daemon has the store and tells nothing: look at its log").into());
+                    view.miss(CliError::new(Exit::Store, "the daemon has the store and tells nothing: look at its log").into());
                 }
                 view.missing.is_some().then(|| {
                     view.wait(silent);
-                    Wish::Draw
+                    KeyAction::Draw
                 })
             }
         };
         match wish {
-            Some(Wish::Leave) => return Ok(Exit::Done),
-            Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
-            Some(Wish::Draw) => screen.draw(&view)?,
+            Some(KeyAction::Leave) => return Ok(Exit::Done),
+            Some(KeyAction::Interrupt) => return Ok(Exit::Interrupted),
+            Some(KeyAction::Draw) => screen.draw(&view)?,
             None => {}
         }
     }

@@ -3,8 +3,8 @@
 use super::draw::{CURVE_MAX, View};
 use super::feed::Missing;
 use super::from_outside;
-use super::picture::Picture;
-use super::terminal::{Wish, attend};
+use super::picture::Snapshot;
+use super::terminal::{KeyAction, attend};
 use super::words;
 use crate::config::Scheme;
 use ratatui::Terminal;
@@ -18,12 +18,12 @@ fn told() -> Value {
         "at_ms": 1_794_800_000_000_u64,
         "node": { "name": "host:8780", "version": "0.1.0", "started_ms": 0, "uptime_s": 7300 },
         "orders": { "open": 1234, "dead": 3, "is_sampled": true,
-            "phases": { "queued": 10, "held": 2, "submitting": 4, "solving": 1200, "unsure": 18 } },
+            "phases": { "queued": 10, "held": 2, "submitting": 4, "solving": 1200, "in_doubt": 18 } },
         "rates": { "asked": 120.5, "joined": 80.0, "cached": 10.0, "from_stock": 5.0, "paid": 25.5, "solved": 24.0 },
         "latency_ms": { "p50": 12_300, "p95": 31_000, "p99": null, "count": 77 },
         "today": { "asked": 123_456, "solved": 120_000, "failed": 123_457, "cost_micros": 2_990_000, "saved_micros": 1_500_000 },
         "balance": { "balance_micros": 12_500_000, "threads": null },
-        "providers": [{ "name": "ma\u{1b}[31min", "state": "paused", "fault": { "class": "broke", "code": "ERROR\u{7}" } }],
+        "providers": [{ "name": "ma\u{1b}[31min", "state": "paused", "fault": { "class": "no_funds", "code": "ERROR\u{7}" } }],
         "pools": [{ "name": "warm", "enabled": true, "level": { "size": 4, "fresh": 0, "on_their_way": 2 }, "demand": { "hit_rate": 0.5 } }],
         "nodes": [{ "name": "host:8780", "is_here": true, "is_alive": true, "in_hand": 7, "answered": 9 },
             { "name": "ev\u{202e}il\n", "is_alive": false }],
@@ -34,12 +34,12 @@ fn told() -> Value {
     })
 }
 
-fn picture() -> Picture {
+fn picture() -> Snapshot {
     serde_json::from_value(told()).unwrap()
 }
 
-/// The same, of a store that only was looked at.
-fn picture_from_outside(scheme: Scheme) -> Picture {
+/// A snapshot of a store that was looked at from outside.
+fn picture_from_outside(scheme: Scheme) -> Snapshot {
     let mut told = told();
     from_outside(&mut told, scheme);
     serde_json::from_value(told).unwrap()
@@ -65,7 +65,7 @@ fn a_wide_screen_shows_everything_beside_each_other() {
     for words in [
         "open 1234, dead 3, alerts 1",
         "solving    about 1200",
-        "unsure     about 18",
+        "in_doubt   about 18",
         "asked 120.5/s",
         "took p50 12.3 s  p95 31.0 s  p99 -",
         "asked 123456  solved 120000",
@@ -113,7 +113,7 @@ fn the_usual_terminal_shows_all_that_matters_also_while_an_alert_stands() {
             "held ~2",
             "submitting ~4",
             "solving ~1200",
-            "unsure ~18",
+            "in_doubt ~18",
             "dead 3",
             "asked 120.5",
             "joined 80.0",
@@ -198,7 +198,7 @@ fn a_rate_that_is_not_known_is_no_zero() {
     told["rates"]["asked"] = Value::Null;
     told["balance"]["balance_micros"] = Value::Null;
     told["store"] = json!({ "is_up": false, "kind": "redis" });
-    let picture: Picture = serde_json::from_value(told).unwrap();
+    let picture: Snapshot = serde_json::from_value(told).unwrap();
     let page = words::page(&picture);
     assert!(
         page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
@@ -241,7 +241,7 @@ fn where_there_is_no_screen_all_of_it_is_told_in_lines() {
     {
         assert!(page.contains(words), "{words} is not in\n{page}");
     }
-    assert!(!words::page(&Picture::default()).contains("\npools\n"), "what there is none of is left out");
+    assert!(!words::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_provider_that_is_well_is_ok() {
 fn keys_hold_the_picture_and_help_and_leave() {
     let mut view = view();
     let press = |view: &mut View, code| attend(view, &Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-    assert_eq!(press(&mut view, KeyCode::Char('p')), Some(Wish::Draw));
+    assert_eq!(press(&mut view, KeyCode::Char('p')), Some(KeyAction::Draw));
     let mut other = picture();
     other.orders.open = 77;
     view.show(other.clone());
@@ -266,13 +266,13 @@ fn keys_hold_the_picture_and_help_and_leave() {
     assert!(screen(&view, 140, 40).contains("open 77"));
     press(&mut view, KeyCode::Char('?'));
     assert!(screen(&view, 140, 40).contains("had its answer already"));
-    assert_eq!(press(&mut view, KeyCode::Esc), Some(Wish::Draw), "the help goes first");
-    assert_eq!(press(&mut view, KeyCode::Esc), Some(Wish::Leave));
-    assert_eq!(press(&mut view, KeyCode::Char('q')), Some(Wish::Leave));
+    assert_eq!(press(&mut view, KeyCode::Esc), Some(KeyAction::Draw), "the help goes first");
+    assert_eq!(press(&mut view, KeyCode::Esc), Some(KeyAction::Leave));
+    assert_eq!(press(&mut view, KeyCode::Char('q')), Some(KeyAction::Leave));
     assert_eq!(press(&mut view, KeyCode::Char('x')), None);
     let interrupt = Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
-    assert_eq!(attend(&mut view, &interrupt), Some(Wish::Interrupt));
-    assert_eq!(attend(&mut view, &Event::Resize(10, 10)), Some(Wish::Draw));
+    assert_eq!(attend(&mut view, &interrupt), Some(KeyAction::Interrupt));
+    assert_eq!(attend(&mut view, &Event::Resize(10, 10)), Some(KeyAction::Draw));
     for _ in 0..2 * CURVE_MAX {
         view.show(picture());
     }

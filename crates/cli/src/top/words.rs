@@ -2,7 +2,7 @@
 //! in them as text.
 
 use super::feed::Missing;
-use super::picture::{Alert, Node, Picture, Pool, Provider};
+use super::picture::{Alert, Node, Pool, Provider, Snapshot};
 use crate::config::Scheme;
 use crate::output::{harmless, roughly};
 use quittance_lifecycle::{Money, PriceSum};
@@ -22,13 +22,13 @@ pub(super) type Line = (Tone, String);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The phases in which an order is open, in the order of its life.
-const PHASES: [&str; 5] = ["queued", "held", "submitting", "solving", "unsure"];
+const PHASES: [&str; 5] = ["queued", "held", "submitting", "solving", "in_doubt"];
 
 fn plain(text: impl Into<String>) -> Line {
     (Tone::Plain, text.into())
 }
 
-fn named(picture: &Picture, amount: Money) -> String {
+fn named(picture: &Snapshot, amount: Money) -> String {
     match picture.currency.as_str() {
         "" => amount.to_string(),
         currency => format!("{amount} {}", harmless(currency)),
@@ -36,7 +36,7 @@ fn named(picture: &Picture, amount: Money) -> String {
 }
 
 /// What was spent, saved or wasted. A sum that lacks prices says so, and is never 0 because of them.
-fn money(picture: &Picture, what: &str, line: &str, unpriced: &str) -> String {
+fn money(picture: &Snapshot, what: &str, line: &str, unpriced: &str) -> String {
     let is_known = picture.today.get(line).is_none_or(Option::is_some);
     let unpriced = if is_known { picture.today(unpriced) } else { 1 };
     let sum = PriceSum { sum: Money(picture.today(line)), unpriced };
@@ -46,20 +46,20 @@ fn money(picture: &Picture, what: &str, line: &str, unpriced: &str) -> String {
     }
 }
 
-fn spent(picture: &Picture) -> Line {
+fn spent(picture: &Snapshot) -> Line {
     plain(money(picture, "spent", "cost_micros", "unpriced"))
 }
 
-fn saved(picture: &Picture) -> Line {
+fn saved(picture: &Snapshot) -> Line {
     (Tone::Good, money(picture, "saved", "saved_micros", ""))
 }
 
-fn wasted(picture: &Picture) -> Line {
+fn wasted(picture: &Snapshot) -> Line {
     plain(money(picture, "wasted", "wasted_micros", "wasted_unpriced"))
 }
 
 /// As much as there is room for, and first what is wrong.
-pub(super) fn heading(picture: &Picture, width: usize) -> Line {
+pub(super) fn heading(picture: &Snapshot, width: usize) -> Line {
     let store = &picture.store;
     let kind = harmless(store.kind.as_deref().unwrap_or("store"));
     let (open, dead, alerts) = (picture.orders.open, picture.orders.dead, picture.standing().count());
@@ -90,55 +90,55 @@ pub(super) fn heading(picture: &Picture, width: usize) -> Line {
     (tone, if long.chars().count() <= width { long } else { short })
 }
 
-/// The same while nobody tells anything.
+/// The heading while no snapshot arrives.
 pub(super) fn heading_without(missing: &Missing, silent: Duration, has_picture: bool) -> Line {
     let text = match missing {
         _ if has_picture => {
             format!("THE DAEMON DOES NOT ANSWER since {}: figures are old", roughly(silent))
         }
         Missing::NoDaemon => format!("quittance {VERSION}: NO DAEMON RUNS on this store"),
-        Missing::Trouble(_) => format!("quittance {VERSION}: NO ANSWER"),
+        Missing::CliError(_) => format!("quittance {VERSION}: NO ANSWER"),
     };
     (Tone::Bad, text)
 }
 
 /// Every phase and how many are in it, the dead last.
-fn phases(picture: &Picture) -> Vec<(Tone, &'static str, u64)> {
+fn phases(picture: &Snapshot) -> Vec<(Tone, &'static str, u64)> {
     let orders = &picture.orders;
     let counted = PHASES.map(|phase| {
         let count = orders.phases.get(phase).copied().unwrap_or_default();
-        let is_uneasy = count > 0 && matches!(phase, "held" | "unsure");
+        let is_uneasy = count > 0 && matches!(phase, "held" | "in_doubt");
         (if is_uneasy { Tone::Uneasy } else { Tone::Plain }, phase, count)
     });
     let tone = if orders.dead > 0 { Tone::Bad } else { Tone::Plain };
     counted.into_iter().chain([(tone, "dead", orders.dead)]).collect()
 }
 
-pub(super) fn orders(picture: &Picture) -> Vec<Line> {
+pub(super) fn orders(picture: &Snapshot) -> Vec<Line> {
     let about = |phase| if picture.orders.is_sampled && phase != "dead" { "about " } else { "" };
     let line = |(tone, phase, count)| (tone, format!("{phase:<11}{}{count}", about(phase)));
     phases(picture).into_iter().map(line).collect()
 }
 
-/// The same in few columns.
-pub(super) fn orders_short(picture: &Picture) -> Vec<Line> {
+/// The orders in few columns.
+pub(super) fn orders_short(picture: &Snapshot) -> Vec<Line> {
     let about = |phase| if picture.orders.is_sampled && phase != "dead" { "~" } else { "" };
     let line = |(tone, phase, count)| (tone, format!("{phase} {}{count}", about(phase)));
     phases(picture).into_iter().map(line).collect()
 }
 
-fn rate(picture: &Picture, line: &str) -> String {
+fn rate(picture: &Snapshot, line: &str) -> String {
     picture.rate(line).map_or("-".into(), |rate| format!("{rate:.1}"))
 }
 
 /// A second, what matters most first.
-pub(super) fn rates_short(picture: &Picture) -> Vec<Line> {
+pub(super) fn rates_short(picture: &Snapshot) -> Vec<Line> {
     let lines = ["asked", "joined", "paid", "solved", "cached", "from_stock"];
     let name = |line| if line == "from_stock" { "stock" } else { line };
     lines.map(|line| plain(format!("{} {}", name(line), rate(picture, line)))).into()
 }
 
-pub(super) fn took(picture: &Picture) -> Vec<Line> {
+pub(super) fn took(picture: &Snapshot) -> Vec<Line> {
     let ms = |value: Option<u64>| value.map_or("-".into(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
     let latency = &picture.latency_ms;
     [("p50", latency.p50), ("p95", latency.p95), ("p99", latency.p99)]
@@ -146,7 +146,7 @@ pub(super) fn took(picture: &Picture) -> Vec<Line> {
         .into()
 }
 
-pub(super) fn throughput(picture: &Picture) -> Vec<Line> {
+pub(super) fn throughput(picture: &Snapshot) -> Vec<Line> {
     let rate = |line: &str| rate(picture, line) + if picture.rate(line).is_some() { "/s" } else { "" };
     let took: Vec<_> = took(picture).into_iter().map(|(_, text)| text).collect();
     vec![
@@ -156,7 +156,7 @@ pub(super) fn throughput(picture: &Picture) -> Vec<Line> {
     ]
 }
 
-fn account(picture: &Picture) -> Vec<Line> {
+fn account(picture: &Snapshot) -> Vec<Line> {
     let balance =
         picture.balance.balance_micros.map_or("not known".into(), |micros| named(picture, Money(micros)));
     let threads = picture.balance.threads.as_ref();
@@ -164,7 +164,7 @@ fn account(picture: &Picture) -> Vec<Line> {
     [format!("balance {balance}")].into_iter().chain(threads).map(plain).collect()
 }
 
-pub(super) fn today(picture: &Picture) -> Vec<Line> {
+pub(super) fn today(picture: &Snapshot) -> Vec<Line> {
     let (asked, solved) = (picture.today("asked"), picture.today("solved"));
     let mut lines = vec![
         plain(format!("asked {asked}  solved {solved}")),
@@ -177,8 +177,8 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
     lines
 }
 
-/// The same, the money first.
-pub(super) fn today_short(picture: &Picture) -> Vec<Line> {
+/// The sums of today, the money first.
+pub(super) fn today_short(picture: &Snapshot) -> Vec<Line> {
     let money = [spent(picture), saved(picture)];
     let counts = ["asked", "solved", "failed"].map(|line| plain(format!("{line} {}", picture.today(line))));
     money.into_iter().chain(account(picture)).chain(counts).chain([wasted(picture)]).collect()
@@ -241,27 +241,27 @@ fn alert(alert: &Alert) -> Line {
     (tone, format!("{}{subject}{seen}: {}", harmless(&alert.rule), harmless(&alert.words)))
 }
 
-pub(super) fn providers(picture: &Picture) -> Vec<Line> {
+pub(super) fn providers(picture: &Snapshot) -> Vec<Line> {
     if picture.node.is_none() {
         return vec![plain("not known here: only a node that works knows")];
     }
     picture.providers.iter().map(|found| provider(found, picture.at_ms)).collect()
 }
 
-pub(super) fn pools(picture: &Picture) -> Vec<Line> {
+pub(super) fn pools(picture: &Snapshot) -> Vec<Line> {
     picture.pools.iter().map(pool).collect()
 }
 
-pub(super) fn nodes(picture: &Picture) -> Vec<Line> {
+pub(super) fn nodes(picture: &Snapshot) -> Vec<Line> {
     picture.nodes.iter().map(node).collect()
 }
 
-pub(super) fn alerts(picture: &Picture) -> Vec<Line> {
+pub(super) fn alerts(picture: &Snapshot) -> Vec<Line> {
     picture.standing().map(alert).collect()
 }
 
 /// All of it, where there is no screen.
-pub(super) fn page(picture: &Picture) -> String {
+pub(super) fn page(picture: &Snapshot) -> String {
     let mut page = format!("{}\n", heading(picture, usize::MAX).1);
     for (title, lines) in [
         ("orders", orders(picture)),

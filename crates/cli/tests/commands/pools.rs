@@ -108,7 +108,7 @@ fn a_pool_that_the_configuration_describes_is_not_changed_behind_its_back() {
     assert!(removed.err.contains("sets it again when it starts"), "{}", removed.err);
     std::fs::write(house.path("quittance.toml"), file.replace("turnstile", "image")).unwrap();
     let wrong = house.run(&["config", "check"]).exits(4);
-    assert!(wrong.err.contains("quittance.toml:2") && wrong.err.contains("never spoil"), "{}", wrong.err);
+    assert!(wrong.err.contains("quittance.toml:2") && wrong.err.contains("never expire"), "{}", wrong.err);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_store_that_is_being_filled_says_so_and_no_node_starts_on_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let opened = Place::Embedded(house.path("new")).open().await.unwrap();
-        opened.roster.set_filling(Some("from the old house")).await.unwrap();
+        opened.membership.set_filling(Some("from the old house")).await.unwrap();
     });
     drop(runtime);
     let status = house.run(&["store", "status", &store]).exits(0);

@@ -61,21 +61,21 @@ fn finish(command: &mut Command) -> Ended {
 
 pub(crate) struct House {
     folder: TempDir,
-    simulator: Child,
+    mock: Child,
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        _ = self.simulator.kill();
-        _ = self.simulator.wait();
+        _ = self.mock.kill();
+        _ = self.mock.wait();
     }
 }
 
 impl House {
     pub(crate) fn new() -> Self {
-        let mut simulator = Command::new(BINARY)
+        let mut mock = Command::new(BINARY)
             .args([
-                "sim",
+                "mock",
                 "--listen",
                 "127.0.0.1:0",
                 "--json",
@@ -92,7 +92,7 @@ impl House {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(simulator.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(mock.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
@@ -101,7 +101,7 @@ impl House {
             told["url"]
         );
         std::fs::write(folder.path().join("quittance.toml"), config).unwrap();
-        Self { folder, simulator }
+        Self { folder, mock }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

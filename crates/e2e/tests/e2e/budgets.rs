@@ -104,7 +104,7 @@ fn an_answer_without_a_price_has_no_cost_in_any_place() {
     });
     assert!(solved["cost"].is_null() && solved["cost_micros"].is_null(), "{solved}");
     assert_eq!(solved["currency"], "USD");
-    let usage = get(&serve, "/v1/admin/report");
+    let usage = get(&serve, "/v1/admin/usage");
     let all = &usage["all"];
     assert!(all["spent"].is_null() && all["cost_micros"].is_null() && all["unpriced"] == 1, "{usage}");
     assert_eq!(usage["currency"], "USD");
@@ -121,7 +121,7 @@ fn an_answer_without_a_price_has_no_cost_in_any_place() {
     let in_json: Value = serde_json::from_str(&res("action=get2&json=1")).expect("JSON");
     assert!(in_json["status"] == 1 && in_json.get("price").is_none(), "{in_json}");
     assert_eq!(res("action=get2"), res("action=get"), "no price stands behind the answer");
-    for (command, words) in [("report", "not known"), ("audit", "price not known")] {
+    for (command, words) in [("usage", "not known"), ("audit", "price not known")] {
         let ran = serve.room.run(&[command]);
         ran.must_succeed();
         assert!(ran.out.contains(words) && ran.out.contains("money in USD"), "{ran:?}");

@@ -1,10 +1,10 @@
 //! Ten thousand callers at once, each with a connection of his own: half wait in one call, half poll. All are answered, the
 //! daemon's memory stays bounded, and when they have gone nothing of them is left.
 
-use crate::books::books_equal_ledger_to_the_cent;
 use crate::provider::Sim;
 use crate::room::Room;
 use crate::serve::Serve;
+use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::until;
 use serde_json::Value;
 use std::fs;
@@ -102,7 +102,7 @@ impl Caller {
     }
 }
 
-/// A number of a process, from the system's own books.
+/// A number of a process, from the system's own usage.
 fn memory(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -159,6 +159,6 @@ fn ten_thousand_callers_at_once_are_all_answered_and_leave_nothing_behind() {
     until("every connection is gone", || {
         (handles(serve.pid()) <= handles_before + HANDLES_MORE).then_some(())
     });
-    books_equal_ledger_to_the_cent(&serve.room, &sim);
+    usage_equals_ledger_to_the_cent(&serve.room, &sim);
     serve.end_in_peace();
 }

@@ -1,11 +1,11 @@
 //! kill -9 at 200 random moments under load. A storm at the provider, orders going in all the time, and an engine that
 //! never lives for long; then calm, and everything that was ever accepted must have come to an end, paid for once but
-//! for the doubts that the books list.
+//! for the doubts that the usage list.
 
-use crate::books::books_equal_ledger;
 use crate::engine::{Ended, Engine};
 use crate::provider::{Ledger, Sim};
 use crate::room::{Room, line, page};
+use crate::usage::usage_equals_ledger;
 use crate::wait::{LONG, now, until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,7 +208,7 @@ fn nothing_is_lost(callers: &Callers, dead: &[Value], ledger: &Ledger) {
     );
 }
 
-/// No second payment without a reason that stands in the books.
+/// No second payment without a reason that stands in the usage.
 pub(crate) fn paid_once(ended: &Ended, ledger: &Ledger) {
     let (taken, paid) = (ledger.accepted(), ended.book("paid"));
     let bought = ledger.by_page().len() as u64;
@@ -235,9 +235,9 @@ fn two_hundred_kills_at_random_moments_lose_nothing_and_pay_nothing_twice() {
             let room = [
                 "retry.limits.busy=100",
                 "retry.limits.unreachable=50",
-                "retry.limits.unknown=10",
+                "retry.limits.in_doubt=10",
                 "retry.limits.unsolvable=8",
-                "retry.limits.unknown_code=20",
+                "retry.limits.unlisted_code=20",
                 "timing.deadline=100s",
             ];
             let room = room.into_iter().fold(Room::of(&sim), Room::set);
@@ -249,7 +249,7 @@ fn two_hundred_kills_at_random_moments_lose_nothing_and_pay_nothing_twice() {
             });
             nothing_is_lost(&callers, &room.dead_letters(), &ledger);
             paid_once(&ended, &ledger);
-            books_equal_ledger(&room, &sim);
+            usage_equals_ledger(&room, &sim);
             assert!(ledger.accepted() > u64::from(KILLS), "a storm in which little happened proves little");
         })
     });

@@ -1,4 +1,4 @@
-//! The demo, the first thing that a new user runs: its books must equal the simulator's ledger on every seed, and it
+//! The demo, the first thing that a new user runs: its usage must equal the mock provider's ledger on every seed, and it
 //! must say so in a way that a script can read.
 
 use crate::binary::{Ran, quittance, run};
@@ -27,9 +27,9 @@ fn every_promise_held(ran: &Ran, requests: u64, captchas: u64) -> Value {
     assert!(of("/kills") >= 1, "an engine that nobody kills proves little: {report}");
     let taken = of("/ledger/taken");
     assert_eq!(
-        of("/books/paid") + of("/ledger/taken_in_doubt"),
+        of("/usage/paid") + of("/ledger/taken_in_doubt"),
         taken,
-        "the books and the ledger differ: {report}"
+        "the usage and the ledger differ: {report}"
     );
     assert!(taken >= captchas / 2 && taken < requests / 2, "{report}");
     let otherwise: u64 =
@@ -40,7 +40,7 @@ fn every_promise_held(ran: &Ran, requests: u64, captchas: u64) -> Value {
 }
 
 #[test]
-fn the_books_of_the_demo_equal_the_ledger_on_twenty_seeds() {
+fn the_usage_of_the_demo_equal_the_ledger_on_twenty_seeds() {
     let lanes = (0..AT_ONCE).map(|lane| {
         thread::spawn(move || {
             for seed in (0..SEEDS).filter(|seed| seed % AT_ONCE == lane) {
@@ -67,7 +67,7 @@ fn the_whole_demo_runs_with_its_defaults() {
 }
 
 #[test]
-fn a_person_reads_the_books_the_ledger_and_the_verdict() {
+fn a_person_reads_the_usage_the_ledger_and_the_verdict() {
     let ran = run(quittance(["demo", "--seed", "5", "--requests", "60", "--captchas", "20"]));
     ran.must_succeed();
     for word in

@@ -35,7 +35,7 @@ impl Ended {
     }
 
     pub(crate) fn book(&self, name: &str) -> u64 {
-        self.done()["books"][name].as_u64().unwrap_or_else(|| panic!("the books have no `{name}`: {self:?}"))
+        self.done()["usage"][name].as_u64().unwrap_or_else(|| panic!("the usage has no `{name}`: {self:?}"))
     }
 
     pub(crate) fn count(&self, event: &str) -> usize {

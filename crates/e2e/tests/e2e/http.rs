@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Below the range from which systems take the ports of outgoing calls, so that none of those sits on ours when a killed
 /// engine comes back to it.
 const PORTS_FROM: u16 = 20_000;
@@ -46,7 +46,7 @@ fn exchange(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(St
     let rest = url.strip_prefix("http://").expect("all here is plain http");
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(authority).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
     let length = body.len();
     let request = format!(
         "{verb} /{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Type: {content_type}\r\n\
@@ -94,7 +94,7 @@ impl Website {
 fn greet(mut stream: TcpStream) {
     let page = "<!DOCTYPE html><html><head><title>Welcome</title></head><body>OK|not a task</body></html>";
     let mut head = [0; 8192];
-    _ = stream.set_read_timeout(Some(PATIENCE));
+    _ = stream.set_read_timeout(Some(TIMEOUT));
     _ = stream.read(&mut head);
     let length = page.len();
     let answer = format!(

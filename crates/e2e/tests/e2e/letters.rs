@@ -21,7 +21,7 @@ fn size() -> usize {
 }
 
 /// For what has to be done with each of them.
-fn patience(size: usize) -> Duration {
+fn timeout(size: usize) -> Duration {
     LONG + Duration::from_millis(20 * size as u64)
 }
 
@@ -31,7 +31,7 @@ fn room_of(sim: &Sim) -> Room {
 }
 
 /// So many dead letters, and a provider that is mended.
-fn bury(sim: &Sim, room: &Room, size: usize) {
+fn move_to_dead_letters(sim: &Sim, room: &Room, size: usize) {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
     let lines: Vec<String> = (0..size).map(|n| line(n as u64, &format!("n{n}")).to_string()).collect();
     for some in lines.chunks(1000) {
@@ -76,10 +76,10 @@ impl Daemon {
     fn each_was_replayed_once(&self, keys: &[String], sim: &Sim) {
         let mut doubles = 0;
         for key in keys {
-            let story = self.read(&format!("/v1/admin/orders/{key}"));
-            // A replay is a new life. (The beats themselves may be left out of a story that has many.)
-            assert_eq!((&story["life"], &story["letter"]), (&json!(2), &Value::Null), "{story}");
-            doubles += story["possible_doubles"].as_u64().expect("a number");
+            let timeline = self.read(&format!("/v1/admin/orders/{key}"));
+            // A replay is a new life. (The beats themselves may be left out of a timeline that has many.)
+            assert_eq!((&timeline["life"], &timeline["letter"]), (&json!(2), &Value::Null), "{timeline}");
+            doubles += timeline["possible_doubles"].as_u64().expect("a number");
         }
         let ledger = sim.ledger();
         assert_eq!(ledger.by_page().len(), keys.len(), "each was bought for");
@@ -96,7 +96,7 @@ fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
     let sim = Sim::start();
     let room = room_of(&sim);
     let size = size();
-    bury(&sim, &room, size);
+    move_to_dead_letters(&sim, &room, size);
     let keys = keys(&room);
     assert_eq!(keys.len(), size);
     let rate = format!("{}/s", (size / 6).clamp(1, 1000));
@@ -106,14 +106,14 @@ fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
         let mut command = room.command(&all);
         let mut child =
             Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
-        until_within(patience(size), "a part of them to be bought for", || {
+        until_within(timeout(size), "a part of them to be bought for", || {
             (sim.ledger().accepted() >= (size / part) as u64).then_some(())
         });
         child.kill();
     }
     assert!(sim.ledger().accepted() < size as u64, "it was killed in the middle");
     let resume = room.command(&["dead", "replay", "--resume", "--json"]);
-    let resumed = run_within(patience(size), resume, b"");
+    let resumed = run_within(timeout(size), resume, b"");
     let bulk = resumed.must_succeed().json();
     assert!(resumed.err.contains("going on"), "{resumed:?}");
     assert_eq!((&bulk["dead_again"], &bulk["was_stopped"]), (&json!(0), &json!(false)));
@@ -126,11 +126,11 @@ fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
 fn a_daemon_that_is_killed_in_the_middle_of_a_bulk_replay_goes_on_with_it_by_itself() {
     let sim = Sim::start();
     let room = room_of(&sim);
-    bury(&sim, &room, 120);
+    move_to_dead_letters(&sim, &room, 120);
     let keys = keys(&room);
     let mut daemon = Daemon::start(&room);
     let (status, begun) =
-        call("POST", &format!("{}/v1/admin/dead/bulk", daemon.url), r#"{"deed":"replay","per_second":30}"#);
+        call("POST", &format!("{}/v1/admin/dead/bulk", daemon.url), r#"{"action":"replay","per_second":30}"#);
     assert_eq!(status, 202, "{begun}");
     until("a part of them to be bought for", || (sim.ledger().accepted() >= 30).then_some(()));
     daemon.child.kill();
@@ -149,7 +149,7 @@ fn a_great_many_are_not_replayed_before_somebody_has_said_yes() {
     let sim = Sim::start();
     // Only whoever asks for an answer is told what it cost.
     let room = Room::polling(&sim).set("retry.limits.unsolvable=0");
-    bury(&sim, &room, 3);
+    move_to_dead_letters(&sim, &room, 3);
     for command in ["replay", "drop"] {
         room.run(&["dead", command, "--all"]).must_fail(2, &["--yes", "--dry-run"]);
         room.run(&["dead", command, "--site", "n1.example.com"]).must_fail(2, &["--yes"]);
@@ -178,7 +178,7 @@ fn a_great_many_are_not_replayed_before_somebody_has_said_yes() {
 fn what_dies_again_is_told_and_left() {
     let sim = Sim::start();
     let room = room_of(&sim);
-    bury(&sim, &room, 5);
+    move_to_dead_letters(&sim, &room, 5);
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
     let ran = room.run(&["dead", "replay", "--all", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -191,7 +191,7 @@ fn what_is_refused_is_told_and_no_success_here_and_beside_a_daemon() {
     let sim = Sim::start();
     for has_daemon in [false, true] {
         let room = room_of(&sim);
-        bury(&sim, &room, 3);
+        move_to_dead_letters(&sim, &room, 3);
         let _daemon = has_daemon.then(|| Daemon::start(&room));
         sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_WRONG_GOOGLEKEY" } }]));
         let ran = room.run(&["dead", "replay", "--all", "--yes"]);
@@ -208,7 +208,7 @@ fn what_is_refused_is_told_and_no_success_here_and_beside_a_daemon() {
 fn whoever_replays_is_told_that_the_account_is_not_accepted_and_goes_on_once_it_is() {
     let sim = Sim::start();
     let room = room_of(&sim);
-    bury(&sim, &room, 3);
+    move_to_dead_letters(&sim, &room, 3);
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_KEY_DOES_NOT_EXIST" } }]));
     room.run(&["dead", "replay", "--all", "--yes", "--rate", "1/s"]).must_fail(6, &["does not accept"]);
     sim.calm();
@@ -220,13 +220,13 @@ fn whoever_replays_is_told_that_the_account_is_not_accepted_and_goes_on_once_it_
 fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
     let sim = Sim::start();
     let room = room_of(&sim);
-    bury(&sim, &room, 4);
+    move_to_dead_letters(&sim, &room, 4);
     let keys = keys(&room);
     let daemon = Daemon::start(&room);
     assert_eq!(room.dead_letters().len(), 4);
     room.run(&["dead", "note", &keys[0][..12], "asked the provider"]).must_succeed();
     let shown = room.run(&["dead", "show", &keys[0][..12]]);
-    for word in ["asked the provider", "ERROR_CAPTCHA_UNSOLVABLE", "said: ", "replay", "story"] {
+    for word in ["asked the provider", "ERROR_CAPTCHA_UNSOLVABLE", "said: ", "replay", "timeline"] {
         assert!(shown.must_succeed().out.contains(word), "{word}: {}", shown.out);
     }
     assert!(room.run(&["dead", "list"]).must_succeed().out.contains("[asked the provider]"));
@@ -288,7 +288,7 @@ const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\r\n\u{202e}=1
 fn hostile_text_is_text_in_every_form_and_comes_through_an_export_unchanged() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": format!("ERROR_{HOSTILE}") } }]));
-    let room = room_of(&sim).set("retry.limits.unknown_code=0").set("retry.limits.unknown=0");
+    let room = room_of(&sim).set("retry.limits.unlisted_code=0").set("retry.limits.in_doubt=0");
     let mut order = line(1, "n1");
     order["params"]["pageurl"] = json!("https://n1.example.com/<script>alert(1)</script>=1+1");
     order["params"]["data-s"] = json!(HOSTILE);
@@ -311,8 +311,8 @@ fn hostile_text_is_text_in_every_form_and_comes_through_an_export_unchanged() {
     }
     let list = room.run(&["dead", "list"]).out;
     assert_eq!(list.lines().count(), 2, "no line was forged: {list}");
-    let story = room.run(&["dead", "show", key, "--json"]).json();
-    assert_eq!(story["params"]["data-s"], HOSTILE, "a program reads what was sent");
+    let timeline = room.run(&["dead", "show", key, "--json"]).json();
+    assert_eq!(timeline["params"]["data-s"], HOSTILE, "a program reads what was sent");
     assert_eq!(room.dead_letters()[0]["note"], HOSTILE.trim());
     let exported = room.run(&["dead", "export"]).out;
     assert_eq!(exported.lines().count(), 1);
@@ -321,5 +321,5 @@ fn hostile_text_is_text_in_every_form_and_comes_through_an_export_unchanged() {
     let other = room_of(&sim);
     other.run(&["dead", "import", &file.display().to_string()]).must_succeed();
     let there = other.run(&["dead", "show", key, "--json"]).json();
-    assert_eq!((&there["params"], &there["story"]), (&story["params"], &story["story"]));
+    assert_eq!((&there["params"], &there["timeline"]), (&timeline["params"], &timeline["timeline"]));
 }

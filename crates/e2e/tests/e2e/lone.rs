@@ -12,7 +12,7 @@ fn a_lone_client_waits_out_a_provider_that_cannot_be_reached() {
     let sim = Sim::start();
     let serve = Serve::start(Room::of(&sim));
     let (status, said) =
-        call("POST", &format!("{}/sim/outage", sim.url), &json!({ "ms": 4000, "refuse": true }).to_string());
+        call("POST", &format!("{}/mock/outage", sim.url), &json!({ "ms": 4000, "refuse": true }).to_string());
     assert_eq!(status, 200, "{said}");
     // Its pauses are a fraction of what they are in life: it is refused far more often than any limit says.
     let answer =

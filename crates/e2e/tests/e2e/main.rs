@@ -1,9 +1,8 @@
 //! Whole processes, as users run them: the built `quittance` and HTTP, and no crate of ours. What a test here sees is
-//! what a user, a script or a provider sees; the simulator's ledger is the judge of what was really paid for.
+//! what a user, a script or a provider sees; the mock provider's ledger is the judge of what was really paid for.
 
 mod bad_input;
 mod binary;
-mod books;
 mod budgets;
 mod clients;
 mod commands;
@@ -22,4 +21,5 @@ mod provider;
 mod room;
 mod serve;
 mod traps;
+mod usage;
 mod wait;

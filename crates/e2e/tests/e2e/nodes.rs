@@ -16,6 +16,7 @@ mod load;
 mod looks;
 mod lost;
 mod moved;
+mod places;
 mod repeats;
 mod rolling;
 mod server;

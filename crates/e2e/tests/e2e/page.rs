@@ -1,4 +1,4 @@
-//! The page in a real Chromium, on the real daemon and the simulator: what a person does there and what he must see, while the
+//! The page in a real Chromium, on the real daemon and the mock provider: what a person does there and what he must see, while the
 //! provider's ledger says what was really paid for. `scripts/browser` installs what it takes.
 
 mod letters;

@@ -1,4 +1,4 @@
-//! The stand-in provider as a process of its own, `quittance sim`, and its ledger: the judge in all these tests.
+//! The stand-in provider as a process of its own, `quittance mock`, and its ledger: the judge in all these tests.
 
 use crate::binary::{Running, quittance};
 use crate::http::call;
@@ -26,7 +26,7 @@ impl Sim {
 
     pub(crate) fn start_with(profile: &'static str, more: &[&str]) -> Self {
         let usual =
-            ["sim", "--json", "--no-bans", "--key", KEY, "--balance", "1000000000000", "--profile", profile];
+            ["mock", "--json", "--no-bans", "--key", KEY, "--balance", "1000000000000", "--profile", profile];
         let mut args = usual.to_vec();
         for (flag, value) in [("--listen", "127.0.0.1:0"), ("--speed", "400")] {
             if !more.contains(&flag) {
@@ -45,7 +45,7 @@ impl Sim {
     }
 
     fn ask(&self, verb: &str, path: &str, body: &Value) -> Value {
-        let (status, said) = call(verb, &format!("{}/sim/{path}", self.url), &body.to_string());
+        let (status, said) = call(verb, &format!("{}/mock/{path}", self.url), &body.to_string());
         assert_eq!(status, 200, "{verb} {path}: {said}");
         serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"))
     }

@@ -139,7 +139,7 @@ pub(crate) fn line(id: u64, mark: &str) -> Value {
     json!({ "id": id, "kind": "recaptcha_v2", "params": params })
 }
 
-/// What the simulator charges for what it takes for a picture, and what else it is asked for here.
+/// What the mock provider charges for what it takes for a picture, and what else it is asked for here.
 const PICTURES: [&str; 8] =
     ["image", "rotate", "text", "grid", "coordinates", "canvas", "bounding_box", "bls"];
 const OTHERS: [&str; 24] = [
@@ -202,8 +202,8 @@ default = "shared"
 [timing]
 submit_wait = "2s"
 callback_wait = "1500ms"
-unsure_wait = "3s"
-doubt_least = "300ms"
+in_doubt_wait = "3s"
+in_doubt_min = "300ms"
 first_poll = "100ms"
 poll_interval = "100ms"
 deadline = "60s"
@@ -225,7 +225,7 @@ p50 = "100ms"
 p95 = "300ms"
 p99 = "800ms"
 
-# The simulator's: callbacks tell none.
+# The mock provider's: callbacks tell none.
 [prices]
 {prices}"#
     )

@@ -18,7 +18,7 @@ fn inspected(step: Step, kind: &Kind, pairs: &[(&str, &str)]) -> Result<(), NotA
 }
 
 fn described(name: &str) -> Kind {
-    quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name))
+    quittance_protocol::kinds::kind(name).unwrap_or_else(|| quittance_protocol::kinds::open_kind(name))
 }
 
 #[test]

@@ -1,28 +1,29 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
-//! if two think that it is theirs, they collide on the sheet and on the keys, and nothing is bought twice.
+//! if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
 
 use super::kept::{BUSY_SPAN, Kept, Place};
-use super::money::{Affordable, settle};
+use super::money::{self, Affordable, settle};
 use super::{alive, pool_draft};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Beat, FailCause, Key, Order, Phase, Timestamp};
+use quittance_lifecycle::{FailCause, Key, Order, Phase, TimelineEvent, Timestamp};
 use quittance_pool::{Goal, LIVES_UNTIL_IDLE, SIZE_MAX, shortfall};
 use quittance_ports::{
-    LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, StoreError, Versioned,
+    DocumentFound, DocumentWritten, LevelShown, Members, PoolDocument, PoolSpec, SharedDocument, StoreError,
+    Versioned,
 };
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often an order on its way to a shelf is asked how it stands.
+/// How often an order on its way to a stock is asked how it stands.
 const CHECK_SPAN: Duration = Duration::from_secs(2);
 /// How often a level that only drifts is written down for people to read.
 const SHOWN_SPAN: Duration = Duration::from_secs(5);
 /// How long a pool rests whose refill came to nothing, and how long at most when that goes on.
 const REST: Duration = Duration::from_secs(30);
 const REST_MAX: Duration = Duration::from_secs(900);
-/// An order that was announced on the sheet may be placed for so long; and after so long nobody places it any more, and its
+/// An order that was announced on the document may be placed for so long; and after so long nobody places it any more, and its
 /// place is free. Between the two, whoever was frozen and whoever is ahead of him by a clock do not meet.
 const PLACED_WITHIN: Duration = Duration::from_secs(5);
 const VOID_AFTER: Duration = Duration::from_secs(10);
@@ -37,9 +38,10 @@ struct Plan {
     announced: Vec<usize>,
 }
 
-/// When an answer came to stand on the shelf, if it did.
+/// When an answer came to stand on the stock, if it did.
 fn stood_at(order: &Order) -> Option<Timestamp> {
-    let solved = order.story.entries.iter().rev().find(|entry| matches!(entry.beat, Beat::Solved { .. }));
+    let solved =
+        order.timeline.entries.iter().rev().find(|entry| matches!(entry.event, TimelineEvent::Solved { .. }));
     solved.map(|entry| entry.at)
 }
 
@@ -60,21 +62,26 @@ impl Engine {
     }
 
     async fn look_at_pools(&self, now: Timestamp) -> Result<(), StoreError> {
-        let sheets = self.world.roster.sheets().await?;
-        let has_pools = sheets.iter().any(|found| matches!(found.sheet, Sheet::Pool(_)));
+        let documents = self.world.membership.documents().await?;
+        self.forget_removed(&documents, now).await?;
+        let is_pool =
+            |found: &DocumentFound| matches!(&found.document, SharedDocument::Pool(pool) if !pool.is_removed);
+        let has_pools = documents.iter().any(is_pool);
         // Terms ask for what sites are trusted with, so they are made before the lock is taken again.
-        let made: BTreeMap<String, Option<Kept>> = sheets
+        let made: BTreeMap<String, Option<Kept>> = documents
             .iter()
-            .filter_map(|found| match &found.sheet {
-                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), self.make_kept(&sheet.spec))),
+            .filter_map(|found| match &found.document {
+                SharedDocument::Pool(document) if !document.is_removed => {
+                    Some((document.spec.name.clone(), self.make_kept(&document.spec)))
+                }
                 _ => None,
             })
             .collect();
-        lock(&self.pools).learn(sheets, now, |spec| made.get(&spec.name).cloned().flatten());
+        lock(&self.pools).learn(documents, now, |spec| made.get(&spec.name).cloned().flatten());
         if !has_pools {
             return Ok(());
         }
-        let roll = self.world.roster.roll().await?;
+        let members = self.world.membership.members().await?;
         for (name, fresh) in made {
             let Some(fresh) = fresh else { continue };
             let found = {
@@ -87,13 +94,27 @@ impl Engine {
                     kept.sizer.set_usable(fresh.usable);
                 }
                 (kept.list_price, kept.basis) = (fresh.list_price, fresh.basis);
-                kept.hear(now, (self.settings.node, own), &roll);
-                pools.sheets.get(&Sheet::pool_name(&name)).cloned()
+                kept.read_callback(now, (self.settings.node, own), &members);
+                pools.documents.get(&SharedDocument::pool_name(&name)).cloned()
             };
-            if self.is_keeper(&name, &roll)
+            if self.is_keeper(&name, &members)
                 && let Some(found) = found
             {
                 self.keep(&name, found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets removed pools whose hour is over. Another node may be faster, and does the same.
+    async fn forget_removed(&self, documents: &[DocumentFound], now: Timestamp) -> Result<(), StoreError> {
+        for found in documents {
+            if let SharedDocument::Pool(pool) = &found.document
+                && pool.is_removed
+                && !money::has_spent(pool, now)
+            {
+                // If another node has won the race, the document is gone, or it is a pool again.
+                _ = self.world.membership.write_document(&found.name, found.version, None).await?;
             }
         }
         Ok(())
@@ -107,20 +128,23 @@ impl Engine {
     /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the one that a
     /// hash of both names first.
     #[must_use]
-    pub fn is_keeper(&self, work: &str, roll: &Roll) -> bool {
+    pub fn is_keeper(&self, work: &str, members: &Members) -> bool {
         let rank = |node: u64| -> [u8; 32] {
             let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(work.as_bytes());
             digest.finalize().into()
         };
         let own = rank(self.settings.node);
-        alive(roll).all(|card| card.node == self.settings.node || rank(card.node) < own)
+        alive(members)
+            .all(|node_status| node_status.node == self.settings.node || rank(node_status.node) < own)
     }
 
-    async fn keep(&self, name: &str, found: SheetFound) -> Result<(), StoreError> {
-        let SheetFound { version, sheet: Sheet::Pool(sheet), .. } = found else { return Ok(()) };
+    async fn keep(&self, name: &str, found: DocumentFound) -> Result<(), StoreError> {
+        let DocumentFound { version, document: SharedDocument::Pool(document), .. } = found else {
+            return Ok(());
+        };
         // Nobody else changes it: chores are done one after the other.
         let Some(mut kept) = lock(&self.pools).kept.get(name).cloned() else { return Ok(()) };
-        let mut next = sheet.clone().in_currency(&self.settings.currency);
+        let mut next = document.clone().in_currency(&self.settings.currency);
         kept.bring_up_to_date(&mut next, self.now());
         let mut plan = self.plan(&mut kept, &mut next).await?;
         plan.level.on_their_way += u32::try_from(plan.refill.len()).unwrap_or(u32::MAX);
@@ -133,28 +157,28 @@ impl Engine {
             kept.reserve(&mut next, *number);
         }
         let is_news = !plan.refill.is_empty()
-            || (next.price, next.basis, next.spent) != (sheet.price, sheet.basis, sheet.spent)
-            || (&next.reserved, &next.currency) != (&sheet.reserved, &sheet.currency)
-            || next.asked_at != sheet.asked_at
-            || is_worth_telling(&sheet, &plan.level);
+            || (next.price, next.basis, next.spent) != (document.price, document.basis, document.spent)
+            || (&next.reserved, &next.currency) != (&document.reserved, &document.currency)
+            || next.asked_at != document.asked_at
+            || is_worth_telling(&document, &plan.level);
         let announced: Vec<(usize, u64)> =
             plan.announced.iter().chain(&plan.refill).map(|n| (*n, next.generations[*n])).collect();
         let announced_at = if is_news {
             plan.level.at
         } else {
-            sheet.level.as_ref().map_or(Timestamp::ZERO, |level| level.at)
+            document.level.as_ref().map_or(Timestamp::ZERO, |level| level.at)
         };
         next.level = Some(plan.level);
         let mut is_ours = true;
         if is_news {
-            let name = Sheet::pool_name(name);
-            let sheet = Sheet::Pool(next);
-            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await? {
-                SheetWritten::Done(version) => {
-                    lock(&self.pools).note_sheet(SheetFound { name, version, sheet });
+            let name = SharedDocument::pool_name(name);
+            let document = SharedDocument::Pool(next);
+            match self.world.membership.write_document(&name, version, Some(&document)).await? {
+                DocumentWritten::Done(version) => {
+                    lock(&self.pools).note_document(DocumentFound { name, version, document });
                 }
                 // Somebody else has decided meanwhile: what is known of the places is not what they are.
-                SheetWritten::Conflict | SheetWritten::NoRoom => {
+                DocumentWritten::Conflict | DocumentWritten::NoRoom => {
                     kept.places.clear();
                     is_ours = false;
                 }
@@ -187,23 +211,23 @@ impl Engine {
         }
     }
 
-    async fn plan(&self, kept: &mut Kept, sheet: &mut PoolSheet) -> Result<Plan, StoreError> {
+    async fn plan(&self, kept: &mut Kept, document: &mut PoolDocument) -> Result<Plan, StoreError> {
         let now = self.now();
         let fresh_until = now + kept.min_life;
-        let standing = self.world.store.shelf(&kept.target, fresh_until, SIZE_MAX as usize).await?;
-        let standing: BTreeSet<Key> = standing.into_iter().collect();
+        let class = self.world.store.list_stock(&kept.target, fresh_until, SIZE_MAX as usize).await?;
+        let class: BTreeSet<Key> = class.into_iter().collect();
         // Once in a usable life is often enough to tell that it is not idle.
-        if kept.is_asked_for && now.since(sheet.asked_at) >= kept.usable {
-            sheet.asked_at = now;
+        if kept.is_asked_for && now.since(document.asked_at) >= kept.usable {
+            document.asked_at = now;
         }
-        let announced = self.look_at_places(kept, sheet, &standing).await?;
-        let fresh = u32::try_from(standing.len()).unwrap_or(u32::MAX);
+        let announced = self.look_at_places(kept, document, &class).await?;
+        let fresh = u32::try_from(class.len()).unwrap_or(u32::MAX);
         let is_coming = |place: &&Place| matches!(place, Place::OnItsWay { .. });
         let coming = kept.places.iter().filter(is_coming).count() + announced.len();
         let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
-        let (size, why, rate, lead) = self.level(kept, sheet, now);
+        let (size, why, rate, lead) = self.level(kept, document, now);
         let wanted = shortfall(size, fresh, on_their_way);
-        let (afforded, short) = match kept.affordable(sheet) {
+        let (afforded, short) = match kept.affordable(document) {
             Affordable::NoBudget => (wanted, None),
             Affordable::Refills(most, words) => (wanted.min(most), Some(words)),
         };
@@ -220,7 +244,12 @@ impl Engine {
     }
 
     /// The level of now, and why.
-    fn level(&self, kept: &mut Kept, sheet: &PoolSheet, now: Timestamp) -> (u32, String, u64, Duration) {
+    fn level(
+        &self,
+        kept: &mut Kept,
+        document: &PoolDocument,
+        now: Timestamp,
+    ) -> (u32, String, u64, Duration) {
         let level = kept.sizer.level(now);
         #[expect(
             clippy::cast_possible_truncation,
@@ -245,14 +274,14 @@ impl Engine {
                 "its last refill came to nothing ({code}): it rests for up to {seconds} s more"
             ));
         }
-        // The sizer knows what was asked since this node started; the sheet, what was before.
+        // The sizer knows what was asked since this node started; the document, what was before.
         let given_up = kept.usable.saturating_mul(LIVES_UNTIL_IDLE);
-        if matches!(kept.spec.goal, Goal::Fixed { .. }) && now.since(sheet.asked_at) >= given_up {
+        if matches!(kept.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
             return nothing(&quittance_pool::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
         let is_new = matches!(level.why, quittance_pool::Why::NothingSeenYet);
-        if let (Goal::Served { .. }, true, Some(before)) = (kept.spec.goal, is_new, &sheet.level)
+        if let (Goal::Served { .. }, true, Some(before)) = (kept.spec.goal, is_new, &document.level)
             && now.since(before.at) < kept.usable
             && before.size > 0
         {
@@ -265,29 +294,29 @@ impl Engine {
     async fn look_at_places(
         &self,
         kept: &mut Kept,
-        sheet: &mut PoolSheet,
-        standing: &BTreeSet<Key>,
+        document: &mut PoolDocument,
+        class: &BTreeSet<Key>,
     ) -> Result<Vec<usize>, StoreError> {
         let now = self.now();
-        kept.places.resize(sheet.generations.len().max(kept.places.len()), Place::Unknown);
+        kept.places.resize(document.generations.len().max(kept.places.len()), Place::Unknown);
         let mut unsure = Vec::new();
-        for (number, generation) in sheet.generations.iter().enumerate() {
+        for (number, generation) in document.generations.iter().enumerate() {
             let key = kept.key(number, *generation, self.settings.keys.secret.as_ref());
             let place = &mut kept.places[number];
             match *place {
                 _ if *generation == 0 => *place = Place::Free,
-                Place::Stands if standing.contains(&key) => {}
+                Place::Stands if class.contains(&key) => {}
                 Place::Stands => *place = Place::Free,
                 Place::Free => {}
                 Place::OnItsWay { looked }
-                    if looked <= now && now.since(looked) < CHECK_SPAN && !standing.contains(&key) => {}
+                    if looked <= now && now.since(looked) < CHECK_SPAN && !class.contains(&key) => {}
                 Place::OnItsWay { .. } | Place::Unknown => unsure.push((number, key)),
             }
         }
-        for place in kept.places.iter_mut().skip(sheet.generations.len()) {
+        for place in kept.places.iter_mut().skip(document.generations.len()) {
             *place = Place::Free;
         }
-        let is_void = sheet.level.as_ref().is_none_or(|level| now.since(level.at) >= VOID_AFTER);
+        let is_void = document.level.as_ref().is_none_or(|level| now.since(level.at) >= VOID_AFTER);
         let mut announced = Vec::new();
         for some in unsure.chunks(AT_ONCE) {
             let loads = some.iter().map(|(_, key)| self.world.store.load(key));
@@ -297,7 +326,7 @@ impl Engine {
                         let was_coming = matches!(kept.places[*number], Place::OnItsWay { .. });
                         kept.places[*number] = match &found {
                             None if is_void => {
-                                settle(sheet, *number, None);
+                                settle(document, *number, None);
                                 Place::Free
                             }
                             None => {
@@ -306,10 +335,10 @@ impl Engine {
                             }
                             Some(found) => {
                                 if !found.order.phase.is_open() {
-                                    kept.learn_price(sheet, *number, &found.order);
-                                    settle(sheet, *number, Some(&found.order));
+                                    kept.learn_price(document, *number, &found.order);
+                                    settle(document, *number, Some(&found.order));
                                 }
-                                self.look_at_place(kept, found, was_coming, standing)
+                                self.look_at_place(kept, found, was_coming, class)
                             }
                         };
                     }
@@ -327,18 +356,18 @@ impl Engine {
         kept: &mut Kept,
         found: &Versioned,
         was_coming: bool,
-        standing: &BTreeSet<Key>,
+        class: &BTreeSet<Key>,
     ) -> Place {
         let (order, now) = (&found.order, self.now());
         match &order.phase {
             phase if phase.is_open() => Place::OnItsWay { looked: now },
-            Phase::Solved { .. } | Phase::Taken { .. } => {
+            Phase::Solved { .. } | Phase::Claimed { .. } => {
                 if was_coming && let Some(at) = stood_at(order) {
                     // Half of the time between two looks passes before anybody sees that one is missing.
                     kept.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
                     (kept.failures, kept.rests_until) = (0, Timestamp::ZERO);
                 }
-                if standing.contains(&order.key) { Place::Stands } else { Place::Free }
+                if class.contains(&order.key) { Place::Stands } else { Place::Free }
             }
             phase @ (Phase::Failed { .. } | Phase::Dead { .. }) if was_coming => {
                 // Several that fail at once are one failure.
@@ -359,8 +388,8 @@ impl Engine {
 }
 
 /// Whether people should be told of a level that nothing was bought for.
-fn is_worth_telling(sheet: &PoolSheet, level: &LevelShown) -> bool {
-    let Some(before) = &sheet.level else { return true };
+fn is_worth_telling(document: &PoolDocument, level: &LevelShown) -> bool {
+    let Some(before) = &document.level else { return true };
     let has_changed =
         (before.fresh, before.on_their_way, &before.why) != (level.fresh, level.on_their_way, &level.why);
     before.size != level.size || (has_changed && level.at.since(before.at) >= SHOWN_SPAN)

@@ -3,7 +3,7 @@
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
 use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
 use quittance_pool::Sizer;
-use quittance_ports::{Demand, PoolSpec, Roll, Sheet, SheetFound};
+use quittance_ports::{Demand, DocumentFound, Members, PoolSpec, SharedDocument};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -64,17 +64,19 @@ impl Pools {
     /// Takes in what was read; forgets what is gone.
     pub(super) fn learn(
         &mut self,
-        found: Vec<SheetFound>,
+        found: Vec<DocumentFound>,
         now: Timestamp,
         make: impl Fn(&PoolSpec) -> Option<Kept>,
     ) {
         self.looked_at = now;
-        self.replace_sheets(found);
+        self.replace_documents(found);
         let specs: BTreeMap<String, PoolSpec> = self
-            .sheets
+            .documents
             .values()
-            .filter_map(|found| match &found.sheet {
-                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), sheet.spec.clone())),
+            .filter_map(|found| match &found.document {
+                SharedDocument::Pool(document) if !document.is_removed => {
+                    Some((document.spec.name.clone(), document.spec.clone()))
+                }
                 _ => None,
             })
             .collect();
@@ -136,12 +138,15 @@ impl Kept {
 
     /// How many orders came since each node was last heard of. One that was never heard of has been counting for a while,
     /// unless it has only just started.
-    pub(super) fn hear(&mut self, now: Timestamp, own: (u64, Demand), roll: &Roll) {
-        let others = alive(roll).filter(|card| card.node != own.0);
+    pub(super) fn read_callback(&mut self, now: Timestamp, own: (u64, Demand), members: &Members) {
+        let others = alive(members).filter(|node_status| node_status.node != own.0);
         let counts: BTreeMap<u64, (Demand, bool)> = others
-            .map(|card| {
-                let is_new = card.at.since(card.started) < SILENT_AFTER;
-                (card.node, (card.demand.get(&self.spec.name).copied().unwrap_or_default(), is_new))
+            .map(|node_status| {
+                let is_new = node_status.at.since(node_status.started) < SILENT_AFTER;
+                (
+                    node_status.node,
+                    (node_status.demand.get(&self.spec.name).copied().unwrap_or_default(), is_new),
+                )
             })
             .chain([(own.0, (own.1, true))])
             .collect();

@@ -5,7 +5,7 @@ use super::kept::Kept;
 use super::price_not_known;
 use crate::Engine;
 use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
-use quittance_ports::{PoolSheet, PriceBasis, Reserved, Spent};
+use quittance_ports::{PoolDocument, PriceBasis, Reserved, Spent};
 use sha2::{Digest, Sha256};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -20,14 +20,20 @@ pub(super) enum Affordable {
 
 /// What the next refill costs, as far as it is known: what the last answer cost, if that was learned under the circumstances of
 /// now, or else what the price list says.
-pub(super) fn price(sheet: &PoolSheet, basis: u64, list_price: Option<Money>) -> Option<Money> {
-    sheet.price.filter(|_| sheet.basis.digest == basis).or(list_price)
+pub(super) fn price(document: &PoolDocument, basis: u64, list_price: Option<Money>) -> Option<Money> {
+    document.price.filter(|_| document.basis.digest == basis).or(list_price)
 }
 
 /// What was spent in the hour of `now`.
 pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
     let hour = now.as_millis() / HOUR_MS;
     if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
+}
+
+/// Whether the pool has set out to spend anything in the hour of `now`.
+pub(super) fn has_spent(document: &PoolDocument, now: Timestamp) -> bool {
+    let spent = this_hour(document.spent, now);
+    spent.money > Money(0) || spent.refills > 0 || spent.unpriced > 0
 }
 
 impl Engine {
@@ -44,37 +50,37 @@ impl Engine {
 }
 
 impl Kept {
-    pub(super) fn price(&self, sheet: &PoolSheet) -> Option<Money> {
-        price(sheet, self.basis, self.list_price)
+    pub(super) fn price(&self, document: &PoolDocument) -> Option<Money> {
+        price(document, self.basis, self.list_price)
     }
 
-    /// Brings a sheet up to now: another hour begins with nothing spent, and a price that was learned under other circumstances
+    /// Brings a document up to now: another hour begins with nothing spent, and a price that was learned under other circumstances
     /// is forgotten.
-    pub(super) fn bring_up_to_date(&self, sheet: &mut PoolSheet, now: Timestamp) {
-        sheet.spent = this_hour(sheet.spent, now);
-        if sheet.basis.digest != self.basis {
-            sheet.price = None;
-            sheet.basis = PriceBasis { digest: self.basis, since: now };
+    pub(super) fn bring_up_to_date(&self, document: &mut PoolDocument, now: Timestamp) {
+        document.spent = this_hour(document.spent, now);
+        if document.basis.digest != self.basis {
+            document.price = None;
+            document.basis = PriceBasis { digest: self.basis, since: now };
         }
     }
 
     /// Remembers what the answer of a refill cost, if it was bought under the circumstances of now.
-    pub(super) fn learn_price(&self, sheet: &mut PoolSheet, place: usize, order: &Order) {
-        let is_news = u32::try_from(place).is_ok_and(|place| sheet.reserved.contains_key(&place));
-        let is_of_now = order.terms.target == self.target && order.born >= sheet.basis.since;
-        if let Phase::Solved { answer, .. } | Phase::Taken { answer, .. } = &order.phase
+    pub(super) fn learn_price(&self, document: &mut PoolDocument, place: usize, order: &Order) {
+        let is_news = u32::try_from(place).is_ok_and(|place| document.reserved.contains_key(&place));
+        let is_of_now = order.terms.target == self.target && order.born >= document.basis.since;
+        if let Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } = &order.phase
             && is_news
             && is_of_now
             && answer.cost.is_some()
         {
-            sheet.price = answer.cost;
+            document.price = answer.cost;
         }
     }
 
     /// What is left of the budget of this hour. A price that is not known is never counted as 0: it stops the pool.
-    pub(super) fn affordable(&self, sheet: &PoolSheet) -> Affordable {
+    pub(super) fn affordable(&self, document: &PoolDocument) -> Affordable {
         let Some(budget) = self.spec.budget else { return Affordable::NoBudget };
-        let Some(price) = self.price(sheet) else {
+        let Some(price) = self.price(document) else {
             let none = if budget == Money(0) {
                 "its budget is 0".to_owned()
             } else {
@@ -82,33 +88,33 @@ impl Kept {
             };
             return Affordable::Refills(0, none);
         };
-        let currency = &sheet.currency;
+        let currency = &document.currency;
         if price > budget {
             let words = format!(
                 "its budget of {budget} {currency} an hour is smaller than the price of one, {price}"
             );
             return Affordable::Refills(0, words);
         }
-        let Spent { money: Money(spent), unpriced, .. } = sheet.spent;
+        let Spent { money: Money(spent), unpriced, .. } = document.spent;
         let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));
         // A price of 0 was said by the provider or by the operator: such answers are free.
         let refills =
             left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
         // The list may be wrong by any factor. The first answer tells what one really costs.
-        if sheet.price.is_none() && refills > 0 && price != Money(0) {
+        if document.price.is_none() && refills > 0 && price != Money(0) {
             let words = "it buys one at a time until the first answer tells what one costs".to_owned();
-            return Affordable::Refills(u32::from(sheet.reserved.is_empty()), words);
+            return Affordable::Refills(u32::from(document.reserved.is_empty()), words);
         }
         Affordable::Refills(refills, "its budget for this hour is spent".to_owned())
     }
 
     /// Counts a refill that is about to be ordered.
-    pub(super) fn reserve(&self, sheet: &mut PoolSheet, place: usize) {
-        let price = self.price(sheet);
-        count(&mut sheet.spent, price);
-        sheet.spent.refills = sheet.spent.refills.saturating_add(1);
+    pub(super) fn reserve(&self, document: &mut PoolDocument, place: usize) {
+        let price = self.price(document);
+        count(&mut document.spent, price);
+        document.spent.refills = document.spent.refills.saturating_add(1);
         let place = u32::try_from(place).unwrap_or(u32::MAX);
-        sheet.reserved.insert(place, Reserved { hour: sheet.spent.hour, price });
+        document.reserved.insert(place, Reserved { hour: document.spent.hour, price });
     }
 }
 
@@ -120,23 +126,23 @@ fn count(spent: &mut Spent, price: Option<Money>) {
 
 /// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour that has
 /// passed is not corrected.
-pub(super) fn settle(sheet: &mut PoolSheet, place: usize, order: Option<&Order>) {
-    let Some(reserved) = u32::try_from(place).ok().and_then(|place| sheet.reserved.remove(&place)) else {
+pub(super) fn settle(document: &mut PoolDocument, place: usize, order: Option<&Order>) {
+    let Some(reserved) = u32::try_from(place).ok().and_then(|place| document.reserved.remove(&place)) else {
         return;
     };
-    if reserved.hour != sheet.spent.hour {
+    if reserved.hour != document.spent.hour {
         return;
     }
     let mut expected = PriceSum::default();
     expected.add(reserved.price);
-    let mut sum = sheet.spent.sum().since(&expected);
+    let mut sum = document.spent.sum().since(&expected);
     if let Some(order) = order {
-        sum += order.spent_in(&sheet.currency);
+        sum += order.spent_in(&document.currency);
     }
-    (sheet.spent.money, sheet.spent.unpriced) = (sum.sum, sum.unpriced);
+    (document.spent.money, document.spent.unpriced) = (sum.sum, sum.unpriced);
     let is_bought =
         |attempt: &Attempt| attempt.made_for.is_none() && (attempt.accepted || attempt.may_be_charged());
     if !order.is_some_and(|order| order.attempts.iter().any(is_bought)) {
-        sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
+        document.spent.refills = document.spent.refills.saturating_sub(1);
     }
 }

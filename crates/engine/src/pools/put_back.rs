@@ -1,32 +1,32 @@
-//! Pools, and what reports have taught, are put back after a shared store has forgotten them, like orders. A sheet that is no longer there
+//! Pools, and what reports have taught, are put back after a shared store has forgotten them, like orders. A document that is no longer there
 //! was removed by a person, or the store has forgotten it: which of the two shows when the store next says who it is.
 
 use super::Pools;
 use crate::{Engine, lock};
-use quittance_ports::sheet::SHEETS_MAX;
-use quittance_ports::{Sheet, SheetFound, SheetWritten, StoreError, Version};
+use quittance_ports::document::DOCUMENTS_MAX;
+use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, StoreError, Version};
 use std::collections::BTreeMap;
 
-const fn is_put_back(sheet: &Sheet) -> bool {
-    matches!(sheet, Sheet::Pool(_) | Sheet::Trust(_))
+const fn is_put_back(document: &SharedDocument) -> bool {
+    matches!(document, SharedDocument::Pool(_) | SharedDocument::Trust(_))
 }
 
 impl Pools {
-    /// These are all sheets that there are now. Those that are not among them any more are remembered for a while.
-    pub(super) fn replace_sheets(&mut self, found: Vec<SheetFound>) {
-        let next: BTreeMap<String, SheetFound> =
+    /// These are all documents that there are now. Those that are not among them any more are remembered for a while.
+    pub(super) fn replace_documents(&mut self, found: Vec<DocumentFound>) {
+        let next: BTreeMap<String, DocumentFound> =
             found.into_iter().map(|found| (found.name.clone(), found)).collect();
-        let before = std::mem::replace(&mut self.sheets, next);
-        self.vanished.extend(before.into_iter().filter(|(_, found)| is_put_back(&found.sheet)));
-        self.vanished.retain(|name, _| !self.sheets.contains_key(name));
-        while self.vanished.len() > SHEETS_MAX {
+        let before = std::mem::replace(&mut self.documents, next);
+        self.vanished.extend(before.into_iter().filter(|(_, found)| is_put_back(&found.document)));
+        self.vanished.retain(|name, _| !self.documents.contains_key(name));
+        while self.vanished.len() > DOCUMENTS_MAX {
             self.vanished.pop_first();
         }
     }
 }
 
 impl Engine {
-    /// The names of sheets that were there and are not any more, as far as this node has read.
+    /// The names of documents that were there and are not any more, as far as this node has read.
     #[must_use]
     pub fn vanished_pools(&self) -> Vec<String> {
         lock(&self.pools).vanished.keys().cloned().collect()
@@ -43,26 +43,29 @@ impl Engine {
     /// The store has forgotten: the pools as this node knows them, and what reports have taught, with what has vanished since the
     /// store was last known to be the same.
     #[must_use]
-    pub fn take_known_pools(&self) -> Vec<SheetFound> {
+    pub fn take_known_pools(&self) -> Vec<DocumentFound> {
         let mut pools = lock(&self.pools);
         let vanished = std::mem::take(&mut pools.vanished);
-        let there = pools.sheets.values().filter(|found| is_put_back(&found.sheet)).cloned();
+        let there = pools.documents.values().filter(|found| is_put_back(&found.document)).cloned();
         there.chain(vanished.into_values()).collect()
     }
 
     /// Puts back those of them that the store no longer has, as they were; says how many that were.
-    pub async fn put_back_pools(&self, known: &[SheetFound]) -> Result<usize, StoreError> {
+    pub async fn put_back_pools(&self, known: &[DocumentFound]) -> Result<usize, StoreError> {
         if known.is_empty() {
             return Ok(0);
         }
-        let sheets = self.world.roster.sheets().await?;
-        let is_missing = |known: &&SheetFound| sheets.iter().all(|found| found.name != known.name);
+        let documents = self.world.membership.documents().await?;
+        let is_missing = |known: &&DocumentFound| documents.iter().all(|found| found.name != known.name);
         let mut put_back = 0;
         for found in known.iter().filter(is_missing) {
             // Another node may be faster, and knows as much.
-            let written =
-                self.world.roster.write_sheet(&found.name, Version::ABSENT, Some(&found.sheet)).await?;
-            put_back += usize::from(matches!(written, SheetWritten::Done(_)));
+            let written = self
+                .world
+                .membership
+                .write_document(&found.name, Version::ABSENT, Some(&found.document))
+                .await?;
+            put_back += usize::from(matches!(written, DocumentWritten::Done(_)));
         }
         self.look_at_pools_soon();
         Ok(put_back)
@@ -73,31 +76,31 @@ impl Engine {
 mod tests {
     use super::*;
     use quittance_pool::Trust;
-    use quittance_ports::{AlertSheet, TrustSheet};
+    use quittance_ports::{AlertDocument, TrustDocument};
 
-    fn found(name: &str, sheet: Sheet) -> SheetFound {
-        SheetFound { name: name.into(), version: Version(1), sheet }
+    fn found(name: &str, document: SharedDocument) -> DocumentFound {
+        DocumentFound { name: name.into(), version: Version(1), document }
     }
 
     #[test]
     fn what_is_no_longer_there_is_remembered_until_it_is_back_and_within_bounds() {
         let trust = |name: &str| {
             let (tenant, kind, site) = (String::new(), String::new(), String::new());
-            found(name, Sheet::Trust(TrustSheet { tenant, kind, site, trust: Trust::default() }))
+            found(name, SharedDocument::Trust(TrustDocument { tenant, kind, site, trust: Trust::default() }))
         };
         let mut pools = Pools::default();
-        pools.replace_sheets(vec![
+        pools.replace_documents(vec![
             trust("a"),
             trust("b"),
-            found("alerts", Sheet::Alerts(AlertSheet::default())),
+            found("alerts", SharedDocument::Alerts(AlertDocument::default())),
         ]);
-        pools.replace_sheets(vec![]);
+        pools.replace_documents(vec![]);
         assert_eq!(pools.vanished.keys().collect::<Vec<_>>(), ["a", "b"], "alerts begin again by themselves");
-        pools.replace_sheets(vec![trust("b")]);
+        pools.replace_documents(vec![trust("b")]);
         assert_eq!(pools.vanished.keys().collect::<Vec<_>>(), ["a"]);
-        for n in 0..2 * SHEETS_MAX {
-            pools.replace_sheets(vec![trust(&n.to_string())]);
+        for n in 0..2 * DOCUMENTS_MAX {
+            pools.replace_documents(vec![trust(&n.to_string())]);
         }
-        assert_eq!(pools.vanished.len(), SHEETS_MAX);
+        assert_eq!(pools.vanished.len(), DOCUMENTS_MAX);
     }
 }

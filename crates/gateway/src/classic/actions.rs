@@ -1,17 +1,17 @@
 //! `res.php`: what became of an order, what the account says, and what the caller thinks of an answer. Nothing here asks
 //! the provider for an order: clients poll without a pause, and providers ban whoever passes that on.
 
-use super::manner::{Manner, plain};
-use super::{ClassicDoor, Code, PLACE_WAIT, code_of_not_seen};
+use super::response_format::{ResponseFormat, plain};
+use super::{ClassicApi, Code, PLACE_WAIT, code_of_not_seen};
+use crate::api::{self, ApiRequest, Body};
 use crate::codes;
-use crate::desk::{NotSeen, Reported, Seen};
-use crate::door::{self, Asked, Body};
 use crate::id::OrderId;
+use crate::orders::{NotSeen, OrderView, Reported};
 use crate::tenant::Caller;
 use hyper::Response;
-use quittance_classic::Form;
 use quittance_engine::Outcome;
 use quittance_ports::Threads;
+use quittance_protocol::classic::Form;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -22,44 +22,49 @@ const IDS_MAX: usize = 1000;
 /// What a client is told that cannot start without it, where the provider sells no threads: there is room.
 const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
 
-type Told = Result<Response<Body>, Code>;
+type ClassicReply = Result<Response<Body>, Code>;
 
-impl ClassicDoor {
-    pub(super) async fn act(&self, asked: &Asked, form: &Form, manner: &Manner) -> Told {
+impl ClassicApi {
+    pub(super) async fn act(
+        &self,
+        asked: &ApiRequest,
+        form: &Form,
+        response_format: &ResponseFormat,
+    ) -> ClassicReply {
         let caller = self.caller(asked, form)?;
         match form.text("action").map_or("", str::trim) {
-            "get" if form.0.contains_key("ids") => self.read_many(&caller, form, manner).await,
-            "get" => self.answer_with(&self.read(&caller, form).await?, manner, false),
-            "get2" => self.answer_with(&self.read(&caller, form).await?, manner, true),
-            "getbalance" => self.balance(&caller, manner).await,
-            "reportgood" => self.report(caller, form, manner, true).await,
-            "reportbad" => self.report(caller, form, manner, false).await,
-            "threadsinfo" => Ok(self.threads(&caller, manner).await),
+            "get" if form.0.contains_key("ids") => self.read_many(&caller, form, response_format).await,
+            "get" => self.answer_with(&self.read(&caller, form).await?, response_format, false),
+            "get2" => self.answer_with(&self.read(&caller, form).await?, response_format, true),
+            "getbalance" => self.balance(&caller, response_format).await,
+            "reportgood" => self.report(caller, form, response_format, true).await,
+            "reportbad" => self.report(caller, form, response_format, false).await,
+            "threadsinfo" => Ok(self.threads(&caller, response_format).await),
             "add_pingback" => {
                 self.pingbacks.add(caller.tenant.name(), address(form)?)?;
-                Ok(manner.bare("OK"))
+                Ok(response_format.bare("OK"))
             }
             "del_pingback" => {
                 self.pingbacks.remove(caller.tenant.name(), address(form)?);
-                Ok(manner.bare("OK"))
+                Ok(response_format.bare("OK"))
             }
-            "get_pingback" => Ok(manner.ok(&self.pingbacks.listed(caller.tenant.name()))),
-            "stats" | "getstats" if manner.is_json => {
-                Ok(manner.json(r#"{"status":1,"request":[]}"#.to_owned()))
+            "get_pingback" => Ok(response_format.ok(&self.pingbacks.listed(caller.tenant.name()))),
+            "stats" | "getstats" if response_format.is_json => {
+                Ok(response_format.json(r#"{"status":1,"request":[]}"#.to_owned()))
             }
-            "stats" | "getstats" => Ok(manner.xml("")),
-            "load" => Ok(manner.xml(super::LOAD)),
+            "stats" | "getstats" => Ok(response_format.xml("")),
+            "load" => Ok(response_format.xml(super::LOAD)),
             _ => Err("ERROR_EMPTY_ACTION".into()),
         }
     }
 
-    async fn read(&self, caller: &Caller, form: &Form) -> Result<Seen, Code> {
+    async fn read(&self, caller: &Caller, form: &Form) -> Result<OrderView, Code> {
         let id = order_id(form.text("id").unwrap_or_default())?;
         self.look(caller, id, Instant::now() + LOOK_WAIT).await
     }
 
-    async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<Seen, Code> {
-        match timeout_at(until, self.desk.look(caller, id)).await {
+    async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<OrderView, Code> {
+        match timeout_at(until, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => Ok(seen),
             Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen)),
             Err(_) => Err(codes::NOT_READY.into()),
@@ -67,13 +72,18 @@ impl ClassicDoor {
     }
 
     /// Exactly one part for each id: clients tell the answers apart by counting.
-    async fn read_many(&self, caller: &Caller, form: &Form, manner: &Manner) -> Told {
+    async fn read_many(
+        &self,
+        caller: &Caller,
+        form: &Form,
+        response_format: &ResponseFormat,
+    ) -> ClassicReply {
         let ids: Vec<&str> = form.text("ids").unwrap_or_default().split(',').collect();
         if ids.len() > IDS_MAX {
             return Err(codes::BAD_PARAMETERS.into());
         }
         let until = Instant::now() + LOOK_WAIT;
-        let now = self.desk.clock().now();
+        let now = self.orders.clock().now();
         let mut parts: Vec<String> = Vec::with_capacity(ids.len());
         let mut shortest_life: Option<Duration> = None;
         for id in &ids {
@@ -85,35 +95,41 @@ impl ClassicDoor {
             shortest_life = shortest_life.into_iter().chain(life).min();
             parts.push(match seen.map(|seen| seen.outcome) {
                 // It would be taken for several, and every part after it for another order's. It can be had alone.
-                Ok(Outcome::Answered(answer)) if ids.len() > 1 && plain(&answer.goods).contains('|') => {
+                Ok(Outcome::Answered(answer)) if ids.len() > 1 && plain(&answer.payload).contains('|') => {
                     codes::BAD_PARAMETERS.to_owned()
                 }
-                Ok(Outcome::Answered(answer)) => plain(&answer.goods).to_owned(),
+                Ok(Outcome::Answered(answer)) => plain(&answer.payload).to_owned(),
                 Ok(outcome) => Code::of_outcome(&outcome).code,
                 Err(why) => why.code,
             });
         }
-        Ok(door::with_remaining_life(manner.bare(&parts.join("|")), shortest_life))
+        Ok(api::with_remaining_life(response_format.bare(&parts.join("|")), shortest_life))
     }
 
     /// A balance that is not known is not 0.00: a client would stop for lack of money. The code says "ask again".
-    async fn balance(&self, caller: &Caller, manner: &Manner) -> Told {
-        let known = self.desk.balance_for(caller).await;
-        known.map(|balance| manner.balance(balance)).ok_or_else(|| codes::NO_SLOT.into())
+    async fn balance(&self, caller: &Caller, response_format: &ResponseFormat) -> ClassicReply {
+        let known = self.orders.balance_for(caller).await;
+        known.map(|balance| response_format.balance(balance)).ok_or_else(|| codes::NO_SLOT.into())
     }
 
-    async fn threads(&self, caller: &Caller, manner: &Manner) -> Response<Body> {
-        let told = self.desk.threads_for(caller).await;
+    async fn threads(&self, caller: &Caller, response_format: &ResponseFormat) -> Response<Body> {
+        let told = self.orders.threads_for(caller).await;
         let Threads { total, working } = told.unwrap_or(ENOUGH_THREADS);
-        manner.json(format!(r#"{{"status":1,"threads":{total},"working_threads":{working}}}"#))
+        response_format.json(format!(r#"{{"status":1,"threads":{total},"working_threads":{working}}}"#))
     }
 
-    async fn report(&self, caller: Caller, form: &Form, manner: &Manner, is_good: bool) -> Told {
+    async fn report(
+        &self,
+        caller: Caller,
+        form: &Form,
+        response_format: &ResponseFormat,
+        is_good: bool,
+    ) -> ClassicReply {
         let id = order_id(form.text("id").unwrap_or_default())?;
-        let desk = self.desk.clone();
-        let reporting = tokio::spawn(async move { desk.report(&caller, id, is_good).await });
+        let orders = self.orders.clone();
+        let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         let code = match timeout(PLACE_WAIT, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => return Ok(manner.bare("OK_REPORT_RECORDED")),
+            Ok(Ok(Ok(Reported::Recorded))) => return Ok(response_format.bare("OK_REPORT_RECORDED")),
             Ok(Ok(Ok(Reported::Contradicted))) => "ERROR_DUPLICATE_REPORT",
             Ok(Ok(Err(NotSeen::Unknown))) => codes::UNKNOWN_ID,
             _ => "ERROR_REPORT_NOT_RECORDED",

@@ -1,8 +1,8 @@
 //! What was understood of a request, shown to whoever asks for it with `debug_dump`: written as PHP writes it, and with
 //! nothing in it that is a secret, because such answers end in logs and in bug reports.
 
-use quittance_classic::{Form, Part};
 use quittance_lifecycle::secrets;
+use quittance_protocol::classic::{Form, Part};
 use std::fmt::Write;
 
 /// What is longer is a picture, and its size tells more.

@@ -1,11 +1,11 @@
 //! What a request is told that did not reach the door, or made no sense there. Its parameters have not been read, so whether
 //! it wants JSON is told by how it looks; and nothing here reads a body with more than a search for a few words.
 
-use super::manner::Manner;
+use super::response_format::ResponseFormat;
 use super::{Code, Page};
+use crate::api::{ApiRequest, Body};
 use crate::codes;
-use crate::door::{Asked, Body};
-use crate::server::Turned;
+use crate::server::RequestError;
 use hyper::Response;
 
 /// In a longer body nothing is searched for.
@@ -17,29 +17,31 @@ const OPEN_WANTED: [&str; 3] = ["header_acao=1", "\"header_acao\":1", "\"header_
 /// Questions that `CAPCHA_NOT_READY` is no answer to.
 const NOT_POLLS: [&str; 4] = ["getbalance", "report", "pingback", "threadsinfo"];
 
-pub(super) fn answer(asked: &Asked, why: Turned) -> Response<Body> {
+pub(super) fn answer(asked: &ApiRequest, why: RequestError) -> Response<Body> {
     let is_poll = Page::of(&asked.path) == Some(Page::Res) && !NOT_POLLS.iter().any(|word| says(asked, word));
     let code = match why {
         // His order may be paid for, and all he has to do is to ask again.
-        Turned::Overloaded | Turned::Panicked | Turned::TooSlow | Turned::Broken if is_poll => {
+        RequestError::Overloaded | RequestError::Panicked | RequestError::TooSlow | RequestError::Broken
+            if is_poll =>
+        {
             codes::NOT_READY
         }
-        Turned::Overloaded | Turned::Panicked => codes::NO_SLOT,
-        Turned::TooLarge if is_poll => codes::BAD_PARAMETERS,
-        Turned::TooLarge => codes::TOO_BIG,
-        Turned::TooSlow | Turned::Broken => "ERROR_UPLOAD",
+        RequestError::Overloaded | RequestError::Panicked => codes::NO_SLOT,
+        RequestError::TooLarge if is_poll => codes::BAD_PARAMETERS,
+        RequestError::TooLarge => codes::TOO_BIG,
+        RequestError::TooSlow | RequestError::Broken => "ERROR_UPLOAD",
     };
     said(asked, &code.into())
 }
 
-pub(super) fn said(asked: &Asked, code: &Code) -> Response<Body> {
+pub(super) fn said(asked: &ApiRequest, code: &Code) -> Response<Body> {
     let sends_json = asked.content_type().is_some_and(|kind| kind.contains("json"));
     let is_json = JSON_WANTED.iter().any(|word| says(asked, word)) || sends_json;
     let is_open = OPEN_WANTED.iter().any(|word| says(asked, word));
-    Manner { is_json, is_open, ..Manner::default() }.refuse(code)
+    ResponseFormat { is_json, is_open, ..ResponseFormat::default() }.refuse(code)
 }
 
-fn says(asked: &Asked, word: &str) -> bool {
+fn says(asked: &ApiRequest, word: &str) -> bool {
     let body = asked.body.get(..asked.body.len().min(SEARCHED_BYTES_MAX)).unwrap_or_default();
     asked.query().contains(word) || body.windows(word.len()).any(|window| window == word.as_bytes())
 }

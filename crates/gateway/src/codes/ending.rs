@@ -2,9 +2,9 @@
 //! reason names what happened, never more than one caller may know of the account.
 
 use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
-use quittance_classic::{FaultCodes, Profile};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FailCause, Fault, FaultClass};
+use quittance_protocol::classic::{FaultCodes, Profile};
 use std::borrow::Cow;
 
 const IN_DOUBT: &str = "it is not known whether the provider took the task, so it is not sent again by itself: the operator \
@@ -61,10 +61,10 @@ fn reason_of_fault(fault: &Fault) -> String {
         // What the network says may name hosts of the operator.
         FaultClass::Unreachable => "the provider cannot be reached".to_owned(),
         FaultClass::Unsolvable => format!("the provider could not solve it ({code})"),
-        FaultClass::Broke => "the gateway's account at the provider has no money".to_owned(),
-        FaultClass::Account => "the provider does not accept the gateway's account".to_owned(),
+        FaultClass::NoFunds => "the gateway's account at the provider has no money".to_owned(),
+        FaultClass::AccountBlocked => "the provider does not accept the gateway's account".to_owned(),
         FaultClass::Caller => format!("the provider rejected the task ({code})"),
-        FaultClass::UnknownCode => {
+        FaultClass::UnlistedCode => {
             format!("the provider answered with a code that is in no table ({code})")
         }
     }
@@ -74,22 +74,22 @@ fn reason_of_fault(fault: &Fault) -> String {
 /// provider's own code, if clients can know it.
 pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
     match fault.class {
-        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Account => NO_SLOT.into(),
-        FaultClass::Broke => ZERO_BALANCE.into(),
+        FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT.into(),
+        FaultClass::NoFunds => ZERO_BALANCE.into(),
         FaultClass::Caller if is_listed(&fault.code) => fault.code.as_str().into(),
         FaultClass::Caller => BAD_PARAMETERS.into(),
         FaultClass::Unsolvable if is_listed(&fault.code) => fault.code.as_str().into(),
-        FaultClass::Unsolvable | FaultClass::UnknownCode => UNSOLVABLE.into(),
+        FaultClass::Unsolvable | FaultClass::UnlistedCode => UNSOLVABLE.into(),
     }
 }
 
 fn is_listed(code: &str) -> bool {
-    FaultCodes::of(Profile::TwoCaptcha).is_known(code) || quittance_json::code::row(code).is_some()
+    FaultCodes::of(Profile::TwoCaptcha).is_known(code) || quittance_protocol::json::code::row(code).is_some()
 }
 
 /// The code that clients of the classic protocol know for one that only the JSON protocol has: strict ones stop at any other.
 pub(crate) fn in_classic(code: &str) -> &str {
-    use quittance_json::code::row;
+    use quittance_protocol::json::code::row;
     match row(code) {
         _ if code == super::DOMAIN => "ERROR_PAGEURL",
         Some(_) if FaultCodes::of(Profile::TwoCaptcha).is_known(code) => code,
@@ -101,7 +101,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
 /// The code that clients of the JSON protocol know for one that only the classic protocol has.
 pub(crate) fn in_json(code: &str) -> &str {
     let classic = FaultCodes::of(Profile::TwoCaptcha);
-    if quittance_json::code::row(code).is_some() || !classic.is_known(code) {
+    if quittance_protocol::json::code::row(code).is_some() || !classic.is_known(code) {
         return code;
     }
     nearest(classic.classify(code).class)
@@ -110,10 +110,10 @@ pub(crate) fn in_json(code: &str) -> &str {
 /// The code of every dialect that comes nearest to any code of this class.
 const fn nearest(class: FaultClass) -> &'static str {
     match class {
-        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Account => NO_SLOT,
-        FaultClass::Broke => ZERO_BALANCE,
+        FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT,
+        FaultClass::NoFunds => ZERO_BALANCE,
         FaultClass::Caller => BAD_PARAMETERS,
-        FaultClass::Unsolvable | FaultClass::UnknownCode => UNSOLVABLE,
+        FaultClass::Unsolvable | FaultClass::UnlistedCode => UNSOLVABLE,
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         }
         for strange in ["ERROR_SOMETHING_NEW", "solved, but without an answer", "", "<html>", "ERROR_A|OK"] {
             assert_eq!(code_of_outcome(&refused(FaultClass::Caller, strange)), BAD_PARAMETERS, "{strange}");
-            assert_eq!(code_of_outcome(&refused(FaultClass::UnknownCode, strange)), UNSOLVABLE, "{strange}");
+            assert_eq!(code_of_outcome(&refused(FaultClass::UnlistedCode, strange)), UNSOLVABLE, "{strange}");
         }
         assert_eq!(code_of_outcome(&Outcome::NotYet), "CAPCHA_NOT_READY");
     }
@@ -152,7 +152,7 @@ mod tests {
             DeadCause::NotTaken(None),
             DeadCause::Spent(Fault::new(FaultClass::Busy, "HTTP 429")),
             DeadCause::NotTaken(Some(Fault::new(FaultClass::Unreachable, "connection refused"))),
-            DeadCause::NotTaken(Some(Fault::new(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"))),
+            DeadCause::NotTaken(Some(Fault::new(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"))),
         ] {
             assert_eq!(code_of_outcome(&dead(cause)), NO_SLOT);
         }
@@ -178,12 +178,12 @@ mod tests {
     #[test]
     fn the_reason_names_what_happened_and_says_nothing_of_the_account_but_that() {
         let reason = |outcome: &Outcome| reason_of_outcome(outcome).unwrap_or_default();
-        let broke = Fault::new(FaultClass::Broke, "balance 0.00012");
+        let broke = Fault::new(FaultClass::NoFunds, "balance 0.00012");
         assert_eq!(
             reason(&dead(DeadCause::NotTaken(Some(broke)))),
             "the deadline was reached before the provider took the task: the gateway's account at the provider has no money"
         );
-        let strange = Fault::new(FaultClass::UnknownCode, "ERROR_MOON_PHASE");
+        let strange = Fault::new(FaultClass::UnlistedCode, "ERROR_MOON_PHASE");
         assert!(reason(&dead(DeadCause::Spent(strange))).contains("in no table (ERROR_MOON_PHASE)"));
         assert!(reason(&dead(DeadCause::Doubt)).contains("not known whether"));
         assert_eq!(reason_of_outcome(&Outcome::NotYet), None);

@@ -153,7 +153,7 @@ mod tests {
     /// Our refusals, in every dialect: what a caller can be told is in the list.
     #[test]
     fn every_code_that_the_gateway_borrows_is_explained() {
-        use quittance_json::Flavour;
+        use quittance_protocol::json::Flavour;
         let codes = [
             crate::codes::NO_SLOT,
             crate::codes::BAD_PARAMETERS,

@@ -2,6 +2,7 @@
 //! open in his browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
 //! sites; both show in the head.
 
+use crate::api::OverTls;
 use hyper::header::{ACCEPT, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
 use hyper::http::request::Parts;
 use quittance_engine::targets::HostPattern;
@@ -54,19 +55,17 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
         return Some(Elsewhere::Host { host: host.chars().take(HOST_CHARS_MAX).collect() });
     }
     let header = |name: &HeaderName| text(&head.headers, name).map(str::to_ascii_lowercase);
-    // Extensions and the like have origins of their own, and their user has chosen them.
-    let (is_foreign, is_known) = match header(&ORIGIN).as_deref().map(site_of) {
-        Some(Site::Web(host)) => (!is_ours(host), true),
-        Some(Site::Nowhere) => (true, false),
-        Some(Site::Other) => (false, true),
-        None => match header(&FETCH_SITE).as_deref() {
-            Some("same-origin" | "none") => (false, true),
-            Some(_) => (true, false),
-            None => match header(&REFERER).as_deref().map(site_of) {
-                Some(Site::Web(host)) => (!is_ours(host), true),
-                Some(_) => (true, false),
-                None => (false, false),
-            },
+    let own = OwnOrigin::of(head, is_listed);
+    // An `Origin` that is none of ours is refused whatever its scheme: another server on this machine is another site.
+    let (is_foreign, is_known) = match (header(&ORIGIN), header(&FETCH_SITE).as_deref()) {
+        (Some(origin), _) => (!own.is(&origin), true),
+        (None, Some("same-origin")) => (false, true),
+        // An address that the person typed, or a link that leads here from another program.
+        (None, Some("none")) => (reach == Reach::Acts, true),
+        (None, Some(_)) => (true, false),
+        (None, None) => match header(&REFERER) {
+            Some(referer) => (!own.is(&referer), true),
+            None => (false, false),
         },
     };
     let is_browser = || {
@@ -87,24 +86,45 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
     is_foreign.then_some(Elsewhere::Browser)
 }
 
-/// Where a request comes from, as an `Origin` or a `Referer` in small letters says.
-enum Site<'a> {
-    Web(&'a str),
-    /// `null`, or nothing that makes sense.
-    Nowhere,
-    Other,
+/// The origin under which a request reached us: the scheme of its connection, and the host and port that it is for.
+struct OwnOrigin {
+    is_over_tls: bool,
+    authority: String,
+    /// A name that the operator has listed may lead to us through a proxy that speaks TLS for us.
+    may_be_behind_proxy: bool,
 }
 
-fn site_of(address: &str) -> Site<'_> {
-    let address = address.trim();
-    match address.split_once("://") {
-        Some(("http" | "https", rest)) => {
-            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            Site::Web(host_of(authority.rsplit('@').next().unwrap_or_default()))
+impl OwnOrigin {
+    fn of(head: &Parts, is_listed: impl Fn(&str) -> bool) -> Self {
+        let in_uri = head.uri.authority().map(hyper::http::uri::Authority::as_str);
+        let authority = in_uri.or_else(|| text(&head.headers, &HOST)).unwrap_or_default();
+        Self {
+            is_over_tls: head.extensions.get::<OverTls>().is_some(),
+            authority: authority.to_ascii_lowercase(),
+            may_be_behind_proxy: is_listed(host_of(authority)),
         }
-        Some(_) => Site::Other,
-        None => Site::Nowhere,
     }
+
+    /// Whether an `Origin` or a `Referer`, in small letters, is of this origin.
+    fn is(&self, address: &str) -> bool {
+        let Some((scheme, rest)) = address.trim().split_once("://") else { return false };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let is_scheme_ours = match scheme {
+            "https" => self.is_over_tls || self.may_be_behind_proxy,
+            "http" => !self.is_over_tls,
+            _ => false,
+        };
+        let is_same = |default: &str| place_of(authority, default) == place_of(&self.authority, default);
+        is_scheme_ours && !authority.is_empty() && is_same(if scheme == "https" { "443" } else { "80" })
+    }
+}
+
+/// The host and the port of an authority.
+fn place_of<'a>(authority: &'a str, default_port: &'a str) -> (&'a str, &'a str) {
+    let host = host_of(authority);
+    let behind = authority.rsplit(']').next().unwrap_or_default();
+    let port = behind.rsplit_once(':').map_or("", |(_, port)| port);
+    (host.trim_end_matches('.'), if port.is_empty() { default_port } else { port })
 }
 
 /// What is no text is nobody's name, and not let in either.
@@ -168,16 +188,71 @@ mod tests {
     #[test]
     fn a_page_of_another_site_cannot_act_for_the_user() {
         let host = (HOST, "127.0.0.1:8080");
-        for origin in ["https://example.com", "http://127.0.0.1.example.com", "null"] {
+        for origin in [
+            "https://example.com",
+            "http://127.0.0.1.example.com",
+            "null",
+            "http://localhost:3000",
+            "http://127.0.0.1:3000",
+            "http://127.0.0.1",
+            "http://localhost:8080",
+            "https://127.0.0.1:8080",
+            "http://[::1]:1",
+            "http://a@127.0.0.1:8080",
+            "chrome-extension://abc",
+            "chrome-extension://127.0.0.1:8080",
+            "moz-extension://abc",
+            "file://",
+        ] {
             assert!(is_refused(&[host.clone(), (ORIGIN, origin)]), "{origin}");
         }
-        for origin in
-            ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:1", "chrome-extension://abc"]
-        {
-            assert!(!is_refused(&[host.clone(), (ORIGIN, origin)]), "{origin}");
+        for referer in ["http://127.0.0.1:3000/evil", "http://localhost:8080/", "about:blank", ""] {
+            assert!(is_refused(&[host.clone(), (REFERER, referer)]), "{referer}");
         }
         assert!(is_refused(&[host.clone(), (FETCH_SITE, "cross-site")]));
-        assert!(!is_refused(&[host, (FETCH_SITE, "none")]));
+        assert!(!is_refused(&[host.clone(), (ORIGIN, "HTTP://127.0.0.1:8080")]));
+        for (host, origin) in [
+            ("localhost", "http://localhost"),
+            ("localhost:80", "http://localhost"),
+            ("[::1]:8080", "http://[::1]:8080"),
+            ("q.example.org", "https://q.example.org"),
+            ("q.example.org:8780", "http://q.example.org:8780"),
+        ] {
+            assert!(!is_refused(&[(HOST, host), (ORIGIN, origin)]), "{origin}");
+        }
+        assert!(is_refused(&[(HOST, "q.example.org:8780"), (ORIGIN, "https://q.example.org")]));
+    }
+
+    #[test]
+    fn over_tls_our_own_origin_is_one_of_https() {
+        let is_refused = |origin: &str| {
+            let mut request = Request::new(());
+            request.headers_mut().insert(HOST, "localhost:8443".parse().unwrap());
+            request.headers_mut().insert(ORIGIN, origin.parse().unwrap());
+            request.extensions_mut().insert(OverTls);
+            is_from_elsewhere(&request.into_parts().0, Reach::Acts, &[]).is_some()
+        };
+        assert!(!is_refused("https://localhost:8443"));
+        assert!(is_refused("http://localhost:8443"));
+        assert!(is_refused("https://localhost"));
+    }
+
+    #[test]
+    fn an_address_that_was_typed_into_a_browser_opens_the_page_and_places_no_order() {
+        let typed = |reach: Reach| {
+            let mut request = Request::new(());
+            for (name, value) in [
+                (HOST, "127.0.0.1:8080"),
+                (FETCH_SITE, "none"),
+                (USER_AGENT, "Mozilla/5.0"),
+                (ACCEPT, "text/html"),
+            ] {
+                request.headers_mut().insert(name, value.parse().unwrap());
+            }
+            is_from_elsewhere(&request.into_parts().0, reach, &[])
+        };
+        assert_eq!(typed(Reach::Acts), Some(Elsewhere::Browser));
+        assert_eq!(typed(Reach::Reads), None);
     }
 
     #[test]
@@ -205,7 +280,7 @@ mod tests {
         let own_page = [
             (FETCH_SITE, "same-origin"),
             (ORIGIN, "http://127.0.0.1:8080"),
-            (REFERER, "http://localhost/page/"),
+            (REFERER, "http://127.0.0.1:8080/page/"),
         ];
         for own in own_page {
             assert!(!is_refused(&[host.clone(), (USER_AGENT, safari), own.clone()]), "{own:?}");

@@ -2,13 +2,14 @@
 //! what is of the wrong type is told apart from what is missing only where clients can tell as well.
 
 use super::wrong::Wrong;
-use crate::desk::Wish;
 use crate::id::OrderId;
 use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
+use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
 use hyper::HeaderMap;
-use quittance_classic::document::{self, BadDocument};
-use quittance_json::{Flavour, Wanted};
+use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::json::{Flavour, OrderParams};
+use quittance_protocol::kinds::CONTROL;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
-pub(super) struct Said(Map<String, Value>);
+pub(super) struct JsonBody(Map<String, Value>);
 
-impl Said {
+impl JsonBody {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
@@ -76,7 +77,7 @@ impl Said {
 
     /// The order that he means. What cannot be an id of ours is one that we do not know.
     pub(super) fn task_id(&self) -> Result<OrderId, Wrong> {
-        let id = self.field("taskId").and_then(quittance_json::read_task_id);
+        let id = self.field("taskId").and_then(quittance_protocol::json::read_task_id);
         id.and_then(OrderId::from_number).ok_or(Wrong::TaskUnknown)
     }
 
@@ -86,19 +87,45 @@ impl Said {
         invalid.map(|is_invalid| !is_invalid).ok_or(Wrong::NoVerdict)
     }
 
-    pub(super) fn wish(mut self, flavour: Flavour, headers: &HeaderMap) -> Result<Wish, Wrong> {
+    pub(super) fn request(mut self, flavour: Flavour, headers: &HeaderMap) -> Result<OrderRequest, Wrong> {
         let callback = self.callback()?.map(|url| (url, dialect(flavour)));
         let Some(Value::Object(mut task)) = self.take_field("task") else { return Err(Wrong::TaskAbsent) };
         if task.is_empty() {
             return Err(Wrong::TaskAbsent);
         }
+        self.check_beside(&task)?;
         // Who is to solve it stands beside the task, and belongs to it all the same.
         if let Some(pool) = self.take_field("languagePool").filter(|pool| pool != "en") {
             task.entry("languagePool").or_insert(pool);
         }
         let options = OrderOptions::read(headers, &self.take_options(&mut task)?)?;
-        let Wanted { kind, params } = quittance_json::understand(&task)?;
-        Ok(Wish { kind, params, collected_in: crate::desk::COLLECTED_IN, callback, ..options.wish() })
+        let OrderParams { kind, params } = quittance_protocol::json::understand(&task)?;
+        Ok(OrderRequest {
+            kind,
+            params,
+            collected_in: crate::orders::COLLECTED_IN,
+            callback,
+            ..options.request()
+        })
+    }
+
+    /// Refuses what stands beside the task and belongs into it, if the task does not say the same. Nothing beside the task goes to a
+    /// provider, so its caller would get another order than the one that it wrote.
+    fn check_beside(&self, task: &Map<String, Value>) -> Result<(), BadOption> {
+        let is_control = |name: &str| CONTROL.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let beside = self.0.iter().filter(|(name, value)| !is_control(name) && !is_unset(value));
+        for (name, value) in beside {
+            let inside = task.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
+            let mut inside = inside.filter(|(_, inside)| !is_unset(inside)).peekable();
+            let field = || name.to_owned();
+            if inside.peek().is_none() && OF_THE_TASK.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                return Err(BadOption::OutsideTask { field: field() });
+            }
+            if inside.any(|(_, inside)| plain(inside) != plain(value)) {
+                return Err(BadOption::BesideTask { field: field() });
+            }
+        }
+        Ok(())
     }
 
     /// Takes the fields that are for Quittance itself out of the envelope and of the task: many clients can only add to the task.
@@ -126,6 +153,30 @@ impl Said {
             Some(_) => Err(Wrong::CallbackType),
         }
     }
+}
+
+/// What says what is ordered, under the names of either protocol.
+const OF_THE_TASK: [&str; 10] = [
+    "captchaId",
+    "googlekey",
+    "method",
+    "pageurl",
+    "proxy",
+    "proxyAddress",
+    "sitekey",
+    "type",
+    "websiteKey",
+    "websiteURL",
+];
+
+/// Whether it is one of the ways in which clients write what they do not set.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// A value as it is compared: `1` and `"1"` are one.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
 
 /// What a field of ours says, as text; nothing, if it is null.

@@ -2,11 +2,11 @@
 //! words say what to mend and repeat nothing that may be a secret.
 
 use crate::codes;
-use crate::desk::Declined;
 use crate::order_options::BadOption;
+use crate::orders::Declined;
 use quittance_engine::{Outcome, PlaceError};
-use quittance_json::{BadTask, Flavour};
 use quittance_lifecycle::BadRequest;
+use quittance_protocol::json::{BadTask, Flavour};
 use serde_json::Value;
 
 /// Some words quote a name that the client has made up, which may be as long as a request.
@@ -68,7 +68,7 @@ impl Wrong {
         let words = in_their_names(&self.to_string());
         format!(
             "{{\"errorId\":{},\"errorCode\":{},\"errorDescription\":{}}}",
-            quittance_json::error_id(flavour, code),
+            quittance_protocol::json::error_id(flavour, code),
             Value::from(code),
             Value::from(words)
         )
@@ -110,7 +110,7 @@ fn in_their_names(words: &str) -> String {
     THEIR_NAMES.iter().fold(words, |words, (ours, theirs)| words.replace(ours, theirs))
 }
 
-/// The same in the spelling that clients of this flavour know.
+/// A code in the spelling that clients of this dialect know.
 pub(crate) fn spelled(flavour: Flavour, code: &str) -> &str {
     let code = match code {
         "ERROR_WRONG_USER_KEY" => "ERROR_KEY_DOES_NOT_EXIST",

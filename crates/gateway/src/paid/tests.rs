@@ -2,8 +2,8 @@
 
 use super::*;
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Evidence, Fault, Gate, Goods, KeySettings, Placement, Policy,
-    PollOutcome, Reuse, SubmitOutcome, WithoutWord, Word, place, transition,
+    CallbackResult, Decision, Draft, Event, Evidence, Fault, Gate, KeySettings, Payload, Placement, Policy,
+    PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, UnsettledDoubt, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn policy() -> Policy {
 fn placed(reuse: Reuse) -> Order {
     let mut draft = Draft::new("anna").with("sitekey", "s").with("pageurl", "https://shop.example.com/");
     draft.reuse = Some(reuse);
-    let kind = quittance_catalog::kind("turnstile").unwrap();
+    let kind = quittance_protocol::kinds::kind("turnstile").unwrap();
     let (key, terms) = draft.check(&kind, KeySettings::default(), &policy(), START, 7).unwrap();
     match place(None, None, key, &Arc::new(terms), START, &policy()) {
         Placement::Commit { advance, .. } => advance.next,
@@ -45,8 +45,9 @@ fn accepted(attempt: u32) -> Event {
 }
 
 fn answered(attempt: u32) -> Event {
-    let delivery = Delivery { goods: Goods::text("token"), solved_at: None, cost: Some(Money(2_990)) };
-    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery), receipt: None }
+    let delivery =
+        ProviderAnswer { payload: Payload::text("token"), solved_at: None, cost: Some(Money(2_990)) };
+    Event::CalledBack { attempt, task: None, word: CallbackResult::Answered(delivery), receipt: None }
 }
 
 /// The answer reaches its caller.
@@ -85,7 +86,7 @@ fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
 
 #[test]
 fn a_refusal_that_nobody_understands_is_no_payment_either() {
-    let odd = SubmitOutcome::Rejected(Fault::new(FaultClass::UnknownCode, "ERROR_BLUE_MOON"));
+    let odd = SubmitOutcome::Rejected(Fault::new(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"));
     let steps = [(0, WAKE), (1, submitted(1, odd)), (30, WAKE), (31, accepted(2))];
     let order = live(placed(Reuse::Shared), &steps);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
@@ -94,7 +95,7 @@ fn a_refusal_that_nobody_understands_is_no_payment_either() {
 
 #[test]
 fn what_a_person_has_replayed_says_so_also_if_it_waited_for_word_first() {
-    let policy = Policy { without_word: WithoutWord::Bury, ..Policy::DEFAULT };
+    let policy = Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT };
     let step = |order: Order, at: u64, event: Event| match transition(
         &order,
         event,
@@ -149,14 +150,14 @@ fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
     assert_eq!((doubt.state, doubt.is_possible_double), (State::InDoubt, false));
     assert_eq!(second.why, "after a doubt that nobody settled in time");
     assert!(second.is_possible_double && waited.possible_doubles == 1, "{waited:?}");
-    // The word comes at last: both are known now, and what is left over goes to the shelf.
+    // The word comes at last: both are known now, and what is left over goes to the stock.
     let settled = live(waited, &[(241, answered(1))]);
     let [late, second] = &paid(&settled)[..] else { panic!("{settled:?}") };
-    assert_eq!((late.state, &late.who, late.cost), (State::Answered, &Who::Shelf, Some(Money(2_990))));
+    assert_eq!((late.state, &late.who, late.cost), (State::Answered, &Who::StockPlace, Some(Money(2_990))));
     assert!(second.is_possible_double, "it was one when it was made");
     let stocked = live(settled, &[(241, Event::Stocked { attempt: 1 })]);
-    let spare = stocked.key.spare(stocked.born, 1);
-    assert_eq!(paid(&stocked)[0].who, Who::Stock(spare));
+    let surplus = stocked.key.surplus(stocked.born, 1);
+    assert_eq!(paid(&stocked)[0].who, Who::Stock(surplus));
 }
 
 #[test]
@@ -169,28 +170,28 @@ fn a_doubt_whose_adapter_said_what_it_saw_is_one_all_the_same() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_goes_to_whoever_takes_it_from_the_shelf() {
+fn what_nobody_wants_any_more_goes_to_whoever_takes_it_from_the_stock() {
     let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (9, answered(1))];
     let order = live(placed(Reuse::Exclusive), &steps);
-    assert_eq!(paid(&order)[0].who, Who::Shelf);
+    assert_eq!(paid(&order)[0].who, Who::StockPlace);
     let taker = order.key.claimant(9, 9);
     let taken = order.taken(taker, START + Duration::from_secs(20));
     assert_eq!(paid(&taken)[0].who, Who::Taker(taker));
-    assert_eq!(told(&taken)[0].4, "another order of anna, from the shelf");
+    assert_eq!(told(&taken)[0].4, "another order of anna, from the stock");
 }
 
 #[test]
-fn what_came_from_the_shelf_was_paid_for_by_another_order() {
+fn what_came_from_the_stock_was_paid_for_by_another_order() {
     let answer = live(placed(Reuse::Exclusive), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
-    let Phase::Solved { answer: goods, .. } = &answer.phase else { panic!("{answer:?}") };
+    let Phase::Solved { answer: payload, .. } = &answer.phase else { panic!("{answer:?}") };
     let order = placed(Reuse::Shared);
-    let supplied = Event::Supplied {
+    let served_from_stock = Event::ServedFromStock {
         by: order.claimant(),
         from: answer.key,
-        answer: goods.clone(),
+        answer: payload.clone(),
         attempt: Box::new(answer.attempts[0].clone()),
     };
-    assert_eq!(paid(&live(order, &[(10, supplied)])), []);
+    assert_eq!(paid(&live(order, &[(10, served_from_stock)])), []);
 }
 
 #[test]

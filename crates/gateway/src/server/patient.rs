@@ -67,6 +67,10 @@ impl Stage {
         self.now() == ANSWERING
     }
 
+    pub(super) fn is_known(&self) -> bool {
+        self.0.is_known.load(Ordering::Relaxed)
+    }
+
     pub(super) fn set_known(&self) {
         self.0.is_known.store(true, Ordering::Relaxed);
     }
@@ -98,14 +102,14 @@ impl Drop for Answering {
     }
 }
 
-pub(super) struct Patient<S> {
+pub(super) struct TimedIo<S> {
     inner: S,
     stage: Stage,
     /// The stage that is timed, and when its time is up.
     timed: Option<u8>,
     until: Instant,
     /// Goes off then, or earlier: it is not set anew for each request, only looked after when it goes off.
-    alarm: Pin<Box<Sleep>>,
+    timer: Pin<Box<Sleep>>,
     /// Set while the caller does not read on.
     stall: Option<Pin<Box<Sleep>>>,
     read_wait: Duration,
@@ -113,19 +117,19 @@ pub(super) struct Patient<S> {
     write_wait: Duration,
 }
 
-impl<S> Patient<S> {
+impl<S> TimedIo<S> {
     pub(super) fn new(inner: S, stage: Stage, limits: &Limits) -> Self {
         let Limits { read_wait, idle_wait, write_wait, .. } = *limits;
-        let alarm = Box::pin(sleep(read_wait));
-        let (timed, until) = (Some(NEW), alarm.deadline());
-        Self { inner, stage, timed, until, alarm, stall: None, read_wait, idle_wait, write_wait }
+        let timer = Box::pin(sleep(read_wait));
+        let (timed, until) = (Some(NEW), timer.deadline());
+        Self { inner, stage, timed, until, timer, stall: None, read_wait, idle_wait, write_wait }
     }
 
-    fn check_alarm(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+    fn check_timer(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let stage = self.stage.now();
         let wait = match stage {
             NEW | HEAD => self.read_wait,
-            IDLE if self.stage.0.is_known.load(Ordering::Relaxed) => self.idle_wait,
+            IDLE if self.stage.is_known() => self.idle_wait,
             IDLE => self.idle_wait.min(STRANGER_IDLE_WAIT),
             _ => {
                 self.timed = None;
@@ -135,18 +139,18 @@ impl<S> Patient<S> {
         if self.timed != Some(stage) {
             self.timed = Some(stage);
             self.until = Instant::now() + wait;
-            if self.until < self.alarm.deadline() {
-                self.alarm.as_mut().reset(self.until);
+            if self.until < self.timer.deadline() {
+                self.timer.as_mut().reset(self.until);
             }
         }
-        while self.alarm.as_mut().poll(context).is_ready() {
+        while self.timer.as_mut().poll(context).is_ready() {
             let now = Instant::now();
             if now >= self.until {
                 return Err(ErrorKind::TimedOut.into());
             }
             // No later than a head may take, so that the next one that begins finds it set early enough.
             let next = self.until.min(now + self.read_wait);
-            self.alarm.as_mut().reset(next);
+            self.timer.as_mut().reset(next);
         }
         Ok(())
     }
@@ -168,7 +172,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,11 +187,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         match read {
             // Also one who sends a byte at a time has only so long.
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
-                self.check_alarm(context)?;
+                self.check_timer(context)?;
                 read
             }
             Poll::Pending => {
-                self.check_alarm(context)?;
+                self.check_timer(context)?;
                 Poll::Pending
             }
             ended => ended,
@@ -195,7 +199,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -239,7 +243,7 @@ mod tests {
         let limits = Limits { read_wait: Duration::from_millis(20), ..Limits::default() };
         let stage = Stage::default();
         let (mut caller, ours) = tokio::io::duplex(64);
-        let mut stream = Patient::new(ours, stage.clone(), &limits);
+        let mut stream = TimedIo::new(ours, stage.clone(), &limits);
         for _ in 0..5 {
             drop(stage.begin_answer());
             // However long this takes, the next head begins after it.

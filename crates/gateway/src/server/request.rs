@@ -1,8 +1,8 @@
 //! One request: read whole, within its limits; handed to the house; and whatever happens there, answered.
 
 use super::patient::Answering;
-use super::{House, Server, Shared, State, Visitor, count, reached};
-use crate::door::{Asked, Body, FLAVOURS};
+use super::{RequestHandler, Server, Shared, State, Visitor, count, reached};
+use crate::api::{ApiRequest, Body, FLAVOURS, OverTls};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -20,12 +20,14 @@ use tokio::time::{Instant, timeout};
 pub(super) const KIB: usize = 1024;
 /// Of every body so much is let in without asking whether there is room.
 const FREE_BYTES: usize = 16 * KIB;
+/// So much of a body is searched for a key while the rest is on its way.
+const BEGINNING_BYTES: usize = 4 * KIB;
 /// Whoever sends too much is read on up to this, and thrown away: else he would not hear the answer for his own voice.
 const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
 
 /// Why a request got no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turned {
+pub(crate) enum RequestError {
     TooLarge,
     /// The body did not come in time.
     TooSlow,
@@ -41,22 +43,32 @@ pub(crate) enum Turned {
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Server {
-    pub(super) async fn attend<H: House>(
+    pub(super) async fn attend<H: RequestHandler>(
         &self,
         house: &H,
         request: Request<Incoming>,
         visitor: &Visitor,
     ) -> Response<Body> {
-        let tally = &self.shared.tally;
-        count(&tally.requests);
+        let counters = &self.shared.counters;
+        count(&counters.requests);
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let mut asked = arrived(head);
         let (guest, is_alone) = (Arc::clone(&visitor.guest), house.has_one_tenant());
         let visit = Visit::new(visitor.address, move |shown| guest.is_known_as(shown, is_alone));
         asked.head.extensions.insert(Arc::clone(&visit));
+        if visitor.is_over_tls {
+            asked.head.extensions.insert(OverTls);
+        }
         let (method, route) = (asked.head.method.clone(), house.route(&asked));
-        let answer = match visitor.stage.paused(self.read(&asked.head, body)).await {
+        // A body may take long. Until its sender is known, it may be sent away to make room.
+        let look = |beginning: &[u8]| {
+            if !visitor.stage.is_known() {
+                visitor.guest.is_known_as(&house.shown_early(&asked, beginning), is_alone);
+            }
+            visitor.stage.is_known()
+        };
+        let answer = match visitor.stage.paused(self.read(&asked.head, body, look)).await {
             Ok((body, room)) => {
                 asked.body = body;
                 let answer = self.ask(house, asked).await;
@@ -77,68 +89,90 @@ impl Server {
         answer
     }
 
-    async fn ask<H: House>(&self, house: &H, asked: Asked) -> Response<Body> {
+    async fn ask<H: RequestHandler>(&self, house: &H, asked: ApiRequest) -> Response<Body> {
         let Shared { requests, own_requests, .. } = &*self.shared;
         let seats = if house.has_own_seat(&asked) { own_requests } else { requests };
         let Ok(_place) = seats.try_acquire() else {
-            return self.turn_away(house, &asked, Turned::Overloaded);
+            return self.turn_away(house, &asked, RequestError::Overloaded);
         };
         let kept = kept(&asked);
         match AssertUnwindSafe(house.answer(asked)).catch_unwind().await {
             Ok(answer) => answer,
             Err(_) => {
-                count(&self.shared.tally.panics);
+                count(&self.shared.counters.panics);
                 tracing::error!(
                     route = house.route(&kept),
                     "a door panicked; its caller was told to ask again"
                 );
-                house.turn_away(&kept, Turned::Panicked)
+                house.turn_away(&kept, RequestError::Panicked)
             }
         }
     }
 
-    fn turn_away<H: House>(&self, house: &H, asked: &Asked, why: Turned) -> Response<Body> {
-        count(&self.shared.tally.turned_away);
+    fn turn_away<H: RequestHandler>(
+        &self,
+        house: &H,
+        asked: &ApiRequest,
+        why: RequestError,
+    ) -> Response<Body> {
+        count(&self.shared.counters.turned_away);
         house.turn_away(asked, why)
     }
 
-    async fn read(&self, head: &Parts, body: Incoming) -> Result<Whole, Turned> {
+    /// `look` is given the beginning of the body while it comes, and says when it has seen enough.
+    async fn read(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        look: impl Fn(&[u8]) -> bool,
+    ) -> Result<Whole, RequestError> {
         if body.is_end_stream() {
             return Ok((Bytes::new(), None));
         }
+        let look_from = if look(b"") { usize::MAX } else { 0 };
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let mut body = body;
         let read = match announced {
-            Some(bytes) if bytes > self.limits.body_bytes_max => Err(Turned::TooLarge),
+            Some(bytes) if bytes > self.limits.body_bytes_max => Err(RequestError::TooLarge),
             _ => {
-                match timeout(self.limits.read_wait, self.collect(&mut body, announced.unwrap_or(0))).await {
+                let collecting = self.collect(&mut body, announced.unwrap_or(0), look, look_from);
+                match timeout(self.limits.read_wait, collecting).await {
                     Ok(collected) => collected,
-                    Err(_) => Err(Turned::TooSlow),
+                    Err(_) => Err(RequestError::TooSlow),
                 }
             }
         };
         // Whoever waits to be told to go on is told otherwise, and sends nothing.
-        if matches!(read, Err(Turned::TooLarge | Turned::Overloaded)) && !head.headers.contains_key(EXPECT) {
+        if matches!(read, Err(RequestError::TooLarge | RequestError::Overloaded))
+            && !head.headers.contains_key(EXPECT)
+        {
             tokio::spawn(waste(body, self.shared.state.subscribe(), self.limits.read_wait));
         }
         read
     }
 
-    async fn collect(&self, body: &mut Incoming, announced: usize) -> Result<Whole, Turned> {
+    /// `look` is called when the body has `look_from` bytes, and again when it has twice as many.
+    async fn collect(
+        &self,
+        body: &mut Incoming,
+        announced: usize,
+        look: impl Fn(&[u8]) -> bool,
+        mut look_from: usize,
+    ) -> Result<Whole, RequestError> {
         let mut whole = BytesMut::new();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
-            let Ok(bytes) = frame.map_err(|_| Turned::Broken)?.into_data() else { continue };
+            let Ok(bytes) = frame.map_err(|_| RequestError::Broken)?.into_data() else { continue };
             let length = whole.len() + bytes.len();
             if length > self.limits.body_bytes_max {
-                return Err(Turned::TooLarge);
+                return Err(RequestError::TooLarge);
             }
             let taken = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
             let wanted = length.saturating_sub(FREE_BYTES).div_ceil(KIB);
             if wanted > taken {
-                let more = u32::try_from(wanted - taken).map_err(|_| Turned::TooLarge)?;
+                let more = u32::try_from(wanted - taken).map_err(|_| RequestError::TooLarge)?;
                 let more = Arc::clone(&self.shared.bodies).try_acquire_many_owned(more);
-                let more = more.map_err(|_| Turned::Overloaded)?;
+                let more = more.map_err(|_| RequestError::Overloaded)?;
                 match &mut room {
                     Some(room) => room.merge(more),
                     None => room = Some(more),
@@ -151,6 +185,11 @@ impl Server {
                 whole.reserve(announced);
             }
             whole.extend_from_slice(&bytes);
+            if whole.len() >= look_from {
+                let is_enough = look(&whole[..whole.len().min(BEGINNING_BYTES)]);
+                let is_over = is_enough || whole.len() >= BEGINNING_BYTES;
+                look_from = if is_over { usize::MAX } else { 2 * whole.len() };
+            }
         }
         Ok((whole.freeze(), room))
     }
@@ -174,13 +213,13 @@ impl Server {
 
 /// What has arrived so far. Clients that put an address together from parts write a slash too many, or a blank at the end:
 /// `//createTask`, `/createTask%20`. Both are understood.
-fn arrived(head: Parts) -> Asked {
+fn arrived(head: Parts) -> ApiRequest {
     let path = trimmed(head.uri.path()).trim_start_matches('/');
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
     let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
     let content_type = head.headers.get(CONTENT_TYPE).cloned();
-    Asked { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
+    ApiRequest { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
 }
 
 /// Without the white space at its end, which a path can only hold percent-encoded.
@@ -197,16 +236,16 @@ fn trimmed(mut path: &str) -> &str {
 
 /// What is kept of a request for the worst case: as little as it takes to tell its caller. In particular it must not keep
 /// a large body in memory.
-fn kept(asked: &Asked) -> Asked {
+fn kept(asked: &ApiRequest) -> ApiRequest {
     let (mut head, ()) = Request::new(()).into_parts();
     head.uri = asked.head.uri.clone();
     let body = if asked.body.len() > FREE_BYTES { Bytes::new() } else { asked.body.clone() };
     let (path, content_type) = (asked.path.clone(), asked.content_type.clone());
-    Asked { head, path, flavour: asked.flavour, content_type, body }
+    ApiRequest { head, path, flavour: asked.flavour, content_type, body }
 }
 
 /// Reads on, and keeps nothing.
-async fn waste(body: Incoming, mut state: watch::Receiver<State>, patience: std::time::Duration) {
+async fn waste(body: Incoming, mut state: watch::Receiver<State>, time_limit: std::time::Duration) {
     let reading = async {
         let mut body = body;
         let mut bytes = 0;
@@ -217,7 +256,7 @@ async fn waste(body: Incoming, mut state: watch::Receiver<State>, patience: std:
             }
         }
     };
-    let mut reading = pin!(timeout(patience, reading));
+    let mut reading = pin!(timeout(time_limit, reading));
     tokio::select! {
         _ = &mut reading => {}
         () = reached(&mut state, State::Closed) => {}

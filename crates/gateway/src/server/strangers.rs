@@ -72,10 +72,11 @@ impl Connections {
         let evicted = Arc::new(Notify::new());
         let mut inner = self.lock();
         let of_address = inner.by_address.get(&address).copied().unwrap_or_default();
-        if of_address >= (self.strangers_max / 2).max(1) {
-            inner.evict(Some(address));
+        let of_address_max = (self.strangers_max / 2).max(1);
+        if of_address >= of_address_max {
+            inner.evict(Some(address), of_address_max);
         } else if inner.strangers.len() >= self.strangers_max {
-            inner.evict(None);
+            inner.evict(None, self.strangers_max);
         }
         let id = inner.next_id;
         inner.next_id += 1;
@@ -88,24 +89,30 @@ impl Connections {
 
     /// All seats are taken, and somebody waits for one.
     pub(super) fn make_room(&self) {
-        self.lock().evict(None);
+        self.lock().evict(None, self.strangers_max);
     }
 }
 
 impl Inner {
-    /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most.
-    fn evict(&mut self, address: Option<IpAddr>) {
+    /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most. One whose body is
+    /// on its way may be about to show a key. It goes last, and only if `max` of them are sending bodies: those that have just come
+    /// and said nothing yet leave by themselves, or can be sent away a second later.
+    fn evict(&mut self, address: Option<IpAddr>, max: usize) {
         let now = Instant::now();
+        let is_meant = |stranger: &Stranger| address.is_none_or(|address| stranger.address == address);
+        let sending = |stranger: &&Stranger| is_meant(stranger) && stranger.stage.is_paused();
+        let are_too_many_sending = self.strangers.values().filter(sending).count() >= max;
         let may_go = |stranger: &Stranger| {
-            stranger.stage.is_idle() || (!stranger.stage.is_answering() && now - stranger.since >= GRACE)
+            stranger.stage.is_idle()
+                || (!stranger.stage.is_answering()
+                    && now - stranger.since >= GRACE
+                    && (are_too_many_sending || !stranger.stage.is_paused()))
         };
         let of = |stranger: &Stranger| self.by_address.get(&stranger.address).copied().unwrap_or_default();
         let found = self
             .strangers
             .iter()
-            .filter(|(_, stranger)| address.is_none_or(|address| stranger.address == address))
-            .filter(|(_, stranger)| may_go(stranger))
-            // One whose body is on its way has said what it wants, and goes last.
+            .filter(|(_, stranger)| is_meant(stranger) && may_go(stranger))
             .max_by_key(|(id, stranger)| (!stranger.stage.is_paused(), of(stranger), std::cmp::Reverse(**id)))
             .map(|(id, _)| *id);
         if let Some(stranger) = found.and_then(|id| self.remove(id)) {

@@ -1,11 +1,11 @@
 //! What this place is and what it can do: the index, the caller himself, the kinds, the codes, the document, and whether
 //! it is alive and ready.
 
-use super::Room;
+use super::AppState;
 use super::caller::Tenanted;
 use super::problem::{Code, Refused, problems};
-use crate::lookout::STORE_TROUBLE;
-use crate::outbound::secret_for_people;
+use crate::monitor::STORE_TROUBLE;
+use crate::webhooks::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -30,7 +30,7 @@ problems!(AnyProblems);
 pub(super) struct Index {
     name: &'static str,
     version: &'static str,
-    /// The document that says all of it.
+    /// The OpenAPI document.
     openapi: &'static str,
     orders: &'static str,
     events: &'static str,
@@ -38,15 +38,15 @@ pub(super) struct Index {
     errors: &'static str,
     me: &'static str,
     stock: &'static str,
-    /// For the operator.
+    /// Needs the operator's key.
     pools: &'static str,
     metrics: &'static str,
 }
 
-/// What there is
+/// List the endpoints
 #[utoipa::path(
     get, path = "/v1", operation_id = "index", tag = "about",
-    responses((status = 200, body = Index, description = "Where to go."), AnyProblems),
+    responses((status = 200, body = Index, description = "The addresses of the endpoints."), AnyProblems),
 )]
 pub(super) async fn index() -> Response {
     let index = Index {
@@ -67,9 +67,9 @@ pub(super) async fn index() -> Response {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownRate {
-    /// One order in each such time,
+    /// Time after which one more order is allowed.
     every_ms: u64,
-    /// and so many at once.
+    /// Orders that are allowed at once.
     burst: u32,
 }
 
@@ -77,37 +77,37 @@ pub(super) struct ShownRate {
 pub(super) struct ShownLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<ShownRate>,
-    /// How many orders may be open at once.
+    /// Orders that may be open at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_max: Option<usize>,
-    /// The kinds that may be ordered; all, if absent.
+    /// Kinds that the tenant may order; absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<String>>,
-    /// The hosts that may be automated, of those that the operator allows; all of those, if absent.
+    /// Hosts that the tenant may automate, of those that the operator allows; absent: all of those.
     #[serde(skip_serializing_if = "Option::is_none")]
     targets: Option<Vec<String>>,
 }
 
-/// Who asks, and what he may do.
+/// The tenant and its limits.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Me {
     tenant: String,
     limits: ShownLimits,
-    /// How many of his orders are open; counted only where there is a limit.
+    /// Open orders of the tenant; counted only if there is a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_orders: Option<usize>,
-    /// What calls to his `callback_url` are signed with, in the form that libraries of Standard Webhooks take.
+    /// Secret that signs calls to `callback_url`, in the form of Standard Webhooks libraries.
     #[schema(pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
     webhook_secret: String,
 }
 
-/// Who asks, and what he may do
+/// Read the tenant of the key, and its limits
 #[utoipa::path(
     get, path = "/v1/me", operation_id = "me", tag = "about",
-    responses((status = 200, body = Me, description = "The tenant whose key was shown."), MeProblems),
+    responses((status = 200, body = Me, description = "The tenant of the key."), MeProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn me(State(room): State<Room>, Tenanted(caller): Tenanted) -> Response {
+pub(super) async fn me(State(state): State<AppState>, Tenanted(caller): Tenanted) -> Response {
     let settings = &caller.tenant.settings;
     let targets = settings.targets.as_ref();
     let me = Me {
@@ -118,8 +118,8 @@ pub(super) async fn me(State(room): State<Room>, Tenanted(caller): Tenanted) -> 
             kinds: settings.kinds.clone(),
             targets: targets.map(|targets| targets.allow.iter().map(ToString::to_string).collect()),
         },
-        open_orders: settings.open_max.map(|_| room.desk.hub().open_orders(&settings.name)),
-        webhook_secret: secret_for_people(&room.desk.outbound().settings().secret_of(&settings.name)),
+        open_orders: settings.open_max.map(|_| state.orders.hub().open_orders(&settings.name)),
+        webhook_secret: secret_for_people(&state.orders.webhooks().settings().secret_of(&settings.name)),
     };
     super::json(StatusCode::OK, &me)
 }
@@ -138,9 +138,9 @@ pub(super) struct ShownField {
     name: &'static str,
     shape: ShownShape,
     required: bool,
-    /// Whether two orders that differ in it want different answers.
+    /// Whether orders with different values are different orders.
     identifies: bool,
-    /// What leaving it out means.
+    /// Value that is used if the field is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,14 +153,14 @@ pub(super) struct ShownField {
 pub(super) struct ShownKind {
     name: String,
     fields: Vec<ShownField>,
-    /// Whether the site takes an answer once only.
+    /// Whether a site accepts an answer only once.
     single_use: bool,
-    /// How long an answer lives; absent if for ever.
+    /// How long an answer is good after the solve; absent: it does not expire.
     #[serde(skip_serializing_if = "Option::is_none")]
     life_s: Option<u64>,
-    /// How much life a reused answer, cached or from the stock, has left when it is handed out.
+    /// Life that a reused answer, cached or from the stock, must have left when it is handed out.
     margin_s: u64,
-    /// How long an answer usually takes.
+    /// Usual time to an answer.
     usual_s: u64,
 }
 
@@ -169,14 +169,14 @@ pub(super) struct Kinds {
     kinds: Vec<ShownKind>,
 }
 
-/// What can be ordered
+/// List the kinds
 #[utoipa::path(
     get, path = "/v1/kinds", operation_id = "kinds", tag = "about",
-    responses((status = 200, body = Kinds, description = "Every kind that has been described."), AnyProblems),
+    responses((status = 200, body = Kinds, description = "Every described kind."), AnyProblems),
 )]
-pub(super) async fn kinds(State(room): State<Room>) -> Response {
+pub(super) async fn kinds(State(state): State<AppState>) -> Response {
     // What the operator has changed about a kind counts.
-    let kinds = quittance_catalog::kinds().filter_map(|kind| room.desk.engine().kind(&kind.name));
+    let kinds = quittance_protocol::kinds::kinds().filter_map(|kind| state.orders.engine().kind(&kind.name));
     super::json(StatusCode::OK, &Kinds { kinds: kinds.map(|kind| shown(&kind)).collect() })
 }
 
@@ -208,7 +208,7 @@ fn shown(kind: &Kind) -> ShownKind {
     }
 }
 
-/// A code, and what to do about it.
+/// An error code, and what to do.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CodePage {
     #[serde(rename = "type")]
@@ -237,20 +237,20 @@ fn page(code: Code) -> CodePage {
     }
 }
 
-/// Every code that an error can have
+/// List the error codes
 #[utoipa::path(
     get, path = "/v1/errors", operation_id = "errors", tag = "about",
-    responses((status = 200, body = CodePages, description = "All of them."), AnyProblems),
+    responses((status = 200, body = CodePages, description = "All error codes."), AnyProblems),
 )]
 pub(super) async fn errors() -> Response {
     super::json(StatusCode::OK, &CodePages { errors: Code::ALL.iter().copied().map(page).collect() })
 }
 
-/// One code
+/// Read an error code
 #[utoipa::path(
     get, path = "/v1/errors/{code}", operation_id = "error", tag = "about",
     params(("code" = String, Path, pattern = "^[a-z_]+$", description = "The code.")),
-    responses((status = 200, body = CodePage, description = "What it means."), PageProblems),
+    responses((status = 200, body = CodePage, description = "The meaning of the code."), PageProblems),
 )]
 pub(super) async fn error(path: Result<Path<String>, PathRejection>) -> Result<Response, Refused> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
@@ -259,10 +259,10 @@ pub(super) async fn error(path: Result<Path<String>, PathRejection>) -> Result<R
     Ok(super::json(StatusCode::OK, &page(*code)))
 }
 
-/// Whether the process lives
+/// Check that the process is alive
 #[utoipa::path(
     get, path = "/healthz", operation_id = "alive", tag = "about",
-    responses((status = 200, body = String, content_type = "text/plain", description = "It does."), AnyProblems),
+    responses((status = 200, body = String, content_type = "text/plain", description = "The process is alive."), AnyProblems),
 )]
 pub(super) async fn alive() -> Response {
     "ok".into_response()
@@ -273,31 +273,31 @@ const RECOVERING: &str = "the store was flushed, restored or replaced, and the n
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
     ready: bool,
-    /// Whether the node has begun and is not about to end.
+    /// Whether the node has started and is not stopping.
     serving: bool,
     /// Whether the store answers.
     store: bool,
-    /// Why not, if it is about the store.
+    /// Why the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
-/// Whether work should be sent here
+/// Check that the node is ready for work
 #[utoipa::path(
     get, path = "/readyz", operation_id = "ready", tag = "about",
     responses(
-        (status = 200, body = Readiness, description = "It should."),
-        (status = 503, body = Readiness, description = "Not now."),
+        (status = 200, body = Readiness, description = "The node is ready."),
+        (status = 503, body = Readiness, description = "The node is not ready."),
         AnyProblems,
     ),
 )]
-pub(super) async fn ready(State(room): State<Room>) -> Response {
-    let serving = room.ready.load(Ordering::Relaxed);
-    let asked = room.desk.engine().list(Which::OPEN, None, 1);
+pub(super) async fn ready(State(state): State<AppState>) -> Response {
+    let serving = state.ready.load(Ordering::Relaxed);
+    let asked = state.orders.engine().list(Which::OPEN, None, 1);
     // One that can be read and not written shows only when something is written.
     let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok())
-        && !room.desk.engine().store_was_away(STORE_TROUBLE);
-    let engine = room.desk.engine();
+        && !state.orders.engine().store_was_away(STORE_TROUBLE);
+    let engine = state.orders.engine();
     let recovering = engine.recovering().is_some();
     let ready = serving && store && !recovering;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -310,11 +310,11 @@ pub(super) async fn ready(State(room): State<Room>) -> Response {
     super::json(status, &Readiness { ready, serving, store, why })
 }
 
-/// This document
+/// Read this OpenAPI document
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "openapi", tag = "about",
     responses((status = 200, body = serde_json::Value, description = "OpenAPI 3.1."), AnyProblems),
 )]
-pub(super) async fn document(State(room): State<Room>) -> Response {
-    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], room.document).into_response()
+pub(super) async fn document(State(state): State<AppState>) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], state.document).into_response()
 }

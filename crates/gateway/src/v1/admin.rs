@@ -1,7 +1,7 @@
 //! What only the operator may do: let a mended account go on, and read what this node has counted. Dead letters are in
 //! `dead.rs`.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
 use super::moment::decimal;
 use super::orders::store_trouble;
@@ -20,46 +20,46 @@ problems!(ReleaseProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailab
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Released {
-    /// How many orders go on.
+    /// Number of orders that continue.
     released: usize,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownFault {
-    /// What sort of fault it is.
+    /// Class of the fault.
     class: &'static str,
-    /// The provider's own word for it.
+    /// The provider's own error code.
     code: String,
 }
 
-/// What this node has seen since it was started.
+/// Counters of this node since its start.
 #[derive(Serialize, ToSchema)]
 pub(super) struct NodeState {
-    /// Why nothing is submitted until the operator releases it; absent if all is well.
+    /// Why submits are paused until the operator releases them; absent: not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<ShownFault>,
-    /// Callbacks whose proof was not ours.
+    /// Callbacks with an invalid signature.
     forged: u64,
     /// Events that changed nothing, by reason.
     ignored: BTreeMap<&'static str, u64>,
-    /// Pieces of work that ended in a panic: each is a bug.
+    /// Tasks of this node that ended in a panic; each is a bug.
     panics: u64,
-    /// Records that could not be understood.
+    /// Records that could not be read.
     unreadable: u64,
-    /// Live streams that are open.
+    /// Open live streams.
     streams: usize,
 }
 
-/// The account with the provider, as it was told a moment ago.
+/// The provider's account, as reported a moment ago.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownAccount {
-    /// In `currency`; `null` where it is not known.
+    /// In `currency`; `null` if it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     balance: Option<String>,
     balance_micros: Option<u64>,
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// Of a provider that sells threads.
+    /// For providers that sell threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<ShownThreads>,
 }
@@ -70,25 +70,25 @@ pub(super) struct ShownThreads {
     working: u64,
 }
 
-/// The provider's account has been mended: all that waits for it goes on
+/// Release the orders that wait for the provider's account
 #[utoipa::path(
     post, path = "/v1/admin/release", operation_id = "release", tag = "admin",
-    responses((status = 200, body = Released, description = "How many orders go on."), ReleaseProblems),
+    responses((status = 200, body = Released, description = "Number of orders that continue."), ReleaseProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn release(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let released = room.desk.engine().release_for_all().await.map_err(|error| store_trouble(&error))?;
+pub(super) async fn release(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
+    let released = state.orders.engine().release_for_all().await.map_err(|error| store_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &Released { released }))
 }
 
-/// What this node has seen
+/// Read the counters of this node
 #[utoipa::path(
     get, path = "/v1/admin/state", operation_id = "nodeState", tag = "admin",
-    responses((status = 200, body = NodeState, description = "Since it was started."), StateProblems),
+    responses((status = 200, body = NodeState, description = "Counters since the start of the node."), StateProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn state(State(room): State<Room>, _: Operator) -> Response {
-    let engine = room.desk.engine();
+pub(super) async fn state(State(state): State<AppState>, _: Operator) -> Response {
+    let engine = state.orders.engine();
     let paused = engine.paused().map(|fault| ShownFault { class: fault.class.name(), code: fault.code });
     let state = NodeState {
         paused,
@@ -96,7 +96,7 @@ pub(super) async fn state(State(room): State<Room>, _: Operator) -> Response {
         ignored: engine.ignored().into_iter().map(|(why, count)| (reason(why), count)).collect(),
         panics: engine.panics(),
         unreadable: engine.unreadable(),
-        streams: room.streams.taken() + room.operators_streams.taken(),
+        streams: state.streams.taken() + state.operators_streams.taken(),
     };
     super::json(StatusCode::OK, &state)
 }
@@ -117,20 +117,20 @@ pub(super) const fn reason(why: WhyIgnored) -> &'static str {
     }
 }
 
-/// The account with the provider
+/// Read the provider's account
 ///
-/// Asked for seldom, so it may be half a minute old. What the provider does not tell is absent.
+/// The values may be half a minute old. Values that the provider does not report are absent.
 #[utoipa::path(
     get, path = "/v1/account", operation_id = "account", tag = "admin",
-    responses((status = 200, body = ShownAccount, description = "As far as it is told."), OperatorProblems),
+    responses((status = 200, body = ShownAccount, description = "The values that the provider reports."), OperatorProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn account(State(room): State<Room>, _: Operator) -> Response {
-    let account = room.desk.account().await.unwrap_or_default();
+pub(super) async fn account(State(state): State<AppState>, _: Operator) -> Response {
+    let account = state.orders.account().await.unwrap_or_default();
     let shown = ShownAccount {
         balance: account.balance.map(decimal),
         balance_micros: account.balance.map(|balance| balance.0),
-        currency: room.desk.engine().currency().to_owned(),
+        currency: state.orders.engine().currency().to_owned(),
         threads: account
             .threads
             .map(|threads| ShownThreads { total: threads.total, working: threads.working }),

@@ -1,14 +1,14 @@
 //! Every cent: each attempt that was paid for, or may have been, on record and made on these days, with why it was made and who
 //! got its answer. In the order of keys, page by page, because nobody knows how many there are.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
 use super::days::read_days;
 use super::moment::{decimal, rfc3339};
 use super::orders::store_trouble;
 use super::problem::{Refused, problems};
 use crate::OrderId;
-use crate::paid::{Paid, SPOILED, Who, paid};
+use crate::paid::{EXPIRED, Paid, Who, paid};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
@@ -33,40 +33,40 @@ problems!(AuditProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, Store
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
-    /// The first day, in UTC; today, if not said.
+    /// First day, in UTC; default today.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     from: Option<String>,
-    /// The last day; today, if not said.
+    /// Last day; default today.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     to: Option<String>,
-    /// The `next` of the page before.
+    /// `next` of the page before.
     #[param(pattern = "^[0-9a-fA-F]{64}$")]
     after: Option<String>,
-    /// How many at most; 200, if not said. The attempts of one order stay together, so there may be a few more.
+    /// Most attempts in a page; default 200. The attempts of one order stay together, so there may be a few more.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
 /// What it means.
-pub(super) struct Asked {
+pub(super) struct AuditRequest {
     from: Day,
     to: Day,
     after: Option<Key>,
     limit: usize,
 }
 
-impl FromRequestParts<Room> for Asked {
+impl FromRequestParts<AppState> for AuditRequest {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let query: Result<Query<AuditQuery>, QueryRejection> = Query::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let query: Result<Query<AuditQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(AuditQuery { from, to, after, limit }) = query.map_err(|_| {
             Refused::bad(
                 "query",
                 "There are `from`, `to`, `after` and `limit`, and each is given once at most.",
             )
         })?;
-        let (from, to) = read_days(from, to, room.desk.clock().now(), DAYS_MAX)?;
+        let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
         let after = after.map(|after| Key::parse(&after)).transpose();
         let after = after.map_err(|_| Refused::bad("after", "`after` is the `next` of the page before."))?;
         match limit.unwrap_or(LIMIT) {
@@ -78,20 +78,20 @@ impl FromRequestParts<Room> for Asked {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Audit {
-    /// The currency of the account now; each entry has that of its own cost.
+    /// Current currency of the account; each entry has the currency of its own cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// In the order of their orders' keys.
+    /// Sorted by the keys of the orders.
     entries: Vec<PaidAttempt>,
-    /// Records that could not be understood, and may hold more.
+    /// Records that could not be read; they may contain more attempts.
     unreadable: usize,
-    /// Where to go on, as `after`; absent on the last page. A page may be empty and not the last.
+    /// Value of `after` for the next page; absent on the last page. A page may be empty and not the last.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// An attempt that was paid for, or may have been.
+/// An attempt that was or may have been paid.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PaidAttempt {
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -100,36 +100,36 @@ pub(super) struct PaidAttempt {
     id: String,
     tenant: String,
     kind: String,
-    /// The host of the page; empty for what is on no page.
+    /// Host of the page; empty for orders without a page.
     site: String,
     provider: String,
     attempt: u32,
-    /// The provider's name for it, if it was ever told.
+    /// The provider's id of the task, if it is known.
     task: Option<String>,
     #[schema(format = DateTime)]
     sent_at: String,
     sent_ms: u64,
-    /// Why it was made.
+    /// Why the attempt was made.
     why: String,
-    /// `answered`, `solving`, `in_doubt` (nobody knows whether it was taken), `given_up` (taken, and no answer came in time),
-    /// `faulted` or `trailing`.
+    /// `answered`, `solving`, `in_doubt` (it is not known whether the provider took it), `given_up` (taken, but no answer came
+    /// in time), `faulted` or `trailing`.
     #[schema(pattern = "^[a-z_]+$")]
     state: &'static str,
-    /// What it cost; `null` if that is not known, or while it is being worked on.
+    /// Cost; `null` if it is not known, or while the attempt is in progress.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     cost: Option<String>,
     cost_micros: Option<u64>,
-    /// What its cost is in.
+    /// Currency of the cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// It was charged, or may have been, and the price is not known.
+    /// Whether it was or may have been charged at a price that is not known.
     unpriced: bool,
-    /// Who got the answer.
+    /// The order that got the answer.
     who: String,
-    /// In whose name it was taken from the shelf.
+    /// Tenant that took the answer from the stock.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     taken_by: Option<String>,
-    /// An earlier attempt of the same order may have been paid for, too.
+    /// Whether an earlier attempt of the same order may have been paid too.
     possible_double: bool,
 }
 
@@ -164,14 +164,14 @@ impl PaidAttempt {
     }
 }
 
-impl Room {
+impl AppState {
     /// One page of them.
-    async fn audited(&self, asked: Asked) -> Result<Audit, StoreError> {
-        let Asked { from, to, mut after, limit } = asked;
-        let currency = self.desk.engine().currency().to_owned();
+    async fn audited(&self, asked: AuditRequest) -> Result<Audit, StoreError> {
+        let AuditRequest { from, to, mut after, limit } = asked;
+        let currency = self.orders.engine().currency().to_owned();
         let (mut entries, mut unreadable) = (Vec::new(), 0);
         for _ in 0..PAGES_MAX {
-            let page = self.desk.engine().list(Which::ALL, after.as_ref(), PAGE).await?;
+            let page = self.orders.engine().list(Which::ALL, after.as_ref(), PAGE).await?;
             let is_last = page.len() < PAGE;
             for found in page {
                 let order = match found {
@@ -201,14 +201,14 @@ impl Room {
         Ok(Audit { currency, entries, unreadable, next: after.map(|key| key.to_string()) })
     }
 
-    /// What went to the shelf as an order of its own has a story there, while it is on record.
+    /// What went to the stock as an order of its own has a story there, while it is on record.
     async fn follow(&self, paid: &mut Paid) -> Result<(), StoreError> {
         let Who::Stock(key) = paid.who else { return Ok(()) };
-        match self.desk.engine().read(&key).await {
-            Ok(Some(spare)) if matches!(spare.phase, Phase::Spoiled { .. }) => {
-                paid.who = Who::Nobody(SPOILED);
+        match self.orders.engine().read(&key).await {
+            Ok(Some(surplus)) if matches!(surplus.phase, Phase::Expired { .. }) => {
+                paid.who = Who::Nobody(EXPIRED);
             }
-            Ok(Some(spare)) => paid.who = spare.taker().map_or(Who::Stock(key), Who::Taker),
+            Ok(Some(surplus)) => paid.who = surplus.taker().map_or(Who::Stock(key), Who::Taker),
             Ok(None) | Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -216,16 +216,20 @@ impl Room {
     }
 }
 
-/// Every attempt that was paid for
+/// List the paid attempts
 ///
-/// Of these days, as far as orders are still on record; with why it was made, what became of it, and who got the answer.
+/// For these days and for orders still on record: why each was made, its outcome, and who got the answer.
 #[utoipa::path(
     get, path = "/v1/admin/audit", operation_id = "audit", tag = "admin",
     params(AuditQuery),
-    responses((status = 200, body = Audit, description = "A page of them."), AuditProblems),
+    responses((status = 200, body = Audit, description = "A page of paid attempts."), AuditProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn audit(State(room): State<Room>, _: Operator, asked: Asked) -> Result<Response, Refused> {
-    let audit = room.audited(asked).await.map_err(|error| store_trouble(&error))?;
+pub(super) async fn audit(
+    State(state): State<AppState>,
+    _: Operator,
+    asked: AuditRequest,
+) -> Result<Response, Refused> {
+    let audit = state.audited(asked).await.map_err(|error| store_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &audit))
 }

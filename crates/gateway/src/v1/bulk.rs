@@ -1,22 +1,22 @@
 //! Doing the same with a great many dead letters: what it would come to, the work itself, and how far it is.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
-use super::letter::{AskedLetters, LetterQuery, Record, ShownFilter, Walk, deed_name, is_meant};
+use super::letter::{DeadLetterQuery, DeadLetterSelection, Record, ShownFilter, Walk, deed_name, is_meant};
 use super::moment::rfc3339;
 use super::orders::store_trouble;
 use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
-use super::story::operators_trouble;
-use super::wish::Said;
+use super::request::JsonBody;
+use super::timeline::operators_trouble;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
-use quittance_lifecycle::{LetterCause, OnReplay, PriceSum};
-use quittance_ports::{BulkSheet, Deed, StoreError, Which};
+use quittance_lifecycle::{DeadLetterCause, OnReplay, PriceSum};
+use quittance_ports::{BulkAction, BulkDocument, StoreError, Which};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -29,59 +29,59 @@ problems!(BulkListProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavaila
 problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, Unreadable, TooManyBulks, TooLarge,
     WrongContentType, BadParams, StoreUnavailable);
 
-/// What is to be done with which dead letters.
+/// Bulk work: an action, and a filter for dead letters.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is read by hand, and only described here")]
 pub(super) struct NewBulk {
     #[schema(pattern = "^(replay|drop)$")]
-    deed: String,
-    #[schema(pattern = "^(retries_spent|deadline|doubt|delivery|unreadable)$")]
+    action: String,
+    #[schema(pattern = "^(retries_spent|deadline|in_doubt|delivery|unreadable|store_forgot)$")]
     cause: Option<String>,
     kind: Option<String>,
-    /// The host of the page.
+    /// Host of the page.
     site: Option<String>,
     tenant: Option<String>,
     #[schema(format = DateTime)]
     before: Option<String>,
     #[schema(format = DateTime)]
     since: Option<String>,
-    /// How many letters a second; 50, if not said.
+    /// Dead letters per second; default 50.
     #[schema(minimum = 1, maximum = 1000)]
     per_second: Option<u32>,
-    /// Whether to tell only what it would come to.
+    /// Whether to do nothing, and only estimate the result.
     dry_run: Option<bool>,
-    /// The `next` of the dry run before: what it told is to be added up.
+    /// `next` of the dry run before; add up the results of all pages.
     #[schema(pattern = "^[0-9a-fA-F]{64}$")]
     after: Option<String>,
 }
 
-/// What it would come to, of the letters that were read.
+/// Estimated result, for the dead letters that were read.
 #[derive(Serialize, ToSchema)]
 pub(super) struct DryRun {
     dry_run: bool,
     letters: u64,
-    /// How many of them may be paid for.
+    /// Number that may be paid.
     would_pay: u64,
-    /// What all money is in.
+    /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// What that would cost, by what answers of the same kind have cost lately, in millionths; null if some may be paid for and no
-    /// price of them is known.
+    /// Estimated cost, from recent prices of the same kind, in millionths; null if some may be paid and no
+    /// price is known.
     cost_micros: Option<u64>,
-    /// How many of those that may be paid for have no known price: they are not in `cost_micros`.
+    /// Number that may be paid at a price that is not known; they are not in `cost_micros`.
     unpriced: u64,
-    /// How many may be paid for although an earlier attempt may have been paid for, too.
+    /// Number that may be paid although an earlier attempt may have been paid too.
     may_pay_twice: u64,
-    /// How many are left alone because their site may not be automated any more.
+    /// Number skipped because their site is no longer allowed.
     not_allowed: u64,
-    /// What has been spent on them so far, as far as prices are known, in millionths; null if they have answers and no price is known.
+    /// Spent so far at known prices, in millionths; null if there are answers and no price is known.
     spent_micros: Option<u64>,
-    /// How many answers that were bought for them have no known price: they are not in `spent_micros`.
+    /// Number of bought answers whose price is not known; they are not in `spent_micros`.
     spent_unpriced: u64,
     by_cause: BTreeMap<&'static str, u64>,
-    /// How many cannot be read. They are among the `letters` that would be dropped, and a replay passes them over.
+    /// Number that cannot be read. A drop includes them in `letters`; a replay skips them.
     unreadable: u64,
-    /// Where to go on, as `after`; absent if these were all.
+    /// Value of `after` for the next page; absent on the last page.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -99,20 +99,20 @@ pub(super) struct Bulk {
     number: u64,
     /// `replay` or `drop`.
     #[schema(pattern = "^(replay|drop)$")]
-    deed: &'static str,
+    action: &'static str,
     #[serde(flatten)]
     filter: ShownFilter,
-    /// What was no dead letter before this moment is not meant.
+    /// Only orders that were dead letters before this moment are included.
     #[schema(format = DateTime)]
     begun_at: String,
     begun_ms: u64,
     per_second: u32,
-    /// All up to this key have been seen to.
+    /// All dead letters up to this key are done.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
     done: u64,
-    /// Meant, but no dead letter any more; or not to be read, and therefore not replayed, or left for a later version.
+    /// Skipped: no longer a dead letter, unreadable and so not replayed, or written by a later version.
     passed_over: u64,
     #[schema(format = DateTime)]
     ended_at: Option<String>,
@@ -120,19 +120,19 @@ pub(super) struct Bulk {
 }
 
 impl Bulk {
-    pub(super) fn of(sheet: &BulkSheet) -> Self {
+    pub(super) fn of(document: &BulkDocument) -> Self {
         Self {
-            number: sheet.number,
-            deed: deed_name(sheet.deed),
-            filter: ShownFilter::of(&sheet.filter),
-            begun_at: rfc3339(sheet.begun),
-            begun_ms: sheet.begun.as_millis(),
-            per_second: sheet.per_second,
-            after: sheet.after.map(|key| key.to_string()),
-            done: sheet.done,
-            passed_over: sheet.passed_over,
-            ended_at: sheet.ended.map(rfc3339),
-            was_stopped: sheet.was_stopped,
+            number: document.number,
+            action: deed_name(document.action),
+            filter: ShownFilter::of(&document.filter),
+            begun_at: rfc3339(document.begun),
+            begun_ms: document.begun.as_millis(),
+            per_second: document.per_second,
+            after: document.after.map(|key| key.to_string()),
+            done: document.done,
+            passed_over: document.passed_over,
+            ended_at: document.ended.map(rfc3339),
+            was_stopped: document.was_stopped,
         }
     }
 }
@@ -143,19 +143,19 @@ pub(super) struct BulkList {
 }
 
 /// What was said, understood.
-struct Wanted {
-    deed: Deed,
-    asked: AskedLetters,
+struct BulkRequest {
+    action: BulkAction,
+    asked: DeadLetterSelection,
     per_second: u32,
     is_dry_run: bool,
 }
 
-impl Said {
-    fn bulk(mut self) -> Result<Wanted, Refused> {
-        let deed = match self.text("deed")?.as_deref() {
-            Some("replay") => Deed::Replay,
-            Some("drop") => Deed::Drop,
-            _ => return Err(Refused::bad("deed", "`deed` is `replay` or `drop`.")),
+impl JsonBody {
+    fn bulk(mut self) -> Result<BulkRequest, Refused> {
+        let action = match self.text("action")?.as_deref() {
+            Some("replay") => BulkAction::Replay,
+            Some("drop") => BulkAction::Drop,
+            _ => return Err(Refused::bad("action", "`action` is `replay` or `drop`.")),
         };
         let per_second = match self.take("per_second") {
             None => Some(PER_SECOND),
@@ -166,7 +166,7 @@ impl Said {
                 Refused::bad("per_second", format!("`per_second` is a number from 1 to {PER_SECOND_MAX}."))
             })?;
         let is_dry_run = self.truth("dry_run")?.unwrap_or(false);
-        let typed = LetterQuery {
+        let typed = DeadLetterQuery {
             cause: self.text("cause")?,
             kind: self.text("kind")?,
             site: self.text("site")?,
@@ -184,73 +184,77 @@ impl Said {
                 "`after` is for a dry run: the work itself sees to all of them.",
             ));
         }
-        Ok(Wanted { deed, asked, per_second, is_dry_run })
+        Ok(BulkRequest { action, asked, per_second, is_dry_run })
     }
 }
 
-/// Replays or drops a great many dead letters
+/// Replay or drop many dead letters
 ///
-/// Those that fit and are dead letters now, so many a second; what dies again meanwhile is left. Any node goes on with it after a
-/// crash. With `dry_run` nothing is done, and told is what it would come to.
+/// Handles the matching dead letters of this moment, at the given rate. Orders that die again meanwhile are skipped. Any node
+/// resumes the work after a crash. With `dry_run`, nothing is done and the estimated result is returned.
 #[utoipa::path(
     post, path = "/v1/admin/dead/bulk", operation_id = "beginBulk", tag = "admin",
     request_body = NewBulk,
     responses(
-        (status = 200, body = DryRun, description = "What it would come to."),
-        (status = 202, body = Bulk, description = "It is under way."),
+        (status = 200, body = DryRun, description = "The estimated result."),
+        (status = 202, body = Bulk, description = "The bulk work is in progress."),
         BeginProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn begin(State(room): State<Room>, _: Operator, said: Said) -> Result<Response, Refused> {
-    let Wanted { deed, asked, per_second, is_dry_run } = said.bulk()?;
+pub(super) async fn begin(
+    State(state): State<AppState>,
+    _: Operator,
+    said: JsonBody,
+) -> Result<Response, Refused> {
+    let BulkRequest { action, asked, per_second, is_dry_run } = said.bulk()?;
     if is_dry_run {
-        let told = room.rehearse(deed, asked).await.map_err(|error| operators_trouble(&error))?;
+        let told = state.rehearse(action, asked).await.map_err(|error| operators_trouble(&error))?;
         return Ok(super::json(StatusCode::OK, &told));
     }
-    let begun = room.desk.engine().begin_bulk(deed, asked.filter, per_second).await;
+    let begun = state.orders.engine().begin_bulk(action, asked.filter, per_second).await;
     Ok(super::json(StatusCode::ACCEPTED, &Bulk::of(&begun.map_err(not_done)?)))
 }
 
-/// Lists bulk work that is under way or ended within a day
+/// List bulk work in progress or ended within a day
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk", operation_id = "listBulks", tag = "admin",
-    responses((status = 200, body = BulkList, description = "In the order in which they began."), BulkListProblems),
+    responses((status = 200, body = BulkList, description = "Bulk work, sorted by start."), BulkListProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn list(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let bulks = room.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
+pub(super) async fn list(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
+    let bulks = state.orders.engine().bulks().await.map_err(|error| store_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &BulkList { bulks: bulks.iter().map(Bulk::of).collect() }))
 }
 
-/// Reads how far bulk work is
+/// Read the progress of bulk work
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk/{number}", operation_id = "readBulk", tag = "admin",
-    params(("number" = u64, Path, description = "Its number.")),
-    responses((status = 200, body = Bulk, description = "As it is now."), BulkProblems),
+    params(("number" = u64, Path, description = "Number of the bulk work.")),
+    responses((status = 200, body = Bulk, description = "The current state of the bulk work."), BulkProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn read(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     Number(number): Number,
 ) -> Result<Response, Refused> {
-    Ok(super::json(StatusCode::OK, &Bulk::of(&room.sheet(number).await?)))
+    Ok(super::json(StatusCode::OK, &Bulk::of(&state.document(number).await?)))
 }
 
-/// Stops bulk work; what was done stays done
+/// Stop bulk work; what is done stays done
 #[utoipa::path(
     delete, path = "/v1/admin/dead/bulk/{number}", operation_id = "stopBulk", tag = "admin",
-    params(("number" = u64, Path, description = "Its number.")),
-    responses((status = 200, body = Bulk, description = "As it is now."), BulkProblems),
+    params(("number" = u64, Path, description = "Number of the bulk work.")),
+    responses((status = 200, body = Bulk, description = "The current state of the bulk work."), BulkProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn stop(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     Number(number): Number,
 ) -> Result<Response, Refused> {
-    let stopped = room.desk.engine().stop_bulk(number).await.map_err(not_done)?;
+    let stopped = state.orders.engine().stop_bulk(number).await.map_err(not_done)?;
     let stopped = stopped.ok_or_else(|| Code::UnknownBulk.plain())?;
     Ok(super::json(StatusCode::OK, &Bulk::of(&stopped)))
 }
@@ -268,27 +272,27 @@ fn not_done(why: BulkError) -> Refused {
 /// The work that the path names. What is no number names none.
 pub(super) struct Number(pub(super) u64);
 
-impl FromRequestParts<Room> for Number {
+impl FromRequestParts<AppState> for Number {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let path: Result<Path<u64>, PathRejection> = Path::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let path: Result<Path<u64>, PathRejection> = Path::from_request_parts(parts, state).await;
         path.map(|Path(number)| Self(number)).map_err(|_| Code::UnknownBulk.plain())
     }
 }
 
-impl Room {
-    pub(super) async fn sheet(&self, number: u64) -> Result<BulkSheet, Refused> {
-        let bulks = self.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
-        bulks.into_iter().find(|sheet| sheet.number == number).ok_or_else(|| Code::UnknownBulk.plain())
+impl AppState {
+    pub(super) async fn document(&self, number: u64) -> Result<BulkDocument, Refused> {
+        let bulks = self.orders.engine().bulks().await.map_err(|error| store_trouble(&error))?;
+        bulks.into_iter().find(|document| document.number == number).ok_or_else(|| Code::UnknownBulk.plain())
     }
 
     /// What it would come to; nothing is done.
-    async fn rehearse(&self, deed: Deed, asked: AskedLetters) -> Result<DryRun, StoreError> {
+    async fn rehearse(&self, action: BulkAction, asked: DeadLetterSelection) -> Result<DryRun, StoreError> {
         let prices = self.prices().await?;
         let mut told = DryRun {
             dry_run: true,
-            currency: self.desk.engine().currency().to_owned(),
+            currency: self.orders.engine().currency().to_owned(),
             letters: 0,
             would_pay: 0,
             cost_micros: None,
@@ -313,23 +317,30 @@ impl Room {
                 return Ok(DryRun { next: walk.next(), ..told });
             }
             for record in page.iter().filter(|record| is_meant(&asked.filter, record)) {
-                self.add(&mut told, &mut money, deed, record, &prices);
+                self.add(&mut told, &mut money, action, record, &prices);
             }
         }
     }
 
-    fn add(&self, told: &mut DryRun, money: &mut DryRunMoney, deed: Deed, record: &Record, prices: &Prices) {
+    fn add(
+        &self,
+        told: &mut DryRun,
+        money: &mut DryRunMoney,
+        action: BulkAction,
+        record: &Record,
+        prices: &Prices,
+    ) {
         let Ok(found) = record else {
             told.unreadable += 1;
-            told.letters += u64::from(deed == Deed::Drop);
-            return *told.by_cause.entry(LetterCause::Unreadable.name()).or_default() += 1;
+            told.letters += u64::from(action == BulkAction::Drop);
+            return *told.by_cause.entry(DeadLetterCause::Unreadable.name()).or_default() += 1;
         };
-        let Some(letter) = found.order.letter() else { return };
+        let Some(letter) = found.order.dead_letter() else { return };
         told.letters += 1;
         money.spent += found.order.spent_in(&told.currency);
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
-        let engine = self.desk.engine();
-        let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);
+        let engine = self.orders.engine();
+        let replay = engine.on_replay(&found.order).filter(|_| action == BulkAction::Replay);
         told.not_allowed += u64::from(replay == Some(OnReplay::NotAllowed));
         if let Some(replay) = replay.filter(|replay| replay.may_pay()) {
             told.would_pay += 1;

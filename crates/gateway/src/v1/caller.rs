@@ -1,7 +1,7 @@
 //! Who is asking, by the key that he shows, and what his other headers say: whether he waits, and whether he repeats
 //! himself.
 
-use super::Room;
+use super::AppState;
 use super::problem::{Code, Refused};
 use crate::wrong_keys::Visit;
 use crate::{Caller, OrderId, order_options};
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(super) const WAIT_MAX_S: u64 = 300;
 
 /// The key that was shown, if any.
-fn shown(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
@@ -27,11 +27,11 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
 /// A tenant.
 pub(super) struct Tenanted(pub(super) Caller);
 
-impl FromRequestParts<Room> for Tenanted {
+impl FromRequestParts<AppState> for Tenanted {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let tenants = room.desk.tenants();
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let tenants = state.orders.tenants();
         let key = shown(&parts.headers);
         let caller = key.and_then(|key| tenants.caller(key).ok()).or_else(|| tenants.local());
         if let Some(caller) = caller {
@@ -44,7 +44,7 @@ impl FromRequestParts<Room> for Tenanted {
                 Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."))
             }
             Some(key) => {
-                Visit::note_wrong(&parts.extensions, key, room.desk.wrong_keys());
+                Visit::note_wrong(&parts.extensions, key, state.orders.wrong_keys());
                 Err(Code::Unauthorized.because("Nobody has this key."))
             }
             None => Err(Code::Unauthorized.because("No key was sent.")),
@@ -55,11 +55,11 @@ impl FromRequestParts<Room> for Tenanted {
 /// The operator.
 pub(super) struct Operator;
 
-impl FromRequestParts<Room> for Operator {
+impl FromRequestParts<AppState> for Operator {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let tenants = room.desk.tenants();
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let tenants = state.orders.tenants();
         let key = shown(&parts.headers);
         if tenants.is_admin(key.unwrap_or_default()) {
             Visit::note_operator(&parts.extensions);
@@ -71,7 +71,7 @@ impl FromRequestParts<Room> for Operator {
                 Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."))
             }
             Some((key, Err(_))) => {
-                Visit::note_wrong(&parts.extensions, key, room.desk.wrong_keys());
+                Visit::note_wrong(&parts.extensions, key, state.orders.wrong_keys());
                 Err(Code::Unauthorized.because("Nobody has this key."))
             }
             None => Err(Code::Unauthorized.because("No key was sent.")),
@@ -82,39 +82,39 @@ impl FromRequestParts<Room> for Operator {
 /// Whose orders somebody may watch: his own, or everybody's.
 pub(super) struct Watcher(pub(super) Option<Caller>);
 
-impl FromRequestParts<Room> for Watcher {
+impl FromRequestParts<AppState> for Watcher {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        if room.desk.tenants().is_admin(shown(&parts.headers).unwrap_or_default()) {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        if state.orders.tenants().is_admin(shown(&parts.headers).unwrap_or_default()) {
             Visit::note_operator(&parts.extensions);
             return Ok(Self(None));
         }
-        Tenanted::from_request_parts(parts, room).await.map(|Tenanted(caller)| Self(Some(caller)))
+        Tenanted::from_request_parts(parts, state).await.map(|Tenanted(caller)| Self(Some(caller)))
     }
 }
 
 /// The order that the path names. What is no id names no order.
 pub(super) struct Id(pub(super) OrderId);
 
-impl FromRequestParts<Room> for Id {
+impl FromRequestParts<AppState> for Id {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         let id = path.ok().and_then(|Path(text)| text.parse().ok());
         id.map(Self).ok_or_else(|| Code::UnknownOrder.because("An id is a whole number from 1 to 2^53."))
     }
 }
 
-/// The same by the order's own key.
+/// An order that a path names by its key.
 pub(super) struct ByKey(pub(super) Key);
 
-impl FromRequestParts<Room> for ByKey {
+impl FromRequestParts<AppState> for ByKey {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         let key = path.ok().and_then(|Path(text)| Key::parse(&text).ok());
         key.map(Self).ok_or_else(|| Code::UnknownOrder.because("A key is 64 hexadecimal digits."))
     }
@@ -131,10 +131,10 @@ impl Prefer {
     fn read(headers: &HeaderMap) -> Self {
         let mut prefer = Self::default();
         let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-        for wish in lines.flat_map(|line| line.split(',')) {
+        for request in lines.flat_map(|line| line.split(',')) {
             // What follows a semicolon are parameters, and nobody has any for these two.
-            let wish = wish.split(';').next().unwrap_or_default();
-            let (name, value) = wish.split_once('=').unwrap_or((wish, ""));
+            let request = request.split(';').next().unwrap_or_default();
+            let (name, value) = request.split_once('=').unwrap_or((request, ""));
             let value = value.trim().trim_matches('"');
             match name.trim().to_ascii_lowercase().as_str() {
                 "wait" if prefer.wait_s.is_none() => {
@@ -147,7 +147,7 @@ impl Prefer {
         prefer
     }
 
-    pub(super) fn patience(self) -> Duration {
+    pub(super) fn timeout(self) -> Duration {
         Duration::from_secs(self.wait_s.unwrap_or_default())
     }
 
@@ -160,10 +160,10 @@ impl Prefer {
     }
 }
 
-impl FromRequestParts<Room> for Prefer {
+impl FromRequestParts<AppState> for Prefer {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _room: &Room) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _room: &AppState) -> Result<Self, Refused> {
         Ok(Self::read(&parts.headers))
     }
 }
@@ -171,10 +171,10 @@ impl FromRequestParts<Room> for Prefer {
 /// The key under which the caller can repeat himself.
 pub(super) struct Chosen(pub(super) Option<String>);
 
-impl FromRequestParts<Room> for Chosen {
+impl FromRequestParts<AppState> for Chosen {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _room: &Room) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _room: &AppState) -> Result<Self, Refused> {
         let key = order_options::key_in_header(&parts.headers);
         key.map(Self).map_err(|bad| Refused::bad("Idempotency-Key", bad.to_string()))
     }
@@ -202,7 +202,7 @@ mod tests {
         for odd in ["", "wait", "wait=-1", "wait=x", "wait=1.5", "handling=lenient", ",,;=,", "=wait"] {
             assert_eq!(prefer(&[odd]), Prefer::default(), "{odd}");
         }
-        assert_eq!(prefer(&["wait=99999"]).patience(), Duration::from_secs(WAIT_MAX_S));
+        assert_eq!(prefer(&["wait=99999"]).timeout(), Duration::from_secs(WAIT_MAX_S));
         assert_eq!(Prefer::default().applied(), None);
     }
 }

@@ -2,12 +2,12 @@
 //! store to another. However many there are, a request reads a bounded number of them, and an export sends them as it reads.
 
 use super::caller::{ByKey, Operator};
-use super::letter::{AskedLetters, Found, Letter, LetterQuery, Record, Walk, is_meant};
+use super::letter::{DeadLetter, DeadLetterQuery, DeadLetterSelection, Found, Record, Walk, is_meant};
 use super::moment::rfc3339;
 use super::orders::{not_allowed, store_trouble};
 use super::problem::{Code, Refused, problems};
-use super::story::{ToldBeat, operators_trouble};
-use super::{JSON_LINES, Room, json_text};
+use super::timeline::{TimelineEntryView, operators_trouble};
+use super::{AppState, JSON_LINES, json_text};
 use crate::plain::plain_json;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -19,7 +19,7 @@ use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Adopted, Applied, Dropped};
-use quittance_lifecycle::{Key, LetterCause, LetterFilter, Order};
+use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order};
 use quittance_ports::{StoreError, Unreadable, Which};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -39,53 +39,53 @@ problems!(ExportProblems: Unauthorized, Forbidden, BadParams, TooManyStreams);
 problems!(ImportProblems: BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, TooLarge, StoreUnavailable);
 
 #[derive(Serialize, ToSchema)]
-pub(super) struct Letters {
-    orders: Vec<Letter>,
-    /// Where to go on, as `after`; absent on the last page. A page may be empty and not the last.
+pub(super) struct DeadLetters {
+    orders: Vec<DeadLetter>,
+    /// Value of `after` for the next page; absent on the last page. A page may be empty and not the last.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Lists the dead letters of all tenants
+/// List the dead letters of all tenants
 ///
-/// A request reads a bounded number of records; `next` says where to go on.
+/// A request reads a limited number of records; `next` leads to the next page.
 #[utoipa::path(
     get, path = "/v1/admin/dead", operation_id = "listDead", tag = "admin",
-    params(LetterQuery),
-    responses((status = 200, body = Letters, description = "A page of them, in the order of keys."), DeadListProblems),
+    params(DeadLetterQuery),
+    responses((status = 200, body = DeadLetters, description = "A page of dead letters, sorted by key."), DeadListProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn list(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
-    asked: AskedLetters,
+    asked: DeadLetterSelection,
 ) -> Result<Response, Refused> {
-    let letters = room.letters(asked).await.map_err(|error| operators_trouble(&error))?;
+    let letters = state.letters(asked).await.map_err(|error| operators_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &letters))
 }
 
-impl Room {
-    async fn letters(&self, asked: AskedLetters) -> Result<Letters, StoreError> {
-        let now = self.desk.clock().now();
+impl AppState {
+    async fn letters(&self, asked: DeadLetterSelection) -> Result<DeadLetters, StoreError> {
+        let now = self.orders.clock().now();
         let prices = self.prices().await?;
         let mut walk = Walk::new(Which::DEAD, asked.after);
         let mut orders = Vec::new();
         loop {
             let page = walk.page(self).await?;
             if page.is_empty() {
-                return Ok(Letters { orders, next: walk.next() });
+                return Ok(DeadLetters { orders, next: walk.next() });
             }
             for record in page.into_iter().filter(|record| is_meant(&asked.filter, record)) {
                 let (key, letter) = match record {
                     Ok(found) => {
-                        (found.order.key, Letter::of(self.desk.engine(), &found.order, &prices, now))
+                        (found.order.key, DeadLetter::of(self.orders.engine(), &found.order, &prices, now))
                     }
-                    Err(unreadable) => (unreadable.key, Some(Letter::Unread(unreadable.into()))),
+                    Err(unreadable) => (unreadable.key, Some(DeadLetter::Unread(unreadable.into()))),
                 };
                 orders.extend(letter);
                 if orders.len() == asked.limit {
-                    return Ok(Letters { orders, next: Some(key.to_string()) });
+                    return Ok(DeadLetters { orders, next: Some(key.to_string()) });
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Room {
     fn done(&self, applied: Applied) -> Result<Response, Refused> {
         match applied {
             Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
-                Ok(super::json(StatusCode::OK, &Found::of(&now.order, self.desk.clock().now())))
+                Ok(super::json(StatusCode::OK, &Found::of(&now.order, self.orders.clock().now())))
             }
             Applied::Ignored { now, .. } => {
                 let (key, phase) = (now.order.key, now.order.phase.name());
@@ -108,19 +108,19 @@ impl Room {
     }
 }
 
-/// Sends a dead letter on its way again
+/// Replay a dead letter
 #[utoipa::path(
     post, path = "/v1/admin/dead/{key}/replay", operation_id = "replayDead", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = Found, description = "The order as it is now."), ReplayProblems),
+    responses((status = 200, body = Found, description = "The order."), ReplayProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn replay(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
-    let engine = room.desk.engine();
+    let engine = state.orders.engine();
     let applied = engine.replay(&key).await.map_err(|error| operators_trouble(&error))?;
     if let Applied::Ignored { now, .. } = &applied
         && now.order.phase.is_dead()
@@ -128,51 +128,51 @@ pub(super) async fn replay(
     {
         return Err(not_allowed(&why, why.to_string()));
     }
-    room.done(applied)
+    state.done(applied)
 }
 
-/// A record that nobody could read. It is gone, and its key is free.
+/// An unreadable record that was removed. Its key is free.
 #[derive(Serialize, ToSchema)]
 pub(super) struct DiscardedRecord {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     key: String,
     #[schema(pattern = "^unreadable$")]
     cause: &'static str,
-    /// Always true: placing it again makes a new order.
+    /// Always true: a new placement with this key is a new order.
     discarded: bool,
 }
 
-/// What stands after a letter was dropped.
+/// State after the drop.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "each is answered with by itself, and they are only described together here")]
-pub(super) enum DroppedLetter {
+pub(super) enum DroppedDeadLetter {
     Order(Box<Found>),
     Record(DiscardedRecord),
 }
 
-/// Gives a dead letter up for good
+/// Drop a dead letter for good
 ///
-/// The record of one that nobody can read is removed, and its key is free: placing it again makes a new order, although nobody
-/// knows whether the old one was paid for. What a later version wrote is left for it.
+/// An unreadable record is removed, and its key is free: a new placement is a new order, although it is not
+/// known whether the old one was paid. Records that a later version wrote are kept.
 #[utoipa::path(
     post, path = "/v1/admin/dead/{key}/drop", operation_id = "dropDead", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
     responses(
-        (status = 200, body = DroppedLetter, description = "The order as it is now, or that its record is gone."),
+        (status = 200, body = DroppedDeadLetter, description = "The order, or the removed record."),
         DropProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn drop_dead(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
-    match room.desk.engine().drop_letter(&key).await {
-        Ok(Dropped::Told(applied)) => room.done(applied),
+    match state.orders.engine().drop_dead_letter(&key).await {
+        Ok(Dropped::Applied(applied)) => state.done(applied),
         Ok(Dropped::Discarded) => {
-            let cause = LetterCause::Unreadable.name();
+            let cause = DeadLetterCause::Unreadable.name();
             let gone = DiscardedRecord { key: key.to_string(), cause, discarded: true };
             Ok(super::json(StatusCode::OK, &gone))
         }
@@ -181,9 +181,9 @@ pub(super) async fn drop_dead(
     }
 }
 
-/// A dead letter with all that is needed to put it into another store.
+/// A complete dead letter, for import into another store.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ExportedLetter {
+pub(super) struct ExportedDeadLetter {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     key: String,
     cause: &'static str,
@@ -198,8 +198,8 @@ pub(super) struct ExportedLetter {
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_at: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    story: Vec<ToldBeat>,
-    /// The record as it is written down, in base64. It holds every parameter.
+    timeline: Vec<TimelineEntryView>,
+    /// The stored record, in base64. It contains every parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,19 +212,19 @@ struct BrokeOff {
     error: &'static str,
 }
 
-impl ExportedLetter {
+impl ExportedDeadLetter {
     fn of(record: &Record) -> Option<Self> {
         match record {
             Ok(found) => Self::read(&found.order),
             Err(Unreadable { key, detail }) => Some(Self {
                 key: key.to_string(),
-                cause: LetterCause::Unreadable.name(),
+                cause: DeadLetterCause::Unreadable.name(),
                 why: detail.clone(),
                 kind: None,
                 tenant: None,
                 site: None,
                 dead_at: None,
-                story: Vec::new(),
+                timeline: Vec::new(),
                 record: None,
                 terms: None,
             }),
@@ -232,7 +232,7 @@ impl ExportedLetter {
     }
 
     fn read(order: &Order) -> Option<Self> {
-        let letter = order.letter()?;
+        let letter = order.dead_letter()?;
         let terms = &order.terms;
         Some(Self {
             key: order.key.to_string(),
@@ -242,7 +242,7 @@ impl ExportedLetter {
             tenant: Some(terms.tenant.clone()),
             site: Some(terms.site.clone()),
             dead_at: Some(rfc3339(letter.since)),
-            story: order.story.entries.iter().map(ToldBeat::of).collect(),
+            timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
             record: Some(BASE64.encode(quittance_record::encode_order(order))),
             terms: Some(BASE64.encode(quittance_record::encode_terms(terms))),
         })
@@ -251,8 +251,8 @@ impl ExportedLetter {
 
 /// An export under way.
 struct Export {
-    room: Room,
-    filter: LetterFilter,
+    state: AppState,
+    filter: DeadLetterFilter,
     walk: Walk,
     is_over: bool,
     _permit: crate::seats::Seat,
@@ -262,7 +262,7 @@ impl Export {
     /// The next lines; nothing, when all have been sent.
     async fn lines(&mut self) -> Option<Bytes> {
         while !self.is_over {
-            let page = match self.walk.page(&self.room).await {
+            let page = match self.walk.page(&self.state).await {
                 Ok(page) => page,
                 Err(_) => {
                     self.is_over = true;
@@ -273,7 +273,7 @@ impl Export {
             self.is_over = page.is_empty();
             let meant = page.iter().filter(|record| is_meant(&self.filter, record));
             let mut lines = String::new();
-            for letter in meant.filter_map(ExportedLetter::of) {
+            for letter in meant.filter_map(ExportedDeadLetter::of) {
                 // Whoever looks at the file is safe from it, too.
                 lines += &plain_json(&json_text(&letter));
                 lines.push('\n');
@@ -286,28 +286,28 @@ impl Export {
     }
 }
 
-/// Sends dead letters of all tenants, whole
+/// Export complete dead letters of all tenants
 ///
-/// Lines of JSON, as many as there are, sent as they are read. A line with `error` is the last one, and says that there was
-/// more. They hold every parameter: keep them as you keep the store.
+/// JSON lines, sent as they are read. A line with `error` is the last line and means that the export is not
+/// complete. The lines contain every parameter: protect them like the store.
 #[utoipa::path(
     get, path = "/v1/admin/dead/export", operation_id = "exportDead", tag = "admin",
-    params(LetterQuery),
+    params(DeadLetterQuery),
     responses(
-        (status = 200, body = ExportedLetter, content_type = "application/x-ndjson",
-            description = "One ExportedLetter on each line."),
+        (status = 200, body = ExportedDeadLetter, content_type = "application/x-ndjson",
+            description = "One ExportedDeadLetter per line."),
         ExportProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn export(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
-    asked: AskedLetters,
+    asked: DeadLetterSelection,
 ) -> Result<Response, Refused> {
-    let _permit = room.stream_seat(None)?;
+    let _permit = state.stream_seat(None)?;
     let walk = Walk::without_end(Which::DEAD, asked.after);
-    let export = Export { room, filter: asked.filter, walk, is_over: false, _permit };
+    let export = Export { state, filter: asked.filter, walk, is_over: false, _permit };
     let lines = stream::unfold(export, |mut export| async {
         let lines = export.lines().await?;
         Some((Ok::<_, Infallible>(lines), export))
@@ -320,30 +320,30 @@ pub(super) async fn export(
 #[derive(Serialize, ToSchema)]
 pub(super) struct Imported {
     imported: usize,
-    /// Orders that are on record here already, and were left as they are.
+    /// Orders that exist here already, and are unchanged.
     there_already: usize,
-    /// Lines that could not be taken in; the first thousand of them.
+    /// Lines that could not be imported; the first thousand of them.
     refused: Vec<RefusedLine>,
     refused_count: usize,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct RefusedLine {
-    /// Counted from 1.
+    /// Line number, from 1.
     line: usize,
     why: String,
 }
 
 /// What of a line is read again.
 #[derive(Deserialize)]
-struct Line {
+struct ImportLine {
     key: String,
     record: Option<String>,
     terms: Option<String>,
 }
 
 fn read_line(line: &[u8]) -> Result<Order, String> {
-    let Ok(Line { key, record, terms }) = serde_json::from_slice(line) else {
+    let Ok(ImportLine { key, record, terms }) = serde_json::from_slice(line) else {
         return Err("this is no line of an export".into());
     };
     let (Some(record), Some(terms)) = (record, terms) else {
@@ -359,17 +359,17 @@ fn read_line(line: &[u8]) -> Result<Order, String> {
     }
 }
 
-/// Takes in dead letters that were exported elsewhere
+/// Import exported dead letters
 ///
-/// The body is lines of an export. What is on record here already is left as it is, so the same lines may be sent again.
+/// The body is the lines of an export. Existing orders stay unchanged, so the same lines can be sent again.
 #[utoipa::path(
     post, path = "/v1/admin/dead/import", operation_id = "importDead", tag = "admin",
     request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, body = Imported, description = "What became of them."), ImportProblems),
+    responses((status = 200, body = Imported, description = "The result of the import."), ImportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn import(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     request: Request,
 ) -> Result<Response, Refused> {
@@ -393,14 +393,15 @@ pub(super) async fn import(
                 Err(why) => told.refuse(*at, why),
             }
         }
-        let engine = room.desk.engine();
-        let adopted =
-            adopting.into_iter().map(|(at, order)| async move { (at, engine.adopt_letter(order).await) });
+        let engine = state.orders.engine();
+        let adopted = adopting
+            .into_iter()
+            .map(|(at, order)| async move { (at, engine.adopt_dead_letter(order).await) });
         for (at, adopted) in join_all(adopted).await {
             match adopted {
                 Ok(Adopted::New) => told.imported += 1,
                 Ok(Adopted::ThereAlready) => told.there_already += 1,
-                Ok(Adopted::NoLetter) => told.refuse(at, "it is no dead letter".into()),
+                Ok(Adopted::NoDeadLetter) => told.refuse(at, "it is no dead letter".into()),
                 Err(error @ StoreError::Corrupt { .. }) => told.refuse(at, error.to_string()),
                 Err(error) => return Err(store_trouble(&error)),
             }

@@ -1,14 +1,14 @@
 //! Live events: what this node writes, as it is written (server-sent events). A stream is a body that asks for its next
 //! event when the last one has left, so whoever reads slowly holds up nobody, and whoever hangs up leaves nothing behind.
 
-use super::Room;
+use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
 use super::orders::{not_seen, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::shown::{Change, Source};
-use crate::desk::is_his;
+use crate::orders::is_his;
 use crate::seats::Seat;
-use crate::{Caller, OrderId, Seen};
+use crate::{Caller, OrderId, OrderView};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ use utoipa::ToSchema;
 
 /// How many live streams there may be at once.
 pub(super) const STREAMS_MAX: usize = 1024;
-/// And of the operator, beside them.
+/// How many live streams the operator may have, beside those of tenants.
 pub(super) const OPERATORS_STREAMS_MAX: usize = 64;
 /// How often a silent stream says that it is alive; and how often an order is looked at: another node may have moved it on.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -43,30 +43,30 @@ pub(super) const EVENT_STREAM: &str = "text/event-stream";
 problems!(OrderEventProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, TooManyStreams, StoreUnavailable);
 problems!(EventProblems: Unauthorized, TooManyStreams);
 
-/// One event of a stream, as its lines say it.
+/// One event of the stream of an order.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is written by hand, and only described here")]
 pub(super) struct OrderEvent {
     #[schema(pattern = "^order$")]
     event: String,
-    /// An OrderInFull, in JSON.
+    /// An OrderInFull as JSON.
     data: String,
 }
 
-/// One event of a stream for all, as its lines say it.
+/// One event of the stream of all orders.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is written by hand, and only described here")]
 pub(super) struct ChangeEvent {
     #[schema(pattern = "^(change|lagged)$")]
     event: String,
-    /// A Change; or, after changes were missed, `missed`: how many, for the operator, and null for a tenant. In JSON.
+    /// A Change as JSON; after missed changes, `missed`: their number for the operator, null for a tenant.
     data: String,
 }
 
-/// Watches one order
+/// Watch one order
 ///
-/// Server-sent events. First the order as it is (event `order`), then each change that this node writes, then the end,
-/// whichever node brings it about: the stream closes with the order's last state, answer included.
+/// Server-sent events. First the current order (event `order`), then each change that this node writes, then the end,
+/// on any node: the stream closes with the last state of the order, including its answer.
 #[utoipa::path(
     get, path = "/v1/orders/{id}/events", operation_id = "watchOrder", tag = "events",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
@@ -78,43 +78,43 @@ pub(super) struct ChangeEvent {
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn watch_one(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
 ) -> Result<Response, Refused> {
     // Whatever is written from here on is heard, and what is read next is at least as new.
-    let heard = room.desk.hub().watch();
-    let key = room.desk.find(&caller, id).await.map_err(not_seen)?.key;
-    let _seat = room.stream_seat(Some(caller.tenant.name()))?;
+    let heard = state.orders.hub().watch();
+    let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
+    let _seat = state.stream_seat(Some(caller.tenant.name()))?;
     // Other nodes tell us nothing of what they write, but of the end everybody hears.
-    let watch = room.desk.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
+    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
-    Ok(stream(Live { room, heard, watched, _seat, is_greeted: false, is_over: false }))
+    Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
 }
 
-/// Watches all orders of the caller
+/// Watch all orders of the caller
 ///
-/// Server-sent events: `change` for each change that this node writes, and `lagged` with the number of changes that were
-/// missed by whoever reads too slowly. The operator's key sees the orders of all tenants. No event holds an answer or
+/// Server-sent events: `change` for each change that this node writes, and `lagged` with the number of changes that a
+/// slow reader missed. The operator's key sees the orders of all tenants. No event contains an answer or
 /// a parameter.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "watchOrders", tag = "events",
     responses(
         (status = 200, body = ChangeEvent, content_type = "text/event-stream",
-            description = "Events `change`, each with a Change as its data, and `lagged`. It does not end by itself."),
+            description = "Events `change`, each with a Change as its data, and `lagged`. The stream has no end."),
         EventProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn watch_all(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Watcher(caller): Watcher,
 ) -> Result<Response, Refused> {
-    let heard = room.desk.hub().watch();
+    let heard = state.orders.hub().watch();
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
-    let _seat = room.stream_seat(tenant.as_deref())?;
+    let _seat = state.stream_seat(tenant.as_deref())?;
     Ok(stream(Live {
-        room,
+        state,
         heard,
         watched: Watched::All { tenant },
         _seat,
@@ -123,11 +123,11 @@ pub(super) async fn watch_all(
     }))
 }
 
-impl Room {
+impl AppState {
     /// A seat for a live stream of this tenant, or of the operator, who has seats of his own.
     pub(super) fn stream_seat(&self, tenant: Option<&str>) -> Result<Seat, Refused> {
         let seat = match tenant {
-            Some(tenant) => self.streams.take(tenant, self.desk.tenants().is_only_one()),
+            Some(tenant) => self.streams.take(tenant, self.orders.tenants().is_only_one()),
             None => self.operators_streams.take("", true),
         };
         seat.ok_or_else(|| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
@@ -161,11 +161,11 @@ impl Watched {
 type Mark = (Timestamp, u32, usize);
 
 fn mark(order: &Order) -> Mark {
-    (order.born, order.life, order.story.entries.len() + order.story.left_out as usize)
+    (order.born, order.life, order.timeline.entries.len() + order.timeline.left_out as usize)
 }
 
 struct Live {
-    room: Room,
+    state: AppState,
     heard: Receiver<Arc<Order>>,
     watched: Watched,
     /// Given back when the stream ends, however it does.
@@ -217,7 +217,7 @@ impl Live {
         match &self.watched {
             Watched::All { tenant } => {
                 let is_shown = tenant.as_ref().is_none_or(|tenant| is_his(order, tenant));
-                is_shown.then(|| event("change", &Change::of(order, self.room.desk.clock().now())))
+                is_shown.then(|| event("change", &Change::of(order, self.state.orders.clock().now())))
             }
             Watched::One { key, .. } if *key != order.key => None,
             Watched::One { id, told, .. } if order.is_awaited() => {
@@ -225,7 +225,7 @@ impl Live {
                 if told.is_some_and(|told| told >= mark(order)) {
                     return None;
                 }
-                let seen = Seen { order: Arc::clone(order), outcome: Outcome::NotYet };
+                let seen = OrderView { order: Arc::clone(order), outcome: Outcome::NotYet };
                 self.show(*id, &seen)
             }
             Watched::One { .. } => self.look().await,
@@ -235,7 +235,7 @@ impl Live {
     /// Reads the order anew, and tells it if it has changed.
     async fn look(&mut self) -> Option<String> {
         let Watched::One { caller, id, told, .. } = &self.watched else { return None };
-        let seen = match self.room.desk.look(caller, *id).await {
+        let seen = match self.state.orders.look(caller, *id).await {
             Ok(seen) if seen.outcome != Outcome::Forgotten => seen,
             // A store that is away comes back; a record that is gone does not.
             Err(crate::NotSeen::StoreAway(StoreError::Unavailable { .. })) => return None,
@@ -251,10 +251,10 @@ impl Live {
         self.show(*id, &seen)
     }
 
-    fn show(&mut self, id: OrderId, seen: &Seen) -> Option<String> {
+    fn show(&mut self, id: OrderId, seen: &OrderView) -> Option<String> {
         let Watched::One { told, .. } = &mut self.watched else { return None };
         *told = Some(mark(&seen.order));
-        let shown = self.room.view(id, Source::by(id, &seen.order), seen).ok()?;
+        let shown = self.state.view(id, Source::by(id, &seen.order), seen).ok()?;
         Some(event("order", &shown))
     }
 

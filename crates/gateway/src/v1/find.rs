@@ -1,12 +1,12 @@
 //! Finding an order by whatever a person has of it: its id, its key or the beginning of it, the key that its caller chose, the site
 //! that it is about or the address of a page of it, or the name of its tenant or kind.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
-use super::letter::{Found, UnreadLetter, Walk, key_of};
+use super::letter::{Found, UnreadDeadLetter, Walk, key_of};
 use super::page::{read_key, read_limit, senseless};
 use super::problem::{Refused, problems};
-use super::story::operators_trouble;
+use super::timeline::operators_trouble;
 use crate::OrderId;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
@@ -26,19 +26,19 @@ problems!(FindProblems: Unauthorized, Forbidden, Unreadable, BadParams, StoreUna
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FindQuery {
-    /// An id, a key or its first 6 digits or more, a caller's idempotency key, a part of a site's name or the address of a page
-    /// of it, or the name of a tenant or a kind.
+    /// An id, a key or its first 6 or more digits, an idempotency key, a part of a site's host name, the URL of one of its
+    /// pages, or the name of a tenant or a kind.
     #[param(min_length = 1, max_length = 2048)]
     q: String,
-    /// The `next` of the page before.
+    /// `next` of the page before.
     #[param(pattern = "^[0-9a-fA-F]{64}$")]
     after: Option<String>,
-    /// How many at most; 50, if not said.
+    /// Most rows in a page; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 
-pub(super) struct Wanted {
+pub(super) struct FindRequest {
     /// As it was typed, and in small letters.
     typed: String,
     text: String,
@@ -46,11 +46,11 @@ pub(super) struct Wanted {
     limit: usize,
 }
 
-impl FromRequestParts<Room> for Wanted {
+impl FromRequestParts<AppState> for FindRequest {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let query = Query::<FindQuery>::from_request_parts(parts, room).await.map_err(senseless)?;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let query = Query::<FindQuery>::from_request_parts(parts, state).await.map_err(senseless)?;
         let Query(FindQuery { q, after, limit }) = query;
         let typed = q.trim().to_owned();
         let text = page_host(&typed).unwrap_or(&typed).to_lowercase();
@@ -65,35 +65,39 @@ impl FromRequestParts<Room> for Wanted {
 #[serde(untagged)]
 pub(super) enum FoundOrNot {
     Read(Box<Found>),
-    Unread(UnreadLetter),
+    Unread(UnreadDeadLetter),
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct FoundOrders {
     orders: Vec<FoundOrNot>,
-    /// Where to go on, as `after`; absent on the last page. A page may be empty and not the last.
+    /// Value of `after` for the next page; absent on the last page. A page may be empty and not the last.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Finds orders of all tenants
+/// Find orders of all tenants
 ///
-/// A request reads a bounded number of records; `next` says where to go on.
+/// A request reads a limited number of records; `next` leads to the next page.
 #[utoipa::path(
     get, path = "/v1/admin/find", operation_id = "find", tag = "admin",
     params(FindQuery),
-    responses((status = 200, body = FoundOrders, description = "What was found, in the order of keys."), FindProblems),
+    responses((status = 200, body = FoundOrders, description = "The orders found, sorted by key."), FindProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn find(State(room): State<Room>, _: Operator, wanted: Wanted) -> Result<Response, Refused> {
-    let found = room.find(&wanted).await.map_err(|error| operators_trouble(&error))?;
+pub(super) async fn find(
+    State(state): State<AppState>,
+    _: Operator,
+    wanted: FindRequest,
+) -> Result<Response, Refused> {
+    let found = state.find(&wanted).await.map_err(|error| operators_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &found))
 }
 
-impl Room {
-    async fn find(&self, wanted: &Wanted) -> Result<FoundOrders, StoreError> {
-        let now = self.desk.clock().now();
+impl AppState {
+    async fn find(&self, wanted: &FindRequest) -> Result<FoundOrders, StoreError> {
+        let now = self.orders.clock().now();
         // What could be the beginning of a key may be an id or a word as well.
         if let Some(prefix) = KeyPrefix::parse(&wanted.text)
             && wanted.after.is_none_or(|after| prefix.begins(&after))
@@ -106,7 +110,7 @@ impl Room {
         if let Ok(id) = wanted.text.parse::<OrderId>()
             && wanted.after.is_none()
         {
-            let found = self.desk.engine().find(id.head()).await?;
+            let found = self.orders.engine().find(id.head()).await?;
             if !found.is_empty() {
                 let orders = found.iter().map(|order| read(order, now)).collect();
                 return Ok(FoundOrders { orders, next: None });
@@ -123,10 +127,11 @@ impl Room {
 
     /// Under the key that a caller chose. It is not on record, but the order's own key follows from it and from whose it is.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
-        let keys = self.desk.tenants().names().map(|tenant| self.desk.engine().chosen_key(tenant, chosen));
+        let keys =
+            self.orders.tenants().names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
         let mut orders = Vec::new();
         for key in keys.collect::<Vec<_>>() {
-            match self.desk.engine().read(&key).await {
+            match self.orders.engine().read(&key).await {
                 Ok(found) => orders.extend(found.map(|order| read(&order, now))),
                 Err(StoreError::Corrupt { key, detail }) => {
                     orders.push(FoundOrNot::Unread(Unreadable { key, detail }.into()));
@@ -141,7 +146,7 @@ impl Room {
     async fn find_keys(
         &self,
         prefix: &KeyPrefix,
-        wanted: &Wanted,
+        wanted: &FindRequest,
         now: Timestamp,
     ) -> Result<FoundOrders, StoreError> {
         let mut walk = Walk::new(Which::ALL, wanted.after.or_else(|| prefix.before()));
@@ -167,7 +172,7 @@ impl Room {
         }
     }
 
-    async fn find_words(&self, wanted: &Wanted, now: Timestamp) -> Result<FoundOrders, StoreError> {
+    async fn find_words(&self, wanted: &FindRequest, now: Timestamp) -> Result<FoundOrders, StoreError> {
         let is_it = |order: &Order| {
             let terms = &order.terms;
             terms.site.contains(&wanted.text)

@@ -1,7 +1,7 @@
 //! How orders and dead letters are shown to the operator, whichever of them he asked for, and how he says which dead letters
 //! he means.
 
-use super::Room;
+use super::AppState;
 use super::moment::{read_rfc3339, rfc3339};
 use super::page::{read_key, read_limit, senseless};
 use super::prices::Prices;
@@ -11,8 +11,8 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use quittance_engine::Engine;
 use quittance_lifecycle::secrets;
-use quittance_lifecycle::{Beat, Key, LetterCause, LetterFilter, Order, Timestamp, Value};
-use quittance_ports::{Deed, StoreError, Unreadable, Versioned, Which};
+use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order, TimelineEvent, Timestamp, Value};
+use quittance_ports::{BulkAction, StoreError, Unreadable, Versioned, Which};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -21,58 +21,58 @@ const PAGE: usize = 64;
 /// How many one request may read before it says "go on from here".
 const RECORDS_MAX: usize = 4096;
 
-/// An order, and whose it is.
+/// An order and its tenant.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Found {
     #[serde(flatten)]
     pub(super) order: OrderInShort,
     pub(super) tenant: String,
-    /// The host of the page that it is about; nothing, if it is about none.
+    /// Host of the page; empty for orders without a page.
     pub(super) site: String,
-    /// The page itself, without a password.
+    /// URL of the page, without a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) page: Option<String>,
-    /// Who is asked for it.
+    /// Provider of the order.
     pub(super) provider: String,
 }
 
 /// A dead letter.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ReadLetter {
+pub(super) struct ReadDeadLetter {
     #[serde(flatten)]
     found: Found,
-    /// `retries_spent`, `deadline`, `doubt`, `delivery` or `store_forgot`.
+    /// `retries_spent`, `deadline`, `in_doubt`, `delivery` or `store_forgot`.
     #[schema(pattern = "^[a-z_]+$")]
     cause: &'static str,
-    /// The same in words.
+    /// The cause as a sentence.
     why: String,
     #[schema(format = DateTime)]
     dead_at: String,
     dead_ms: u64,
-    /// What its attempts have cost so far, in millionths; `null` if some were or may have been charged and no price is known.
+    /// Cost of its attempts so far, in millionths; `null` if some were or may have been charged and no price is known.
     spent_micros: Option<u64>,
-    /// How many of its attempts were or may have been charged at a price that is not known: they are not in `spent_micros`.
+    /// Attempts that were or may have been charged at a price that is not known; they are not in `spent_micros`.
     unpriced: u64,
-    /// What all money of it is in.
+    /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// How often it may have been paid for twice.
+    /// Number of possible double payments.
     possible_doubles: u32,
     /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
     #[schema(pattern = "^[a-z_]+$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     on_replay: Option<&'static str>,
-    /// What a replay may cost, in millionths; absent if it would not pay, and `null` if the price is not known.
+    /// Possible cost of a replay, in millionths; absent if it would not pay, `null` if the price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     price_micros: Option<Option<u64>>,
-    /// What a person last wrote about it.
+    /// Last note of a person.
     note: Option<String>,
 }
 
-/// A record that is there, and that nobody can read.
+/// A dead letter whose record cannot be read.
 #[derive(Serialize, ToSchema)]
-pub(super) struct UnreadLetter {
+pub(super) struct UnreadDeadLetter {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     key: String,
     #[schema(pattern = "^unreadable$")]
@@ -82,9 +82,9 @@ pub(super) struct UnreadLetter {
 
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-pub(super) enum Letter {
-    Read(Box<ReadLetter>),
-    Unread(UnreadLetter),
+pub(super) enum DeadLetter {
+    Read(Box<ReadDeadLetter>),
+    Unread(UnreadDeadLetter),
 }
 
 impl Found {
@@ -103,15 +103,15 @@ impl Found {
     }
 }
 
-impl Letter {
+impl DeadLetter {
     /// Nothing, if it is no dead letter any more.
     pub(super) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Option<Self> {
-        let letter = order.letter()?;
-        let note = order.story.entries.iter().rev().find_map(|entry| match &entry.beat {
-            Beat::Noted { text } => Some(text.clone()),
+        let letter = order.dead_letter()?;
+        let note = order.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
+            TimelineEvent::Noted { text } => Some(text.clone()),
             _ => None,
         });
-        Some(Self::Read(Box::new(ReadLetter {
+        Some(Self::Read(Box::new(ReadDeadLetter {
             found: Found::of(order, now),
             cause: letter.cause.name(),
             why: letter.why,
@@ -131,9 +131,9 @@ impl Letter {
     }
 }
 
-impl From<Unreadable> for UnreadLetter {
+impl From<Unreadable> for UnreadDeadLetter {
     fn from(Unreadable { key, detail }: Unreadable) -> Self {
-        Self { key: key.to_string(), cause: LetterCause::Unreadable.name(), why: detail }
+        Self { key: key.to_string(), cause: DeadLetterCause::Unreadable.name(), why: detail }
     }
 }
 
@@ -141,31 +141,31 @@ impl From<Unreadable> for UnreadLetter {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LetterQuery {
-    /// `retries_spent`, `deadline`, `doubt`, `delivery`, `unreadable` or `store_forgot`.
-    #[param(pattern = "^(retries_spent|deadline|doubt|delivery|unreadable|store_forgot)$")]
+pub(super) struct DeadLetterQuery {
+    /// `retries_spent`, `deadline`, `in_doubt`, `delivery`, `unreadable` or `store_forgot`.
+    #[param(pattern = "^(retries_spent|deadline|in_doubt|delivery|unreadable|store_forgot)$")]
     pub(super) cause: Option<String>,
     pub(super) kind: Option<String>,
-    /// The host of the page.
+    /// Host of the page.
     pub(super) site: Option<String>,
     pub(super) tenant: Option<String>,
-    /// Dead since before this moment.
+    /// Dead letters since before this moment.
     #[param(format = DateTime)]
     pub(super) before: Option<String>,
-    /// Dead since this moment, or later.
+    /// Dead letters since this moment or later.
     #[param(format = DateTime)]
     pub(super) since: Option<String>,
-    /// The `next` of the page before.
+    /// `next` of the page before.
     #[param(pattern = "^[0-9a-fA-F]{64}$")]
     pub(super) after: Option<String>,
-    /// How many at most; 50, if not said.
+    /// Most rows in a page; default 50.
     #[param(minimum = 1, maximum = 200)]
     pub(super) limit: Option<usize>,
 }
 
-/// The same, understood.
-pub(super) struct AskedLetters {
-    pub(super) filter: LetterFilter,
+/// The query of a list of dead letters, understood.
+pub(super) struct DeadLetterSelection {
+    pub(super) filter: DeadLetterFilter,
     pub(super) after: Option<Key>,
     pub(super) limit: usize,
 }
@@ -178,17 +178,17 @@ fn read_moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Ref
     text.map(read).transpose()
 }
 
-impl LetterQuery {
-    pub(super) fn read(self) -> Result<AskedLetters, Refused> {
+impl DeadLetterQuery {
+    pub(super) fn read(self) -> Result<DeadLetterSelection, Refused> {
         let cause = self.cause.as_deref().map(|name| {
-            let names = LetterCause::ALL.map(LetterCause::name).join("`, `");
-            LetterCause::named(name)
+            let names = DeadLetterCause::ALL.map(DeadLetterCause::name).join("`, `");
+            DeadLetterCause::named(name)
                 .ok_or_else(|| Refused::bad("cause", format!("`cause` is one of `{names}`.")))
         });
-        Ok(AskedLetters {
+        Ok(DeadLetterSelection {
             after: read_key("after", self.after.as_deref())?,
             limit: read_limit(self.limit)?,
-            filter: LetterFilter {
+            filter: DeadLetterFilter {
                 cause: cause.transpose()?,
                 kind: self.kind,
                 site: self.site.map(|site| site.trim_end_matches('.').to_lowercase()),
@@ -200,16 +200,17 @@ impl LetterQuery {
     }
 }
 
-impl FromRequestParts<Room> for AskedLetters {
+impl FromRequestParts<AppState> for DeadLetterSelection {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let Query(typed) = Query::<LetterQuery>::from_request_parts(parts, room).await.map_err(senseless)?;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let Query(typed) =
+            Query::<DeadLetterQuery>::from_request_parts(parts, state).await.map_err(senseless)?;
         typed.read()
     }
 }
 
-/// A filter, as it was said.
+/// The filter of the request.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,9 +230,9 @@ pub(super) struct ShownFilter {
 }
 
 impl ShownFilter {
-    pub(super) fn of(filter: &LetterFilter) -> Self {
+    pub(super) fn of(filter: &DeadLetterFilter) -> Self {
         Self {
-            cause: filter.cause.map(LetterCause::name),
+            cause: filter.cause.map(DeadLetterCause::name),
             kind: filter.kind.clone(),
             site: filter.site.clone(),
             tenant: filter.tenant.clone(),
@@ -241,10 +242,10 @@ impl ShownFilter {
     }
 }
 
-pub(super) const fn deed_name(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Replay => "replay",
-        Deed::Drop => "drop",
+pub(super) const fn deed_name(action: BulkAction) -> &'static str {
+    match action {
+        BulkAction::Replay => "replay",
+        BulkAction::Drop => "drop",
     }
 }
 
@@ -269,12 +270,12 @@ impl Walk {
     }
 
     /// The next few; none, when there are no more or enough were read.
-    pub(super) async fn page(&mut self, room: &Room) -> Result<Vec<Record>, StoreError> {
+    pub(super) async fn page(&mut self, state: &AppState) -> Result<Vec<Record>, StoreError> {
         let wanted = PAGE.min(self.left);
         if self.is_over || wanted == 0 {
             return Ok(Vec::new());
         }
-        let page = room.desk.engine().list(self.which, self.after.as_ref(), wanted).await?;
+        let page = state.orders.engine().list(self.which, self.after.as_ref(), wanted).await?;
         self.is_over = page.len() < wanted;
         self.left -= page.len();
         if let Some(last) = page.last() {
@@ -294,7 +295,7 @@ pub(super) fn key_of(record: &Record) -> Key {
 }
 
 /// Whether a record is one of the dead letters that are meant.
-pub(super) fn is_meant(filter: &LetterFilter, record: &Record) -> bool {
+pub(super) fn is_meant(filter: &DeadLetterFilter, record: &Record) -> bool {
     match record {
         Ok(found) => filter.fits(&found.order),
         Err(_) => filter.fits_unreadable(),

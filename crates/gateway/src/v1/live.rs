@@ -1,7 +1,7 @@
 //! This node at work, for the operator: a picture of this moment, the same as a stream that is drawn anew each second, and the curve
 //! of the last hour.
 
-use super::Room;
+use super::AppState;
 use super::alerts::ShownAlert;
 use super::bulk::Bulk;
 use super::caller::Operator;
@@ -9,7 +9,7 @@ use super::events::{EVENT_STREAM, GREETING};
 use super::pools::PoolInShort;
 use super::problem::{Refused, problems};
 use super::sums::Sums;
-use crate::lookout::{Facts, Lookout, Phases, Sample};
+use crate::monitor::{Facts, Monitor, Phases, Sample};
 use crate::seats::Seat;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -19,9 +19,9 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::ProviderState;
 use quittance_lifecycle::time::millis;
-use quittance_lifecycle::{Tally, Timestamp};
-use quittance_ports::roster::SILENT_AFTER;
-use quittance_ports::{Roll, Signed};
+use quittance_lifecycle::{Counters, Timestamp};
+use quittance_ports::membership::SILENT_AFTER;
+use quittance_ports::{Members, SeenNode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,35 +32,35 @@ use utoipa::ToSchema;
 problems!(NowProblems: Unauthorized, Forbidden);
 problems!(LiveProblems: Unauthorized, Forbidden, TooManyStreams);
 
-/// A node at one moment.
+/// Snapshot of a node.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Snapshot {
     at_ms: u64,
     node: ShownHere,
     orders: ShownOrders,
-    /// A second, over the last ten, on all nodes; null while it is not known: before the second look, and while the store is away.
+    /// Per second, over the last ten seconds, on all nodes; null while not known: before the second sample, and while the store is down.
     rates: ShownRates,
     latency_ms: ShownLatency,
-    /// The newest step of the curve of the last hour: whoever has read that goes on with this.
+    /// Newest sample of the last hour; it continues the samples of `/v1/admin/history`.
     sample: Option<Sample>,
-    /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
-    /// that was there already, would have cost. A sum of money is null if no price that belongs to it is known.
+    /// Every counter of today's usage (UTC), on all nodes, and `saved_micros`: what the placements that joined an order, or got an
+    /// existing answer, would have cost. An amount is null if none of its prices is known.
     today: BTreeMap<&'static str, Option<u64>>,
-    /// What all money is in.
+    /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
     balance: ShownBalance,
     providers: Vec<ShownProvider>,
     pools: Vec<PoolInShort>,
     nodes: Vec<ShownPeer>,
-    /// Those that stand, and those that were cleared within the last day.
+    /// Active alerts, and those cleared within the last day.
     alerts: Vec<ShownAlert>,
-    /// What people have set going and has not ended.
+    /// Bulk work in progress.
     bulks: Vec<Bulk>,
     store: ShownStore,
 }
 
-/// Who is looked at.
+/// The node of the snapshot.
 #[derive(Serialize, ToSchema)]
 struct ShownHere {
     name: String,
@@ -74,18 +74,18 @@ struct ShownOrders {
     open: u64,
     dead: u64,
     phases: ShownPhases,
-    /// Whether the phases are those of the first thousand, scaled up.
+    /// Whether the phases are estimated from the first thousand orders.
     is_sampled: bool,
 }
 
 #[derive(Serialize, ToSchema)]
 struct ShownPhases {
     queued: u64,
-    /// Wait for a person to mend the provider's account.
+    /// Orders that wait until a person fixes the provider's account.
     held: u64,
     submitting: u64,
     solving: u64,
-    unsure: u64,
+    in_doubt: u64,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -100,7 +100,7 @@ struct ShownRates {
     dead: Option<f64>,
 }
 
-/// From placed to solved, of the orders that this node saw solved in the last five minutes.
+/// Time from placement to answer, for orders solved at this node in the last five minutes.
 #[derive(Serialize, ToSchema)]
 struct ShownLatency {
     p50: Option<u64>,
@@ -121,15 +121,15 @@ struct ShownWorking {
     working: u64,
 }
 
-/// Whether a provider is given work by this node.
+/// State of the provider at this node.
 #[derive(Serialize, ToSchema)]
 struct ShownProvider {
     name: String,
     #[schema(pattern = "^(ok|throttled|tripped|paused)$")]
     state: &'static str,
-    /// Nothing is submitted until then.
+    /// Moment until which nothing is submitted.
     until_ms: Option<u64>,
-    /// Submits are kept so far apart.
+    /// Time between two submits.
     spacing_ms: Option<u64>,
     fault: Option<ShownTrouble>,
 }
@@ -163,14 +163,14 @@ struct ShownStore {
 
 impl ShownPhases {
     const fn of(phases: Phases) -> Self {
-        let Phases { queued, held, submitting, solving, unsure } = phases;
-        Self { queued, held, submitting, solving, unsure }
+        let Phases { queued, held, submitting, solving, in_doubt } = phases;
+        Self { queued, held, submitting, solving, in_doubt }
     }
 }
 
 impl ShownRates {
     /// To two places: it is looked at, not added up. One look has no rate, and an old rate is none.
-    fn of(lately: &Tally, span: Duration, store_is_up: bool) -> Self {
+    fn of(lately: &Counters, span: Duration, store_is_up: bool) -> Self {
         let is_known = store_is_up && !span.is_zero();
         let rate = |count: u64| is_known.then(|| (count as f64 / span.as_secs_f64() * 100.0).round() / 100.0);
         Self {
@@ -205,27 +205,27 @@ impl ShownProvider {
 }
 
 impl ShownPeer {
-    fn of(signed: &Signed, roll: &Roll, here: u64) -> Self {
-        let Signed { card, seen } = signed;
-        let vitals = &card.vitals;
+    fn of(signed: &SeenNode, members: &Members, here: u64) -> Self {
+        let SeenNode { node_status, seen } = signed;
+        let node_stats = &node_status.node_stats;
         Self {
-            name: card.name.clone(),
-            is_here: card.node == here,
-            is_alive: roll.now.since(*seen) < SILENT_AFTER,
-            in_hand: vitals.in_hand,
-            submitted: vitals.submitted,
-            answered: vitals.answered,
-            is_paused: vitals.is_paused,
-            store_was_away: vitals.store_was_away,
-            has_spilled: vitals.has_spilled,
-            skew_ms: card.skew_ms,
+            name: node_status.name.clone(),
+            is_here: node_status.node == here,
+            is_alive: members.now.since(*seen) < SILENT_AFTER,
+            in_hand: node_stats.in_hand,
+            submitted: node_stats.submitted,
+            answered: node_stats.answered,
+            is_paused: node_stats.is_paused,
+            store_was_away: node_stats.store_was_away,
+            has_spilled: node_stats.has_spilled,
+            skew_ms: node_status.skew_ms,
         }
     }
 }
 
 impl Snapshot {
     fn of(facts: &Facts<'_>) -> Self {
-        let Facts { at, node, name, started, roll, .. } = facts;
+        let Facts { at, node, name, started, members, .. } = facts;
         let account = facts.account.unwrap_or_default();
         let working = |threads: quittance_ports::Threads| ShownWorking {
             total: threads.total,
@@ -242,8 +242,8 @@ impl Snapshot {
                 uptime_s: uptime_s(*started),
             },
             orders: ShownOrders {
-                open: facts.census.open,
-                dead: facts.census.dead,
+                open: facts.order_counts.open,
+                dead: facts.order_counts.dead,
                 phases: ShownPhases::of(facts.phases),
                 is_sampled: facts.is_sampled,
             },
@@ -255,7 +255,7 @@ impl Snapshot {
                 count: latency.count,
             },
             sample: facts.sample,
-            today: Sums { tally: facts.today, saved: facts.saved }.lines(),
+            today: Sums { counters: facts.today, saved: facts.saved }.lines(),
             currency: facts.currency.to_owned(),
             balance: ShownBalance {
                 balance_micros: account.balance.map(|balance| balance.0),
@@ -263,7 +263,7 @@ impl Snapshot {
             },
             providers: vec![ShownProvider::of(facts.provider.0, &facts.provider.1)],
             pools: facts.pools.iter().map(PoolInShort::of).collect(),
-            nodes: roll.nodes.iter().map(|signed| ShownPeer::of(signed, roll, *node)).collect(),
+            nodes: members.nodes.iter().map(|signed| ShownPeer::of(signed, members, *node)).collect(),
             alerts: facts.alerts.iter().map(ShownAlert::of).collect(),
             bulks: facts.bulks.iter().map(|bulk| Bulk::of(bulk)).collect(),
             store: ShownStore { is_up: facts.store_is_up, kind: facts.store },
@@ -276,31 +276,31 @@ pub(crate) fn picture(facts: &Facts<'_>) -> String {
     super::json_text(&Snapshot::of(facts))
 }
 
-/// What goes on at this moment
+/// Read a snapshot of the node
 #[utoipa::path(
     get, path = "/v1/admin/now", operation_id = "now", tag = "admin",
-    responses((status = 200, body = Snapshot, description = "The picture."), NowProblems),
+    responses((status = 200, body = Snapshot, description = "The snapshot."), NowProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn now(State(room): State<Room>, _: Operator) -> Response {
+pub(super) async fn now(State(state): State<AppState>, _: Operator) -> Response {
     let content_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (StatusCode::OK, content_type, room.lookout.picture().await).into_response()
+    (StatusCode::OK, content_type, state.monitor.picture().await).into_response()
 }
 
-/// One event of the stream, as its lines say it.
+/// One event of the stream of snapshots.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is written by hand, and only described here")]
 pub(super) struct NowEvent {
     #[schema(pattern = "^now$")]
     event: String,
-    /// A Snapshot, in JSON.
+    /// A Snapshot as JSON.
     data: String,
 }
 
-/// What goes on, drawn anew each second
+/// Watch snapshots of the node, one each second
 ///
-/// Server-sent events `now`, the first at once. Whoever reads slowly is shown fewer, and never an old one. It ends when the daemon
-/// does.
+/// Server-sent events `now`, the first at once. A slow reader gets fewer events, never old ones. The stream ends when the daemon
+/// stops.
 #[utoipa::path(
     get, path = "/v1/admin/live", operation_id = "live", tag = "events",
     responses(
@@ -310,10 +310,10 @@ pub(super) struct NowEvent {
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn live(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let seat = room.stream_seat(None)?;
-    let pictures = room.lookout.watch();
-    let watching = Watching { lookout: room.lookout, pictures, is_greeted: false, _seat: seat };
+pub(super) async fn live(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
+    let seat = state.stream_seat(None)?;
+    let pictures = state.monitor.watch();
+    let watching = Watching { monitor: state.monitor, pictures, is_greeted: false, _seat: seat };
     let events = stream::unfold(watching, |mut watching| async move {
         let event = watching.next().await?;
         Some((Ok::<_, Infallible>(event), watching))
@@ -324,7 +324,7 @@ pub(super) async fn live(State(room): State<Room>, _: Operator) -> Result<Respon
 }
 
 struct Watching {
-    lookout: Lookout,
+    monitor: Monitor,
     pictures: Receiver<Bytes>,
     is_greeted: bool,
     /// Given back when the stream ends, however it does.
@@ -336,38 +336,38 @@ impl Watching {
         if !self.is_greeted {
             self.is_greeted = true;
             // The last one that was drawn for others may be old.
-            let picture = self.lookout.picture().await;
+            let picture = self.monitor.picture().await;
             return Some([GREETING.as_bytes(), b"event: now\ndata: ", &picture, b"\n\n"].concat().into());
         }
         // Whoever came too late would wait for a picture that nobody draws any more.
-        if self.lookout.is_closed() {
+        if self.monitor.is_closed() {
             return None;
         }
         self.pictures.changed().await.ok()?;
-        (!self.lookout.is_closed()).then(|| self.pictures.borrow_and_update().clone())
+        (!self.monitor.is_closed()).then(|| self.pictures.borrow_and_update().clone())
     }
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownHistory {
     step_ms: u64,
-    /// What all money in the samples is in.
+    /// Currency of all amounts in the samples.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// The newest last, at most 720.
+    /// At most 720 samples, the newest last.
     samples: Vec<Sample>,
 }
 
-/// The last hour, in steps
+/// Read the samples of the last hour
 ///
-/// What was counted in each, on all nodes; how long answers took is of those that this node saw.
+/// Counters are of all nodes; solve times are of orders solved at this node.
 #[utoipa::path(
     get, path = "/v1/admin/history", operation_id = "history", tag = "admin",
     responses((status = 200, body = ShownHistory, description = "The samples."), NowProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn history(State(room): State<Room>, _: Operator) -> Response {
-    let (step, samples) = room.lookout.history().await;
-    let currency = room.desk.engine().currency().to_owned();
+pub(super) async fn history(State(state): State<AppState>, _: Operator) -> Response {
+    let (step, samples) = state.monitor.history().await;
+    let currency = state.orders.engine().currency().to_owned();
     super::json(StatusCode::OK, &ShownHistory { step_ms: millis(step), currency, samples })
 }

@@ -1,17 +1,17 @@
-//! What a monitoring system reads, in the text form of Prometheus: the books of today, this node, the provider, the pools. Its
+//! What a monitoring system reads, in the text form of Prometheus: the usage of today, this node, the provider, the pools. Its
 //! labels are the names of pools, of providers and of kinds that are described, so no caller can make their number grow.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
 use super::pools::spent_this_hour;
 use super::problem::problems;
-use crate::lookout::{Latencies, SECONDS};
+use crate::monitor::{Latencies, SECONDS};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Engine, PoolShown, ProviderState};
-use quittance_lifecycle::{PriceSum, Tally, Timestamp, provider_of};
-use quittance_ports::{Account, AlertNote, Census, Day, Demand, LevelShown, Line};
+use quittance_lifecycle::{Counters, PriceSum, Timestamp, provider_of};
+use quittance_ports::{Account, AlertNote, Day, Demand, LevelShown, OrderCounts, UsageRow};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; c
 
 problems!(MetricsProblems: Unauthorized, Forbidden);
 
-/// The text.
+/// Metrics in the Prometheus text format.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is written by hand, and only described here")]
 pub(super) struct Exposition(String);
@@ -97,105 +97,104 @@ const fn counter<T>(name: &'static str, words: &'static str, value: fn(&T) -> Op
 }
 
 const OF_POOLS: &[Metric<PoolNow>] = &[
-    gauge("quittance_pool_enabled", "Whether the pool is on.", |pool| {
-        Some(f64::from(u8::from(pool.enabled)))
-    }),
-    gauge("quittance_pool_level", "How many answers the pool is to hold, fresh or on their way.", |pool| {
+    gauge("quittance_pool_enabled", "1 if the pool is on.", |pool| Some(f64::from(u8::from(pool.enabled)))),
+    gauge("quittance_pool_level", "Target size of the pool: answers in stock or ordered.", |pool| {
         pool.level.as_ref().map(|level| level.size.into())
     }),
-    gauge("quittance_pool_fresh", "Answers on the pool's shelf that can be handed out.", |pool| {
+    gauge("quittance_pool_fresh", "Answers in the pool's stock that can be handed out.", |pool| {
         pool.level.as_ref().map(|level| level.fresh.into())
     }),
-    gauge("quittance_pool_on_their_way", "Refills that have been ordered and have not come.", |pool| {
+    gauge("quittance_pool_on_their_way", "Refills that are ordered and have not arrived.", |pool| {
         pool.level.as_ref().map(|level| level.on_their_way.into())
     }),
-    gauge("quittance_pool_orders_per_second", "Orders a second, as the pool expects them.", |pool| {
+    gauge("quittance_pool_orders_per_second", "Orders per second that the pool expects.", |pool| {
         pool.level.as_ref().map(|level| level.rate_milli as f64 / 1000.0)
     }),
-    gauge("quittance_pool_lead_seconds", "How long a refill takes to reach the shelf.", |pool| {
+    gauge("quittance_pool_lead_seconds", "Time that a refill takes to reach the stock.", |pool| {
         pool.level.as_ref().map(|level| level.lead.as_secs_f64())
     }),
     gauge(
         "quittance_pool_spent_micros",
-        "What the pool has set out to spend in this hour (UTC), as far as prices are known, in millionths; absent if no price is.",
+        "Planned spending of the pool in this hour (UTC) at known prices, in millionths; absent if no price is known.",
         |pool| pool.spent.known().map(|spent| spent.0 as f64),
     ),
     gauge(
         "quittance_pool_unpriced",
-        "Refills of this hour (UTC) whose price is not known: they are not in what was spent.",
+        "Refills of this hour (UTC) whose price is not known; they are not in the spending.",
         |pool| Some(pool.spent.unpriced as f64),
     ),
     gauge(
         "quittance_pool_price_not_known",
-        "Whether the pool has a budget and buys nothing because the price of an answer is not known.",
+        "1 if the pool has a budget but buys nothing, because the price of an answer is not known.",
         |pool| Some(f64::from(u8::from(pool.is_stopped))),
     ),
-    gauge(
-        "quittance_pool_budget_micros",
-        "The most that the pool may spend in an hour, in millionths.",
-        |pool| pool.budget_micros.map(|micros| micros as f64),
-    ),
+    gauge("quittance_pool_budget_micros", "Budget of the pool per hour, in millionths.", |pool| {
+        pool.budget_micros.map(|micros| micros as f64)
+    }),
 ];
 
 const OF_DEMAND: &[Metric<Demand>] = &[
-    counter("quittance_pool_served_total", "Orders that this node served from the pool's shelf.", |demand| {
+    counter("quittance_pool_served_total", "Orders that this node served from the pool's stock.", |demand| {
         Some(demand.served as f64)
     }),
     counter(
         "quittance_pool_missed_total",
-        "Orders for the pool's target that this node had to buy for.",
+        "Orders for the pool's target that this node had to buy.",
         |demand| Some(demand.missed as f64),
     ),
 ];
 
 fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
     let shown = pools.iter().map(|pool| {
-        let sheet = &pool.sheet;
+        let document = &pool.document;
         let now = PoolNow {
-            level: sheet.level.clone(),
-            enabled: sheet.spec.is_on,
-            spent: spent_this_hour(&sheet.spent, now).sum(),
+            level: document.level.clone(),
+            enabled: document.spec.is_on,
+            spent: spent_this_hour(&document.spent, now).sum(),
             is_stopped: pool.stopped_by_price().is_some(),
-            budget_micros: sheet.spec.budget.map(|budget| budget.0),
+            budget_micros: document.spec.budget.map(|budget| budget.0),
         };
-        (sheet.spec.name.clone(), now)
+        (document.spec.name.clone(), now)
     });
     shown.collect()
 }
 
-/// Today's books by kind and provider; providers are the operator's, and of kinds there are as many as are described. What was
+/// Today's usage by kind and provider; providers are the operator's, and of kinds there are as many as are described. What was
 /// counted yesterday and not yet today is told as zero: a series that goes at midnight and comes back later is no counter.
-fn by_kind(books: Vec<(Line, Tally)>, today: Day) -> BTreeMap<(String, String), Tally> {
-    let mut kinds: BTreeMap<_, Tally> = BTreeMap::new();
-    for (line, tally) in books {
+fn by_kind(usage: Vec<(UsageRow, Counters)>, today: Day) -> BTreeMap<(String, String), Counters> {
+    let mut kinds: BTreeMap<_, Counters> = BTreeMap::new();
+    for (line, counters) in usage {
         let counted = kinds
-            .entry((quittance_catalog::label(&line.kind).to_owned(), provider_of(&line.account).to_owned()))
+            .entry((
+                quittance_protocol::kinds::label(&line.kind).to_owned(),
+                provider_of(&line.account).to_owned(),
+            ))
             .or_default();
         if line.day == today {
-            *counted += tally;
+            *counted += counters;
         }
     }
     kinds
 }
 
 /// Whether nothing is known of this sum of money: then it has no sample, because 0 would say that nothing was spent.
-fn is_unknown(line: &str, tally: &Tally) -> bool {
+fn is_unknown(line: &str, counters: &Counters) -> bool {
     match line {
-        "cost_micros" => tally.spent().known().is_none(),
-        "wasted_micros" => tally.wasted_cost().known().is_none(),
+        "cost_micros" => counters.spent_known().is_none(),
+        "wasted_micros" => counters.wasted_cost().known().is_none(),
         _ => false,
     }
 }
 
-fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
-    for (n, (line, words)) in Tally::NAMES.iter().zip(Tally::WORDS).enumerate() {
+fn show_usage(page: &mut Page, usage: &BTreeMap<(String, String), Counters>) {
+    for (n, (line, words)) in Counters::NAMES.iter().zip(Counters::WORDS).enumerate() {
         // Prometheus has seconds for every span of time.
         let seconds = line.strip_suffix("_ms").map(|line| format!("quittance_{line}_seconds_total"));
         let is_span = seconds.is_some();
         let name = seconds.unwrap_or_else(|| format!("quittance_{line}_total"));
         page.head(&name, Sort::Counter, &format!("{} By all nodes, today (UTC).", words.trim()));
-        for ((kind, provider), tally) in books.iter().filter(|(_, tally)| !is_unknown(line, tally)) {
-            let count = tally.lines().nth(n).map_or(0, |(_, count)| count);
+        for ((kind, provider), counters) in usage.iter().filter(|(_, counters)| !is_unknown(line, counters)) {
+            let count = counters.lines().nth(n).map_or(0, |(_, count)| count);
             let (kind, provider) = (escaped(kind), escaped(provider));
             _ = write!(page.0, "{name}{{kind=\"{kind}\",provider=\"{provider}\"}} ");
             _ = match is_span {
@@ -208,35 +207,31 @@ fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
 
 /// What this node itself has done since it started, and how it is.
 fn show_node(page: &mut Page, engine: &Engine) {
-    let vitals = engine.vitals();
+    let node_stats = engine.node_stats();
     let counts = [
-        ("placed", vitals.placed, "New orders that callers placed at this node."),
-        ("joined_here", vitals.joined, "Placements at this node that joined what was there."),
-        ("attended", vitals.attended, "Orders whose alarm this node has attended to."),
-        ("submitted", vitals.submitted, "Submits that this node has made."),
-        ("polled", vitals.polled, "Tasks that this node has asked for."),
-        ("answered", vitals.answered, "Orders that came to an answer at this node."),
-        ("store_errors", vitals.store_errors, "How often the store did not answer this node."),
-        ("unreadable", vitals.unreadable, "Records that this node could not understand."),
-        ("panics", vitals.panics, "Pieces of work that ended in a panic: each is a bug."),
-        ("forged_callbacks", engine.forged(), "Callbacks whose proof was not ours."),
+        ("placed", node_stats.placed, "New orders that callers placed at this node."),
+        ("joined_here", node_stats.joined, "Placements at this node that joined an existing order."),
+        ("attended", node_stats.attended, "Timers of orders that this node has handled."),
+        ("submitted", node_stats.submitted, "Submits made by this node."),
+        ("polled", node_stats.polled, "Tasks polled by this node."),
+        ("answered", node_stats.answered, "Orders that got their answer at this node."),
+        ("store_errors", node_stats.store_errors, "Store requests of this node that got no answer."),
+        ("unreadable", node_stats.unreadable, "Records that this node could not read."),
+        ("panics", node_stats.panics, "Tasks of this node that ended in a panic; each is a bug."),
+        ("forged_callbacks", engine.forged(), "Callbacks with an invalid signature."),
     ];
     for (name, count, words) in counts {
         page.single(&format!("quittance_node_{name}_total"), Sort::Counter, words, count);
     }
     let states = [
-        ("in_hand", vitals.in_hand, "Orders that this node has in hand."),
+        ("in_hand", node_stats.in_hand, "Orders that this node is working on."),
         (
             "paused",
-            u64::from(vitals.is_paused),
-            "Whether this node submits nothing until a person mends the account.",
+            u64::from(node_stats.is_paused),
+            "1 if submits are paused until an operator fixes the provider's account.",
         ),
-        ("store_away", u64::from(vitals.store_was_away), "Whether the store did not answer a moment ago."),
-        (
-            "spilled",
-            u64::from(vitals.has_spilled),
-            "Whether something that came in waits in this node's spill.",
-        ),
+        ("store_away", u64::from(node_stats.store_was_away), "1 if the store was unavailable a moment ago."),
+        ("spilled", u64::from(node_stats.has_spilled), "1 if this node's spill is not empty."),
     ];
     for (name, state, words) in states {
         page.single(&format!("quittance_node_{name}"), Sort::Gauge, words, state);
@@ -252,7 +247,7 @@ fn show_latency(page: &mut Page, latencies: &Latencies) {
     let (name, told) = ("quittance_order_seconds", latencies.histogram());
     _ = writeln!(
         page.0,
-        "# HELP {name} From placing to the answer, of orders that this node saw solved.\n# TYPE {name} histogram"
+        "# HELP {name} Time from placement to answer, for orders solved at this node.\n# TYPE {name} histogram"
     );
     for (seconds, within) in SECONDS.iter().zip(told.within) {
         _ = writeln!(page.0, "{name}_bucket{{le=\"{seconds}\"}} {within}");
@@ -262,7 +257,7 @@ fn show_latency(page: &mut Page, latencies: &Latencies) {
 }
 
 fn show_alerts(page: &mut Page, alerts: &[AlertNote]) {
-    page.head("quittance_alerts", Sort::Gauge, "Alerts that stand, by rule.");
+    page.head("quittance_alerts", Sort::Gauge, "Active alerts, by rule.");
     let mut rules: BTreeMap<&str, u64> = BTreeMap::new();
     for alert in alerts.iter().filter(|alert| alert.cleared.is_none()) {
         *rules.entry(&alert.rule).or_default() += 1;
@@ -277,7 +272,7 @@ fn show_provider(page: &mut Page, engine: &Engine) {
     page.head(
         "quittance_provider_state",
         Sort::Gauge,
-        "The provider's circuit as this node has it: 1 for the state that holds.",
+        "State of the provider at this node: 1 for the current state, 0 for the others.",
     );
     for known in ProviderState::NAMES {
         let holds = u8::from(state.name() == known);
@@ -290,20 +285,30 @@ fn show_account(page: &mut Page, account: Account) {
         page.single(
             "quittance_balance_micros",
             Sort::Gauge,
-            "The provider's account, in millionths.",
+            "Balance of the provider's account, in millionths.",
             balance.0,
         );
     }
     if let Some(threads) = account.threads {
-        page.single("quittance_threads", Sort::Gauge, "Threads that the provider sells us.", threads.total);
-        page.single("quittance_threads_working", Sort::Gauge, "Those that are at work.", threads.working);
+        page.single(
+            "quittance_threads",
+            Sort::Gauge,
+            "Threads that the provider account has.",
+            threads.total,
+        );
+        page.single(
+            "quittance_threads_working",
+            Sort::Gauge,
+            "Threads of the provider account that are in use.",
+            threads.working,
+        );
     }
 }
 
-/// What a monitoring system reads
+/// Read the metrics
 ///
-/// In the text form of Prometheus. A store that is away shows as `quittance_store_up 0`, and what stands in it is left out.
-/// What is counted from the books begins anew each day, and is the same on all nodes.
+/// In the Prometheus text format. If the store is down, `quittance_store_up` is 0 and values from the store are left out.
+/// Counters from the usage restart each day and are the same on all nodes.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "admin",
     responses(
@@ -312,53 +317,53 @@ fn show_account(page: &mut Page, account: Account) {
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
-    let engine = room.desk.engine();
-    let now = room.desk.clock().now();
+pub(super) async fn metrics(State(state): State<AppState>, _: Operator) -> Response {
+    let engine = state.orders.engine();
+    let now = state.orders.clock().now();
     let today = Day::of(now);
     let yesterday = Day(today.0.saturating_sub(1));
-    let (pools, books, census) =
-        tokio::join!(engine.pools(), room.desk.books(yesterday, today), engine.census());
-    let is_up = pools.is_ok() && books.is_ok() && census.is_ok();
+    let (pools, usage, order_counts) =
+        tokio::join!(engine.pools(), state.orders.usage(yesterday, today), engine.order_counts());
+    let is_up = pools.is_ok() && usage.is_ok() && order_counts.is_ok();
     let mut page = Page(String::new(), engine.currency().to_owned());
-    page.single("quittance_store_up", Sort::Gauge, "Whether the store answers.", u8::from(is_up));
-    if let Ok(Census { open, dead }) = census {
+    page.single("quittance_store_up", Sort::Gauge, "1 if the store answers.", u8::from(is_up));
+    if let Ok(OrderCounts { open, dead }) = order_counts {
         page.single(
             "quittance_open_orders",
             Sort::Gauge,
-            "Orders that strive for an answer, on all nodes.",
+            "Orders without an outcome yet, on all nodes.",
             open,
         );
-        page.single("quittance_dead_letters", Sort::Gauge, "What waits for a person, on all nodes.", dead);
+        page.single("quittance_dead_letters", Sort::Gauge, "Dead letters, on all nodes.", dead);
     }
     show_node(&mut page, engine);
     page.single(
         "quittance_node_shared_single_use_total",
         Sort::Counter,
-        "Placements at this node that were given a single-use answer which another placement was given, too.",
-        room.desk.shared_single_use(),
+        "Placements at this node that got a single-use answer that another placement got too.",
+        state.orders.shared_single_use(),
     );
-    let wrong = room.desk.wrong_keys().count();
-    page.single("quittance_wrong_keys_total", Sort::Counter, "Requests with a key that nobody has.", wrong);
-    show_latency(&mut page, room.desk.hub().latencies());
-    show_alerts(&mut page, &room.lookout.alerts().await);
+    let wrong = state.orders.wrong_keys().count();
+    page.single("quittance_wrong_keys_total", Sort::Counter, "Requests with an unknown key.", wrong);
+    show_latency(&mut page, state.orders.hub().latencies());
+    show_alerts(&mut page, &state.monitor.alerts().await);
     show_provider(&mut page, engine);
     // As it was told within half a minute, however often somebody scrapes.
-    show_account(&mut page, room.desk.account().await.unwrap_or_default());
-    if let Some(traces) = room.desk.hub().traces() {
+    show_account(&mut page, state.orders.account().await.unwrap_or_default());
+    if let Some(traces) = state.orders.hub().traces() {
         page.single(
             "quittance_traces_sent_total",
             Sort::Counter,
-            "Spans that the collector took.",
+            "Trace spans that the collector accepted.",
             traces.sent(),
         );
-        let words = "Spans that it did not take, or that had no room.";
+        let words = "Trace spans dropped: rejected by the collector, or no buffer space.";
         page.single("quittance_traces_left_out_total", Sort::Counter, words, traces.left_out());
     }
     page.samples(OF_POOLS, "pool", &pools_now(&pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
     page.samples(OF_DEMAND, "pool", &demand);
-    show_books(&mut page, &by_kind(books.unwrap_or_default(), today));
+    show_usage(&mut page, &by_kind(usage.unwrap_or_default(), today));
     ([(CONTENT_TYPE, TEXT)], page.0).into_response()
 }
 

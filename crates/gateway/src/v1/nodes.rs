@@ -1,6 +1,6 @@
 //! Who works on the same orders, for the operator: each node with its share of the work and how it is.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
 use super::moment::rfc3339;
 use super::orders::store_trouble;
@@ -8,8 +8,8 @@ use super::problem::{Refused, problems};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_ports::roster::SILENT_AFTER;
-use quittance_ports::{Roll, Signed};
+use quittance_ports::membership::SILENT_AFTER;
+use quittance_ports::{Members, SeenNode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,33 +17,33 @@ problems!(NodesProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownNodes {
-    /// The store's own time.
+    /// Time by the store's clock.
     now: String,
     nodes: Vec<ShownNode>,
 }
 
-/// One node, and what it has done since it was started.
+/// A node and its counters since its start.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownNode {
-    /// New for each start.
+    /// Id of the node, new at each start.
     #[schema(pattern = "^[0-9a-f]{16}$")]
     node: String,
     name: String,
     version: String,
-    /// The format in which it writes records.
+    /// Format of the records that it writes.
     format: u64,
     started: String,
-    /// When it last signed in, by the store's clock.
+    /// Last heartbeat, by the store's clock.
     seen: String,
-    /// It has not signed in for a while: it is gone, frozen, or cut off.
+    /// Whether heartbeats are missing: the node has died, hangs, or is cut off.
     silent: bool,
-    /// How far its clock is ahead of the store's.
+    /// How far the node's clock is ahead of the store's.
     #[serde(skip_serializing_if = "Option::is_none")]
     skew_ms: Option<i64>,
-    /// New orders that callers placed here, and those that joined one that was there.
+    /// New orders placed at this node; `joined` counts placements that joined an existing order.
     placed: u64,
     joined: u64,
-    /// Alarms that it attended to, and its share of those of all nodes on this list, in percent.
+    /// Timers that it handled; `share_percent` is its share of the timers of all listed nodes.
     attended: u64,
     share_percent: u64,
     submitted: u64,
@@ -53,55 +53,55 @@ pub(super) struct ShownNode {
     store_errors: u64,
     unreadable: u64,
     panics: u64,
-    /// It submits nothing until the operator releases it.
+    /// Whether submits are paused until the operator releases them.
     paused: bool,
-    /// The store did not answer a moment ago.
+    /// Whether the store was unavailable to the node a moment ago.
     store_was_away: bool,
-    /// Something that came in waits in its spill.
+    /// Whether its spill is not empty.
     has_spilled: bool,
 }
 
-fn shown(signed: &Signed, roll: &Roll, attended_by_all: u64) -> ShownNode {
-    let Signed { card, seen } = signed;
-    let vitals = &card.vitals;
+fn shown(signed: &SeenNode, members: &Members, attended_by_all: u64) -> ShownNode {
+    let SeenNode { node_status, seen } = signed;
+    let node_stats = &node_status.node_stats;
     ShownNode {
-        node: format!("{:016x}", card.node),
-        name: card.name.clone(),
-        version: card.version.clone(),
-        format: card.format,
-        started: rfc3339(card.started),
+        node: format!("{:016x}", node_status.node),
+        name: node_status.name.clone(),
+        version: node_status.version.clone(),
+        format: node_status.format,
+        started: rfc3339(node_status.started),
         seen: rfc3339(*seen),
-        silent: roll.now.since(*seen) >= SILENT_AFTER,
-        skew_ms: card.skew_ms,
-        placed: vitals.placed,
-        joined: vitals.joined,
-        attended: vitals.attended,
-        share_percent: vitals.attended.saturating_mul(100).checked_div(attended_by_all).unwrap_or(0),
-        submitted: vitals.submitted,
-        polled: vitals.polled,
-        answered: vitals.answered,
-        in_hand: vitals.in_hand,
-        store_errors: vitals.store_errors,
-        unreadable: vitals.unreadable,
-        panics: vitals.panics,
-        paused: vitals.is_paused,
-        store_was_away: vitals.store_was_away,
-        has_spilled: vitals.has_spilled,
+        silent: members.now.since(*seen) >= SILENT_AFTER,
+        skew_ms: node_status.skew_ms,
+        placed: node_stats.placed,
+        joined: node_stats.joined,
+        attended: node_stats.attended,
+        share_percent: node_stats.attended.saturating_mul(100).checked_div(attended_by_all).unwrap_or(0),
+        submitted: node_stats.submitted,
+        polled: node_stats.polled,
+        answered: node_stats.answered,
+        in_hand: node_stats.in_hand,
+        store_errors: node_stats.store_errors,
+        unreadable: node_stats.unreadable,
+        panics: node_stats.panics,
+        paused: node_stats.is_paused,
+        store_was_away: node_stats.store_was_away,
+        has_spilled: node_stats.has_spilled,
     }
 }
 
-/// The nodes that work on the same orders
+/// List the nodes that share the store
 ///
-/// Each signs in every two seconds. One that ended politely is not listed; one that was killed is, as silent, for ten
+/// Each node sends a heartbeat every two seconds. A node that stopped cleanly is not listed; a killed one is listed as silent for ten
 /// minutes.
 #[utoipa::path(
     get, path = "/v1/admin/nodes", operation_id = "listNodes", tag = "admin",
-    responses((status = 200, body = ShownNodes, description = "All of them."), NodesProblems),
+    responses((status = 200, body = ShownNodes, description = "All nodes."), NodesProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn nodes(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let roll = room.desk.roster().roll().await.map_err(|error| store_trouble(&error))?;
-    let all = roll.nodes.iter().map(|signed| signed.card.vitals.attended).sum();
-    let nodes = roll.nodes.iter().map(|signed| shown(signed, &roll, all)).collect();
-    Ok(super::json(StatusCode::OK, &ShownNodes { now: rfc3339(roll.now), nodes }))
+pub(super) async fn nodes(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
+    let members = state.orders.membership().members().await.map_err(|error| store_trouble(&error))?;
+    let all = members.nodes.iter().map(|signed| signed.node_status.node_stats.attended).sum();
+    let nodes = members.nodes.iter().map(|signed| shown(signed, &members, all)).collect();
+    Ok(super::json(StatusCode::OK, &ShownNodes { now: rfc3339(members.now), nodes }))
 }

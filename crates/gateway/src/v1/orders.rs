@@ -1,19 +1,19 @@
 //! Orders: placed, read, listed, cancelled and reported on. Whoever hangs up while he waits loses nothing: the order is on
 //! record, and goes on.
 
-use super::Room;
+use super::AppState;
 use super::caller::{Chosen, Id, Prefer, Tenanted};
-use super::page::{Asked, PageQuery};
+use super::page::{PageQuery, PageRange};
 use super::problem::{Code, Refused, problems, retry_after};
+use super::request::{JsonBody, NewOrder, Verdict};
 use super::shown::{OrderInFull, OrderInShort, Source};
-use super::wish::{NewOrder, Said, Verdict};
+use crate::api::{IDEMPOTENT_REPLAYED, carry_out};
 use crate::cursor::CursorOf;
-use crate::door::{IDEMPOTENT_REPLAYED, carry_out};
-use crate::{Accepted, Declined, NotSeen, OrderId, Reported, Seen};
+use crate::{Accepted, Declined, NotSeen, OrderId, OrderView, Reported};
 use axum::extract::State;
 use axum::response::Response;
-use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::{Method, StatusCode};
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Outcome, PlaceError};
 use quittance_lifecycle::{BadRequest, FailCause, Refusal, Timestamp};
@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 pub(super) const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// When to come back to a store that is away.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
-/// The soonest and the latest that a caller without patience is told to look again.
+/// The soonest and the latest that a caller without timeout is told to look again.
 const LOOK_SOONEST: Duration = Duration::from_secs(1);
 const LOOK_LATEST: Duration = Duration::from_secs(15);
 
@@ -34,36 +34,36 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 
 problems!(PlaceProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow, InFlight,
     NeedsAPerson, AnswerExpired, TooLarge, WrongContentType, BadParams, BadCallback, IdempotencyMismatch, Refused,
-    RateLimited, TooManyOpen, TooManyListeners, StoreUnavailable);
+    RateLimited, TooManyOpen, TooManyWebhooks, StoreUnavailable);
 problems!(ReadProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, StoreUnavailable);
 problems!(CancelProblems: Unauthorized, Forbidden, UnknownOrder, AlreadyOver, NeedsAPerson, StoreUnavailable);
 problems!(ReportProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownOrder, TooSlow, Contradicted,
     NothingToReport, NeedsAPerson, TooLarge, WrongContentType, BadParams, StoreUnavailable);
 problems!(ListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
 
-/// Places an order, or joins the one that is there
+/// Place an order, or join an equal one
 ///
-/// It is on record when this answers, and is carried out whatever becomes of the caller. The same Idempotency-Key is the same
-/// job, and is never paid for twice; what equal orders without a key are, `reuse` says.
+/// The order is durable when this responds, and continues even if the caller disconnects. The same Idempotency-Key is the same
+/// job, and is never paid twice. `reuse` decides how equal orders without a key are treated.
 #[utoipa::path(
     post, path = "/v1/orders", operation_id = "placeOrder", tag = "orders",
     params(
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-            description = "Names this placement: to send it again is a repeat."),
+            description = "Key of the order: a request with the same key is a repeat."),
         ("Prefer" = Option<String>, Header,
-            description = "`wait=N`: wait up to N seconds, at most 300, for its end. `handling=strict`: 409 if the \
-            same order is in flight, rather than to join it."),
+            description = "`wait=N`: wait up to N seconds, at most 300, for the end of the order. `handling=strict`: \
+            409 if the same order is in flight, instead of a join."),
     ),
     request_body = NewOrder,
     responses(
-        (status = 200, body = OrderInFull, description = "It has come to its end.", headers(
-            ("Preference-Applied" = String, description = "Which preferences were heard."),
+        (status = 200, body = OrderInFull, description = "The order has ended.", headers(
+            ("Preference-Applied" = String, description = "Preferences that were applied."),
             ("Idempotent-Replayed" = bool, description = "The same key was used before."),
         )),
-        (status = 202, body = OrderInFull, description = "It is on its way.", headers(
-            ("Location" = String, description = "Where to read it."),
-            ("Retry-After" = u64, description = "In how many seconds it is worth looking."),
-            ("Preference-Applied" = String, description = "Which preferences were heard."),
+        (status = 202, body = OrderInFull, description = "The order is in progress.", headers(
+            ("Location" = String, description = "Address of the order."),
+            ("Retry-After" = u64, description = "Seconds to wait before the next read."),
+            ("Preference-Applied" = String, description = "Preferences that were applied."),
             ("Idempotent-Replayed" = bool, description = "The same key was used before."),
         )),
         PlaceProblems,
@@ -71,67 +71,82 @@ problems!(ListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreU
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn place(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Chosen(chosen): Chosen,
     prefer: Prefer,
     headers: HeaderMap,
-    said: Said,
+    said: JsonBody,
 ) -> Result<Response, Refused> {
-    let mut wish = said.wish(chosen)?;
-    wish.is_strict = prefer.is_strict;
-    wish.trace = crate::door::trace_of(&headers);
-    let desk = room.desk.clone();
-    let placing = carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT);
-    let now = room.desk.clock().now();
+    let mut request = said.request(chosen)?;
+    request.is_strict = prefer.is_strict;
+    request.trace = crate::api::trace_of(&headers);
+    let orders = state.orders.clone();
+    let placing = carry_out(async move { orders.place(&caller, request).await }, PLACE_WAIT);
+    let now = state.orders.clock().now();
     let accepted = placing.await.ok_or_else(store_away)?.map_err(|why| declined(why, now))?;
-    let seen = room.desk.wait_for_accepted(&accepted, prefer.patience()).await.ok();
+    let seen = state.orders.wait_for_accepted(&accepted, prefer.timeout()).await.ok();
     let Accepted { id, placed, .. } = &accepted;
     let seen = seen.filter(|seen| seen.outcome != Outcome::Forgotten);
     let seen = seen.ok_or_else(|| store_away().see(address(*id)))?;
     let source = Source::of(placed.origin, &seen.order);
-    let mut response = room.show(*id, source, &seen, prefer)?;
+    let mut response = state.show(*id, source, &seen, prefer)?;
     if accepted.is_replayed() {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
 }
 
-/// Reads an order
+/// Read an order
 ///
-/// With `Prefer: wait=N` it waits until the order has come to its end.
+/// With `Prefer: wait=N`, waits until the order has ended.
 #[utoipa::path(
     get, path = "/v1/orders/{id}", operation_id = "readOrder", tag = "orders",
     params(
         ("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, at most 300, for its end."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, at most 300, for the end of the order."),
     ),
     responses(
         (status = 200, body = OrderInFull, description = "The order.", headers(
-            ("Preference-Applied" = String, description = "Which preferences were heard."),
-            ("Retry-After" = u64, description = "While it is pending: in how many seconds it is worth looking again."),
+            ("Preference-Applied" = String, description = "Preferences that were applied."),
+            ("Retry-After" = u64, description = "While the order is pending: seconds to wait before the next read."),
+        )),
+        (status = 202, body = OrderInFull, description = "The node is stopping, and the order is still in progress.", headers(
+            ("Location" = String, description = "Address of the order."),
+            ("Retry-After" = u64, description = "Seconds to wait before the next read."),
         )),
         ReadProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn read(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
+    method: Method,
     prefer: Prefer,
 ) -> Result<Response, Refused> {
-    let seen = room.desk.wait(&caller, id, prefer.patience()).await.map_err(not_seen)?;
-    let mut response = room.show(id, Source::by(id, &seen.order), &seen, prefer)?;
-    // The order was found, whatever has become of it; only placing makes a difference between the two.
-    *response.status_mut() = StatusCode::OK;
-    response.headers_mut().remove(LOCATION);
+    // The answer does not leave with it, so nothing is collected and nothing is waited for.
+    let is_head = method == Method::HEAD;
+    let prefer = if is_head { Prefer::default() } else { prefer };
+    let timeout = prefer.timeout();
+    let seen = match is_head {
+        true => state.orders.glance(&caller, id).await,
+        false => state.orders.wait(&caller, id, timeout).await,
+    };
+    let seen = seen.map_err(not_seen)?;
+    let mut response = state.show(id, Source::by(id, &seen.order), &seen, prefer)?;
+    // The order was found, whatever has become of it. A caller whose wait was cut short is told to come again, as when it places.
+    if timeout.is_zero() || !state.orders.is_closing() {
+        *response.status_mut() = StatusCode::OK;
+        response.headers_mut().remove(LOCATION);
+    }
     Ok(response)
 }
 
-/// Cancels an order
+/// Cancel an order
 ///
-/// Nobody wants it any more. What may have been paid for goes to the stock.
+/// An answer that may have been paid goes to the stock.
 #[utoipa::path(
     delete, path = "/v1/orders/{id}", operation_id = "cancelOrder", tag = "orders",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
@@ -139,17 +154,17 @@ pub(super) async fn read(
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn cancel(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
 ) -> Result<Response, Refused> {
-    if !room.desk.cancel(&caller, id).await.map_err(not_seen)? {
+    if !state.orders.cancel(&caller, id).await.map_err(not_seen)? {
         return Err(Code::AlreadyOver.plain());
     }
-    let order = room.desk.find(&caller, id).await.map_err(not_seen)?;
+    let order = state.orders.find(&caller, id).await.map_err(not_seen)?;
     // Whatever goes on with it is for the stock, and nothing to him.
     let outcome = Outcome::Failed(FailCause::Cancelled);
-    room.show(id, Source::by(id, &order), &Seen { order, outcome }, Prefer::default())
+    state.show(id, Source::by(id, &order), &OrderView { order, outcome }, Prefer::default())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -157,24 +172,24 @@ pub(super) struct Recorded {
     recorded: bool,
 }
 
-/// Says whether an answer was any good
+/// Report whether an answer was good
 ///
-/// It is passed on to the provider, once.
+/// The report is sent to the provider once.
 #[utoipa::path(
     post, path = "/v1/orders/{id}/report", operation_id = "reportOrder", tag = "orders",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
     request_body = Verdict,
-    responses((status = 200, body = Recorded, description = "It is on record."), ReportProblems),
+    responses((status = 200, body = Recorded, description = "The report is on record."), ReportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn report(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
-    said: Said,
+    said: JsonBody,
 ) -> Result<Response, Refused> {
     let is_good = said.verdict()?;
-    match room.desk.report(&caller, id, is_good).await.map_err(not_seen)? {
+    match state.orders.report(&caller, id, is_good).await.map_err(not_seen)? {
         Reported::Recorded => Ok(super::json(StatusCode::OK, &Recorded { recorded: true })),
         Reported::Contradicted => Err(Code::Contradicted.plain()),
         Reported::NothingToReport => Err(Code::NothingToReport.plain()),
@@ -184,29 +199,29 @@ pub(super) async fn report(
 #[derive(Serialize, ToSchema)]
 pub(super) struct OrderList {
     orders: Vec<OrderInShort>,
-    /// Where to go on, as `after`; absent on the last page. A page may be short, or empty, and not be the last.
+    /// Value of `after` for the next page; absent on the last page. A page may be short or empty and not the last.
     #[schema(pattern = "^[0-9a-f]{96}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Lists the caller's own orders
+/// List the orders of the caller
 ///
-/// In the order of their keys, without their answers.
+/// Sorted by key, without answers.
 #[utoipa::path(
     get, path = "/v1/orders", operation_id = "listOrders", tag = "orders",
     params(PageQuery),
-    responses((status = 200, body = OrderList, description = "A page of them."), ListProblems),
+    responses((status = 200, body = OrderList, description = "A page of orders."), ListProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn list(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Tenanted(caller): Tenanted,
-    asked: Asked,
+    asked: PageRange,
 ) -> Result<Response, Refused> {
-    let Asked { which, after, limit } = asked;
+    let PageRange { which, after, limit } = asked;
     let which = which.of(caller.tenant.name());
-    let (root, list) = (room.desk.outbound().settings().root_secret, CursorOf(which));
+    let (root, list) = (state.orders.webhooks().settings().root_secret, CursorOf(which));
     let not_ours = || {
         let why = "`after` must be the `next` of the page before, of the same list: the same key, `status` and store. Leave it \
                    out to begin again.";
@@ -216,15 +231,21 @@ pub(super) async fn list(
         Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
         None => None,
     };
-    let listed = room.desk.list(which, after, limit).await;
+    let listed = state.orders.list(which, after, limit).await;
     let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
-    let now = room.desk.clock().now();
+    let now = state.orders.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
     Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| list.seal(&root, &key)) }))
 }
 
-impl Room {
-    fn show(&self, id: OrderId, source: Source, seen: &Seen, prefer: Prefer) -> Result<Response, Refused> {
+impl AppState {
+    fn show(
+        &self,
+        id: OrderId,
+        source: Source,
+        seen: &OrderView,
+        prefer: Prefer,
+    ) -> Result<Response, Refused> {
         let shown = self.view(id, source, seen)?;
         let status = if shown.is_pending() { StatusCode::ACCEPTED } else { StatusCode::OK };
         let mut response = super::json(status, &shown);
@@ -238,17 +259,18 @@ impl Room {
         Ok(response)
     }
 
-    pub(super) fn view(&self, id: OrderId, source: Source, seen: &Seen) -> Result<OrderInFull, Refused> {
-        let now = self.desk.clock().now();
-        let currency = self.desk.engine().currency();
+    pub(super) fn view(&self, id: OrderId, source: Source, seen: &OrderView) -> Result<OrderInFull, Refused> {
+        let now = self.orders.clock().now();
+        let currency = self.orders.engine().currency();
         OrderInFull::of(id, source, &seen.order, &seen.outcome, now, currency)
             .ok_or_else(|| Code::UnknownOrder.plain())
     }
 
     /// When an answer may be there: half of them are after the first of the kind's times.
-    fn pause(&self, seen: &Seen) -> Duration {
-        let usual = self.desk.engine().kind(&seen.order.terms.kind).map_or(LOOK_LATEST, |kind| kind.pace.p50);
-        let passed = self.desk.clock().now().since(seen.order.placed);
+    fn pause(&self, seen: &OrderView) -> Duration {
+        let usual =
+            self.orders.engine().kind(&seen.order.terms.kind).map_or(LOOK_LATEST, |kind| kind.pace.p50);
+        let passed = self.orders.clock().now().since(seen.order.placed);
         usual.saturating_sub(passed).clamp(LOOK_SOONEST, LOOK_LATEST)
     }
 }
@@ -289,7 +311,7 @@ pub(super) fn declined(why: Declined, now: Timestamp) -> Refused {
         Declined::TooFast { again_in } => Code::RateLimited.because(detail).again_in(again_in),
         Declined::TooManyOpen { .. } => Code::TooManyOpen.because(detail).again_in(LOOK_SOONEST),
         Declined::Callback(_) => Code::BadCallback.because(detail).at("callback_url"),
-        Declined::TooManyListeners => Code::TooManyListeners.because(detail).at("callback_url"),
+        Declined::TooManyWebhooks => Code::TooManyWebhooks.because(detail).at("callback_url"),
         Declined::InFlight { id } => Code::InFlight.because(detail).again_in(LOOK_SOONEST).see(address(id)),
     }
 }
@@ -357,6 +379,6 @@ fn field(why: &BadRequest) -> String {
         | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
         BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
         BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
-        BadRequest::BadPatience { .. } => "deadline_s".into(),
+        BadRequest::BadTimeout { .. } => "deadline_s".into(),
     }
 }

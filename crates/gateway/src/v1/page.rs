@@ -1,6 +1,6 @@
 //! Which page of a list is asked for.
 
-use super::Room;
+use super::AppState;
 use super::problem::Refused;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query};
@@ -16,10 +16,10 @@ const LIMIT: usize = 50;
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Listed {
-    /// Those that have not come to their end.
+    /// Orders that have not ended and are not cancelled.
     #[default]
     Open,
-    /// Those that wait for a person.
+    /// Dead letters.
     Dead,
     All,
 }
@@ -39,19 +39,19 @@ impl Listed {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
-    /// Which orders; the open ones, if not said.
+    /// Which orders; default the open ones.
     #[param(inline)]
     status: Option<Listed>,
-    /// The `next` of the page before, of the same list.
+    /// `next` of the page before, of the same list.
     #[param(pattern = "^[0-9a-f]{96}$")]
     after: Option<String>,
-    /// How many at most; 50, if not said.
+    /// Most rows in a page; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
 }
 
 /// What it means.
-pub(super) struct Asked {
+pub(super) struct PageRange {
     pub(super) which: Which<'static>,
     pub(super) after: Option<String>,
     pub(super) limit: usize,
@@ -73,11 +73,11 @@ pub(super) fn senseless(_: QueryRejection) -> Refused {
     Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
 }
 
-impl FromRequestParts<Room> for Asked {
+impl FromRequestParts<AppState> for PageRange {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let query = Query::from_request_parts(parts, room).await.map_err(senseless)?;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let query = Query::from_request_parts(parts, state).await.map_err(senseless)?;
         let Query(PageQuery { status, after, limit }) = query;
         let which = status.unwrap_or_default().which();
         Ok(Self { which, after, limit: read_limit(limit)? })

@@ -1,13 +1,13 @@
 //! The pools, for the operator: each with what is asked of it, the level that follows from that and why, and what it spends.
 
-use super::Room;
+use super::AppState;
 use super::caller::Operator;
 use super::moment::{decimal, rfc3339};
 use super::orders::{PLACE_WAIT, declined, not_placed, store_away, store_trouble};
-use super::pool_wish::NewPool;
+use super::pool_request::NewPool;
 use super::problem::{Code, Refused, problems};
-use super::wish::Said;
-use crate::door::carry_out;
+use super::request::JsonBody;
+use crate::api::carry_out;
 use crate::tenant::Tenants;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
@@ -31,19 +31,19 @@ problems!(PoolProblems: Unauthorized, Forbidden, UnknownPool, NeedsAPerson, Stor
 problems!(SetPoolProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow,
     NeedsAPerson, PoolBusy, SameTarget, TooManyPools, TooLarge, WrongContentType, BadParams, StoreUnavailable);
 
-/// How a pool is sized, as the node that keeps it decided last.
+/// Size of a pool, as last decided by the node that fills it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownLevel {
     #[schema(format = DateTime)]
     at: String,
-    /// How many answers are to stand there fresh or be on their way.
+    /// Target number of answers, in stock or ordered.
     size: u32,
     why: String,
     fresh: u32,
     on_their_way: u32,
-    /// Orders a second, as they are expected.
+    /// Expected orders per second.
     rate_per_s: f64,
-    /// How long an answer takes from the decision to buy it to the shelf.
+    /// Time from the decision to buy an answer until it is in the stock.
     lead_ms: u64,
 }
 
@@ -61,14 +61,14 @@ impl ShownLevel {
     }
 }
 
-/// What was asked of it, on all nodes that are there, since each of them was started.
+/// Demand on all running nodes, since the start of each.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownDemand {
-    /// From the shelf.
+    /// Orders served from the stock.
     served: u64,
-    /// Had to be bought.
+    /// Orders that had to be bought.
     missed: u64,
-    /// The share that was served; absent if nothing was asked.
+    /// Ratio of orders served from the stock; absent if there were none.
     #[schema(minimum = 0, maximum = 1)]
     #[serde(skip_serializing_if = "Option::is_none")]
     hit_rate: Option<f64>,
@@ -86,14 +86,14 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (part as f64 / whole as f64 * 10_000.0).round().min(10_000.0) / 10_000.0)
 }
 
-/// What it has set out to spend in this hour (UTC); null if there are refills and no price of them is known.
+/// Planned spending in this hour (UTC); null if there are refills and no price is known.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownSpent {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     money: Option<String>,
     money_micros: Option<u64>,
     refills: u64,
-    /// How many of the refills had no known price: they are not in `money`.
+    /// Refills whose price is not known; they are not in `money`.
     unpriced: u64,
 }
 
@@ -109,9 +109,9 @@ pub(super) struct ShownPool {
     name: String,
     tenant: String,
     kind: String,
-    /// Passwords and cookies are left out.
+    /// Parameters, without passwords and cookies.
     params: BTreeMap<String, String>,
-    /// The share of orders that the shelf is to serve; absent if it has a size.
+    /// Ratio of orders that the stock should serve; absent if the pool has a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     service_level: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,42 +121,42 @@ pub(super) struct ShownPool {
     budget_per_hour: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget_per_hour_micros: Option<u64>,
-    /// When it is kept filled, in UTC; always, if there is none.
+    /// Times of day, in UTC, during which the pool is filled; empty: always.
     hours: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     min_life_s: Option<f64>,
     enabled: bool,
-    /// Whether what it asks for makes sense here: a kind that there is, and a site that may be automated.
+    /// Whether the pool is valid here: a known kind, and an allowed site.
     valid: bool,
-    /// Absent until a node has looked at it.
+    /// Absent until a node has handled the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<ShownLevel>,
     demand: ShownDemand,
     spent: ShownSpent,
-    /// What the next refill costs: what the last answer cost, or else what the price list says; `null` if it is not known.
+    /// Price of the next refill: that of the last answer, else from the price list; `null` if it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     price: Option<String>,
-    /// What all money of it is in.
+    /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// Why its budget lets it buy nothing, whatever is left of it: the price of an answer is not known.
+    /// Why a pool with a budget buys nothing: the price of an answer is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
-    /// How long after its solve an answer can be handed out.
+    /// How long after the solve an answer can be handed out.
     usable_ms: u64,
-    /// Whether it is this node that keeps it filled.
+    /// Whether this node fills the pool.
     kept_here: bool,
 }
 
 impl ShownPool {
     fn of(pool: &PoolShown, now: Timestamp) -> Self {
-        let PoolShown { sheet, target, demand, is_kept_here, usable, price, currency } = pool;
-        let spec = &sheet.spec;
+        let PoolShown { document, target, demand, is_kept_here, usable, price, currency } = pool;
+        let spec = &document.spec;
         let (service_level, size) = match spec.goal {
             Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
             Goal::Fixed { size } => (None, Some(size)),
         };
-        let spent = spent_this_hour(&sheet.spent, now);
+        let spent = spent_this_hour(&document.spent, now);
         Self {
             name: spec.name.clone(),
             tenant: spec.tenant.clone(),
@@ -174,7 +174,7 @@ impl ShownPool {
             min_life_s: spec.min_life.map(|life| life.as_secs_f64()),
             enabled: spec.is_on,
             valid: target.is_some(),
-            level: sheet.level.as_ref().map(ShownLevel::of),
+            level: document.level.as_ref().map(ShownLevel::of),
             demand: ShownDemand::of(*demand),
             spent: ShownSpent {
                 money: spent.sum().known().map(decimal),
@@ -196,7 +196,7 @@ pub(super) struct PoolList {
     pools: Vec<ShownPool>,
 }
 
-/// A pool where much else is told.
+/// A pool in short.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PoolInShort {
     name: String,
@@ -210,13 +210,13 @@ pub(super) struct PoolInShort {
 
 impl PoolInShort {
     pub(super) fn of(pool: &PoolShown) -> Self {
-        let spec = &pool.sheet.spec;
+        let spec = &pool.document.spec;
         Self {
             name: spec.name.clone(),
             tenant: spec.tenant.clone(),
             kind: spec.kind.clone(),
             enabled: spec.is_on,
-            level: pool.sheet.level.as_ref().map(ShownLevel::of),
+            level: pool.document.level.as_ref().map(ShownLevel::of),
             demand: ShownDemand::of(pool.demand),
         }
     }
@@ -225,29 +225,29 @@ impl PoolInShort {
 /// The pool that the path names. What cannot be read names none.
 pub(super) struct PoolName(String);
 
-impl FromRequestParts<Room> for PoolName {
+impl FromRequestParts<AppState> for PoolName {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         path.map(|Path(name)| Self(name)).map_err(|_| Code::UnknownPool.plain())
     }
 }
 
-/// Lists the pools
+/// List the pools
 #[utoipa::path(
     get, path = "/v1/pools", operation_id = "listPools", tag = "stock",
-    responses((status = 200, body = PoolList, description = "All of them, by name."), PoolsProblems),
+    responses((status = 200, body = PoolList, description = "All pools, sorted by name."), PoolsProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn list(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let pools = room.desk.engine().pools().await.map_err(|error| store_trouble(&error))?;
-    let now = room.desk.clock().now();
+pub(super) async fn list(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
+    let pools = state.orders.engine().pools().await.map_err(|error| store_trouble(&error))?;
+    let now = state.orders.clock().now();
     let pools = pools.iter().map(|pool| ShownPool::of(pool, now)).collect();
     Ok(super::json(StatusCode::OK, &PoolList { pools }))
 }
 
-/// Reads a pool
+/// Read a pool
 #[utoipa::path(
     get, path = "/v1/pools/{name}", operation_id = "readPool", tag = "stock",
     params(("name" = String, Path, pattern = "^[A-Za-z0-9._-]{1,64}$", description = "The pool's name.")),
@@ -255,72 +255,72 @@ pub(super) async fn list(State(room): State<Room>, _: Operator) -> Result<Respon
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn read(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     PoolName(name): PoolName,
 ) -> Result<Response, Refused> {
-    let pools = room.desk.engine().pools().await.map_err(|error| store_trouble(&error))?;
-    let pool = pools.iter().find(|pool| pool.sheet.spec.name == name);
+    let pools = state.orders.engine().pools().await.map_err(|error| store_trouble(&error))?;
+    let pool = pools.iter().find(|pool| pool.document.spec.name == name);
     let pool = pool.ok_or_else(|| Code::UnknownPool.plain())?;
-    Ok(super::json(StatusCode::OK, &ShownPool::of(pool, room.desk.clock().now())))
+    Ok(super::json(StatusCode::OK, &ShownPool::of(pool, state.orders.clock().now())))
 }
 
-/// Sets a pool up, or changes it
+/// Create or replace a pool
 ///
-/// What is not said is as if it had never been said. What a pool has bought stays on its shelf, and all nodes learn of
+/// Absent values get their defaults. Answers that the pool has bought stay in its stock, and all nodes apply
 /// the change within a few seconds.
 #[utoipa::path(
     put, path = "/v1/pools/{name}", operation_id = "setPool", tag = "stock",
     params(("name" = String, Path, pattern = "^[A-Za-z0-9._-]{1,64}$", description = "The pool's name.")),
     request_body = NewPool,
-    responses((status = 200, body = ShownPool, description = "The pool as it is now."), SetPoolProblems),
+    responses((status = 200, body = ShownPool, description = "The pool."), SetPoolProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn set(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     PoolName(name): PoolName,
-    said: Said,
+    said: JsonBody,
 ) -> Result<Response, Refused> {
-    let now = room.desk.clock().now();
-    let only_tenant = room.desk.tenants().is_open().then_some(Tenants::LOCAL);
+    let now = state.orders.clock().now();
+    let only_tenant = state.orders.tenants().is_open().then_some(Tenants::LOCAL);
     let spec = said.pool(name, only_tenant)?;
-    room.check_tenant(&spec, now)?;
-    let desk = room.desk.clone();
-    let setting = carry_out(async move { desk.engine().set_pool(spec).await }, PLACE_WAIT);
+    state.check_tenant(&spec, now)?;
+    let orders = state.orders.clone();
+    let setting = carry_out(async move { orders.engine().set_pool(spec).await }, PLACE_WAIT);
     let pool = setting.await.ok_or_else(store_away)?.map_err(|why| not_set(why, now))?;
     Ok(super::json(StatusCode::OK, &ShownPool::of(&pool, now)))
 }
 
-/// Takes a pool away
+/// Remove a pool
 ///
-/// What it has bought stays on its shelf until it is handed out or spoils.
+/// Its answers stay in the stock until they are handed out or expire.
 #[utoipa::path(
     delete, path = "/v1/pools/{name}", operation_id = "removePool", tag = "stock",
     params(("name" = String, Path, pattern = "^[A-Za-z0-9._-]{1,64}$", description = "The pool's name.")),
-    responses((status = 204, description = "It is gone."), PoolProblems),
+    responses((status = 204, description = "The pool is removed."), PoolProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn remove(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     _: Operator,
     PoolName(name): PoolName,
 ) -> Result<Response, Refused> {
-    let desk = room.desk.clone();
-    let removing = carry_out(async move { desk.engine().remove_pool(&name).await }, PLACE_WAIT);
+    let orders = state.orders.clone();
+    let removing = carry_out(async move { orders.engine().remove_pool(&name).await }, PLACE_WAIT);
     match removing.await.ok_or_else(store_away)?.map_err(|error| store_trouble(&error))? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Code::UnknownPool.plain()),
     }
 }
 
-impl Room {
+impl AppState {
     /// A pool for somebody who could never order from it would buy for nobody.
     fn check_tenant(&self, spec: &PoolSpec, now: Timestamp) -> Result<(), Refused> {
-        let tenant = self.desk.tenants().named(&spec.tenant);
+        let tenant = self.orders.tenants().named(&spec.tenant);
         let tenant = tenant.ok_or_else(|| Refused::bad("tenant", "There is no tenant of this name."))?;
         let draft = Draft { params: spec.params.clone(), ..Draft::new(spec.tenant.clone()) };
-        self.desk.check_for(&tenant.settings, &spec.kind, &draft).map_err(|why| declined(why, now))
+        self.orders.check_for(&tenant.settings, &spec.kind, &draft).map_err(|why| declined(why, now))
     }
 }
 

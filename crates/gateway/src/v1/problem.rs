@@ -41,85 +41,92 @@ macro_rules! codes {
     };
 }
 
+/// What an error code of `/v1` means: its HTTP status, its title and what to do.
+#[must_use]
+pub fn native_code(name: &str) -> Option<(u16, &'static str, &'static str)> {
+    let code = Code::ALL.iter().find(|code| code.name() == name)?;
+    Some((code.status(), code.title(), code.hint()))
+}
+
 codes! {
     BadJson "bad_json" 400 "The body is not JSON",
         "Send one JSON document in UTF-8.";
     Unauthorized "unauthorized" 401 "No valid key",
         "Send your key as `Authorization: Bearer KEY` or as `X-Api-Key: KEY`.";
-    Forbidden "forbidden" 403 "This key may not do that",
-        "The operator's endpoints take the operator's key, all others a tenant's.";
+    Forbidden "forbidden" 403 "This key has no access",
+        "Use the operator's key for operator endpoints, and a tenant's key for all others.";
     TargetNotAllowed "target_not_allowed" 403 "This site may not be automated",
-        "If you may automate it, ask the operator to allow its host.";
-    KindNotAllowed "kind_not_allowed" 403 "This kind is not for this key",
-        "Ask the operator to allow it for your key.";
-    NotFound "not_found" 404 "There is nothing here",
-        "GET /v1 says what there is.";
-    UnknownOrder "unknown_order" 404 "There is no such order",
-        "It may have been forgotten long after its end, or it is somebody else's.";
-    UnknownPool "unknown_pool" 404 "There is no such pool",
-        "GET /v1/pools lists those that there are.";
-    UnknownBulk "unknown_bulk" 404 "There is no such bulk work",
-        "GET /v1/admin/dead/bulk lists what is under way, and what ended within a day.";
-    UnknownAlert "unknown_alert" 404 "There is no such alert",
-        "GET /v1/admin/alerts lists those that stand, and those of the last day.";
-    MethodNotAllowed "method_not_allowed" 405 "Not with this method",
-        "The Allow header says which there are.";
+        "If you have the right to automate this site, ask the operator to allow its host.";
+    KindNotAllowed "kind_not_allowed" 403 "This kind is not allowed for this key",
+        "Ask the operator to allow the kind for your key.";
+    NotFound "not_found" 404 "Nothing exists at this path",
+        "GET /v1 lists the endpoints.";
+    UnknownOrder "unknown_order" 404 "Order not found",
+        "The order may have been removed some time after its end, or it belongs to another tenant.";
+    UnknownPool "unknown_pool" 404 "Pool not found",
+        "GET /v1/pools lists the pools.";
+    UnknownBulk "unknown_bulk" 404 "Bulk work not found",
+        "GET /v1/admin/dead/bulk lists bulk work in progress and of the last day.";
+    UnknownAlert "unknown_alert" 404 "Alert not found",
+        "GET /v1/admin/alerts lists active alerts and those of the last day.";
+    MethodNotAllowed "method_not_allowed" 405 "Method not allowed",
+        "The Allow header lists the allowed methods.";
     InFlight "in_flight" 409 "The same order is still in flight",
-        "Read it under the address in Location, or leave out `Prefer: handling=strict` to join it.";
-    NeedsAPerson "needs_a_person" 409 "Nobody knows whether this order was paid for",
-        "It is among the dead letters: the operator replays or drops it; one that cannot be read is only dropped.";
+        "Read the order at the address in Location, or omit `Prefer: handling=strict` to join it.";
+    NeedsAPerson "needs_a_person" 409 "This order is a dead letter; it may have been paid",
+        "Ask the operator to replay or drop the dead letter. An unreadable one can only be dropped.";
     Unreadable "unreadable" 409 "The record of this order cannot be read",
-        "It cannot be replayed. POST /v1/admin/dead/{key}/drop removes it and frees its key, unless a later version wrote it.";
+        "The order cannot be replayed. POST /v1/admin/dead/{key}/drop removes the record and frees its key, unless a later version wrote it.";
     CannotDrop "cannot_drop" 409 "This record cannot be removed here",
-        "`detail` says why. What a later version wrote is left for it: use that version, or a later one.";
-    AlreadyOver "already_over" 409 "The order has come to its end",
-        "Read it; there is nothing left to cancel.";
+        "`detail` says why. To drop a record that a later version wrote, use that version or a later one.";
+    AlreadyOver "already_over" 409 "The order has already ended",
+        "Read the order; it can no longer be cancelled.";
     Contradicted "contradicted" 409 "The opposite was reported before",
         "The first report counts.";
-    NothingToReport "nothing_to_report" 409 "There is no answer to report on",
-        "Report when the order is solved.";
-    NotDead "not_dead" 409 "The order is no dead letter",
-        "GET /v1/admin/dead lists those that are.";
-    PoolBusy "pool_busy" 409 "Somebody else is changing the same pool",
-        "Look at it, and send it again.";
-    SameTarget "same_target" 409 "Another pool keeps the same target",
-        "Change that one, or remove it first.";
-    TooManyPools "too_many_pools" 409 "There is no room for another pool",
-        "Remove one first.";
-    TooManyBulks "too_many_bulks" 409 "There is no room for more bulk work",
-        "Wait until some of it has ended, or stop some.";
+    NothingToReport "nothing_to_report" 409 "The order has no answer to report on",
+        "Send the report when the order is solved.";
+    NotDead "not_dead" 409 "The order is not a dead letter",
+        "GET /v1/admin/dead lists the dead letters.";
+    PoolBusy "pool_busy" 409 "Another request is changing the same pool",
+        "Read the pool, and send the change again.";
+    SameTarget "same_target" 409 "Another pool has the same target",
+        "Change the other pool, or remove it first.";
+    TooManyPools "too_many_pools" 409 "Too many pools",
+        "Remove a pool first.";
+    TooManyBulks "too_many_bulks" 409 "Too much bulk work in progress",
+        "Wait until some bulk work has ended, or stop some.";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",
-        "It is not bought again in silence: use another Idempotency-Key to buy a new one.";
-    WrongContentType "wrong_content_type" 415 "The body is not said to be JSON",
+        "Use another Idempotency-Key to buy a new answer. The same key never buys again.";
+    WrongContentType "wrong_content_type" 415 "The content type is not JSON",
         "Send `Content-Type: application/json`.";
-    BadParams "bad_params" 422 "Something that was asked makes no sense",
-        "`detail` says what, and `field` where; GET /v1/kinds says what each kind takes.";
-    BadCallback "bad_callback" 422 "This address is not called",
-        "Give a public http or https address, or ask the operator to allow it.";
+    BadParams "bad_params" 422 "A value in the request is invalid",
+        "`detail` says what is wrong, and `field` where. GET /v1/kinds lists the parameters of each kind.";
+    BadCallback "bad_callback" 422 "This callback address is not allowed",
+        "Use a public http or https address, or ask the operator to allow this one.";
     IdempotencyMismatch "idempotency_mismatch" 422 "This key belongs to another order",
         "Use another Idempotency-Key for another order.";
-    Refused "refused" 422 "The provider refused the same order a moment ago",
-        "Mend what `provider_code` names, or wait before asking again.";
-    RateLimited "rate_limited" 429 "Too many orders in too short a time",
-        "Wait as long as Retry-After says.";
+    Refused "refused" 422 "The provider rejected the same order a moment ago",
+        "Fix what `provider_code` names, or wait before you retry.";
+    RateLimited "rate_limited" 429 "Too many orders per unit of time",
+        "Wait for the seconds in Retry-After, then retry.";
     TooManyOpen "too_many_open" 429 "Too many open orders",
-        "Wait until one of them is done, or ask the operator for more.";
-    TooManyListeners "too_many_listeners" 429 "Too many callers wait to be called about this order",
-        "The order goes on: read it instead of being called.";
+        "Wait until an order ends, or ask the operator for a higher limit.";
+    TooManyWebhooks "too_many_webhooks" 429 "Too many webhooks for this order",
+        "The order continues: read it instead of waiting for a webhook.";
     TooManyStreams "too_many_streams" 429 "Too many live streams",
-        "Close one, or read the order with `Prefer: wait=N`.";
-    BrokenBody "broken_body" 400 "The body broke off",
-        "Send it again, whole.";
-    TooSlow "too_slow" 408 "The body did not come in time",
-        "Send it again.";
+        "Close a stream, or read the order with `Prefer: wait=N`.";
+    BrokenBody "broken_body" 400 "The body is incomplete",
+        "Send the complete request again.";
+    TooSlow "too_slow" 408 "The body did not arrive in time",
+        "Send the request again.";
     TooLarge "too_large" 413 "The body is too large",
         "Send a smaller file.";
-    Overloaded "overloaded" 429 "Too many requests are being worked on",
-        "Wait as long as Retry-After says.";
-    Internal "internal" 500 "This should not have happened",
-        "Ask again: with the same Idempotency-Key nothing is paid for twice. And tell us.";
-    StoreUnavailable "store_unavailable" 503 "The store is away for the moment",
-        "Ask again: with the same Idempotency-Key nothing is paid for twice.";
+    Overloaded "overloaded" 429 "Too many requests in progress",
+        "Wait for the seconds in Retry-After, then retry.";
+    Internal "internal" 500 "Internal error",
+        "Retry with the same Idempotency-Key: nothing is paid twice. Please report this bug.";
+    StoreUnavailable "store_unavailable" 503 "The store is not available",
+        "Retry with the same Idempotency-Key: nothing is paid twice.";
 }
 
 impl Code {
@@ -133,25 +140,25 @@ impl Code {
     }
 }
 
-/// Why something was not done (RFC 9457).
+/// Why a request was refused (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// Where the code is explained.
+    /// Address of the page that explains the code.
     #[serde(rename = "type")]
     #[schema(pattern = "^/v1/errors/[a-z_]+$")]
     about: String,
     title: &'static str,
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// It stays what it is, whatever the words beside it become.
+    /// Stable code, for programs; the texts may change.
     #[schema(pattern = "^[a-z_]+$")]
     code: &'static str,
     detail: String,
     hint: &'static str,
-    /// Which field of what was sent is meant.
+    /// Field of the request that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
-    /// The provider's own word for it.
+    /// The provider's own error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider_code: Option<String>,
 }
@@ -264,13 +271,13 @@ fn response(codes: &[Code]) -> utoipa::openapi::Response {
         response = std::mem::take(&mut response).header(name.as_str(), header);
     };
     if codes.iter().any(|code| code.may_say_when()) {
-        declare(&RETRY_AFTER, Type::Integer, "How many seconds to wait before asking again.");
+        declare(&RETRY_AFTER, Type::Integer, "Seconds to wait before a retry.");
     }
     if codes.contains(&Code::InFlight) {
-        declare(&LOCATION, Type::String, "Where the order is that is in flight.");
+        declare(&LOCATION, Type::String, "Address of the order in flight.");
     }
     if codes.contains(&Code::Unauthorized) {
-        declare(&header::WWW_AUTHENTICATE, Type::String, "How to show a key.");
+        declare(&header::WWW_AUTHENTICATE, Type::String, "How to send a key.");
     }
     response.build()
 }

@@ -11,44 +11,44 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
-    /// On its way.
+    /// In progress.
     Pending,
     Solved,
-    /// It will not be solved, and the error says why.
+    /// The order failed; the error says why.
     Failed,
-    /// A dead letter: a person must look.
+    /// A dead letter: it needs a person.
     Dead,
-    /// There was an answer, and it has too little life left.
+    /// The answer has expired or has too little life left.
     Expired,
     Cancelled,
 }
 
-/// Where this placement's answer comes from.
+/// Source of the answer of this placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Source {
     /// Bought for this order.
     Api,
-    /// The same order was in flight.
+    /// Joined an equal order in flight.
     Joined,
-    /// The same order had an answer that may be shared.
+    /// Shared from an equal order that was solved.
     Cached,
-    /// It stood on the shelf: kept there by a pool, or nobody needed it any more.
+    /// Taken from the stock: bought by a pool, or left over from another order.
     Stock,
-    /// The same Idempotency-Key had it.
+    /// Repeated for the same Idempotency-Key.
     Replayed,
 }
 
 impl Source {
     /// Whoever comes with an id is told whether it was bought or taken from the stock.
     pub(super) fn by(id: OrderId, order: &Order) -> Self {
-        if id.is_from_stock() || order.is_supplied() { Self::Stock } else { Self::Api }
+        if id.is_from_stock() || order.is_from_stock() { Self::Stock } else { Self::Api }
     }
 
-    /// What this placement was told, unless the shelf has served it since.
+    /// What this placement was told, unless the stock has served it since.
     pub(super) fn of(origin: Origin, order: &Order) -> Self {
         match origin {
-            Origin::Api if order.is_supplied() => Self::Stock,
+            Origin::Api if order.is_from_stock() => Self::Stock,
             Origin::Api => Self::Api,
             Origin::Joined => Self::Joined,
             Origin::Cached => Self::Cached,
@@ -61,22 +61,22 @@ impl Source {
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownAnswer {
     text: String,
-    /// The text as a document, if it is one.
+    /// The text as JSON, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     json: Option<serde_json::Value>,
-    /// What came along with it, such as the user agent that it is bound to.
+    /// Additional values, such as the user agent that the answer is bound to.
     extras: BTreeMap<String, String>,
-    /// Which attempt brought it.
+    /// Number of the attempt that got the answer.
     attempt: u32,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Trouble {
-    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `doubt`, `answer_expired` or `taken_by_another`.
+pub(super) struct ErrorView {
+    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `in_doubt`, `answer_expired` or `taken_by_another`.
     #[schema(pattern = "^[a-z_]+$")]
     code: &'static str,
     message: String,
-    /// The provider's own word for it.
+    /// The provider's own error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider_code: Option<String>,
 }
@@ -86,21 +86,21 @@ pub(super) struct Trouble {
 pub(super) struct OrderInShort {
     #[schema(pattern = "^[1-9][0-9]{0,15}$", example = "4503599627370496")]
     pub(super) id: String,
-    /// Its name in the store and in the logs.
+    /// Key of the order in the store and in the logs.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub(super) key: String,
     pub(super) kind: String,
-    /// How far it has come: `queued`, `submitting`, `solving`, `unsure`, `solved`, `taken`, `spoiled`, `failed` or `dead`.
+    /// `queued`, `submitting`, `solving`, `in_doubt`, `solved`, `claimed`, `expired`, `failed` or `dead`.
     pub(super) phase: &'static str,
     pub(super) status: Status,
-    /// How often it was submitted.
+    /// Number of attempts.
     pub(super) attempts: u32,
     #[schema(format = DateTime)]
     pub(super) created_at: String,
     #[schema(format = DateTime)]
     pub(super) deadline_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<Trouble>,
+    pub(super) error: Option<ErrorView>,
 }
 
 /// An order as its caller sees it.
@@ -111,25 +111,25 @@ pub(super) struct OrderInFull {
     origin: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<ShownAnswer>,
-    /// When the answer is worth nothing any more; absent if it never is.
+    /// When the answer expires; absent if it does not.
     #[schema(format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_in_ms: Option<u64>,
-    /// What the answer cost, in `currency`, also when it has expired; of an order without an answer, what its attempts cost.
-    /// `null` if that is not known, and while the order is pending.
+    /// Cost of the answer in `currency`, also after it has expired; without an answer, the cost of the attempts.
+    /// `null` if it is not known, and while the order is pending.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$", example = "0.00299")]
     cost: Option<String>,
     cost_micros: Option<u64>,
-    /// How many prices are missing from `cost`: something was charged, or may have been, at a price that is not known.
+    /// Number of charges or possible charges at a price that is not known; they are not in `cost`.
     unpriced: u64,
-    /// What the cost is in.
+    /// Currency of the cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
 }
 
-/// A change of an order, for whoever watches many.
+/// A change of an order, in a stream of many orders.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Change {
     id: String,
@@ -140,50 +140,51 @@ pub(super) struct Change {
     at: String,
 }
 
-fn refused(fault: &Fault) -> Trouble {
-    Trouble { code: "refused", message: fault.to_string(), provider_code: Some(fault.code.clone()) }
+fn refused(fault: &Fault) -> ErrorView {
+    ErrorView { code: "refused", message: fault.to_string(), provider_code: Some(fault.code.clone()) }
 }
 
-fn trouble(code: &'static str, message: impl Into<String>) -> Trouble {
-    Trouble { code, message: message.into(), provider_code: None }
+fn trouble(code: &'static str, message: impl Into<String>) -> ErrorView {
+    ErrorView { code, message: message.into(), provider_code: None }
 }
 
-fn failed(cause: &FailCause) -> (Status, Option<Trouble>) {
+fn failed(cause: &FailCause) -> (Status, Option<ErrorView>) {
     match cause {
         FailCause::Refused(fault) => (Status::Failed, Some(refused(fault))),
         FailCause::Cancelled => (Status::Cancelled, Some(trouble("cancelled", "nobody wants it any more"))),
     }
 }
 
-fn dead(cause: &DeadCause) -> (Status, Option<Trouble>) {
+fn dead(cause: &DeadCause) -> (Status, Option<ErrorView>) {
     let trouble = match cause {
-        DeadCause::Spent(fault) => {
-            Trouble { provider_code: Some(fault.code.clone()), ..trouble("retries_spent", cause.to_string()) }
-        }
+        DeadCause::Spent(fault) => ErrorView {
+            provider_code: Some(fault.code.clone()),
+            ..trouble("retries_spent", cause.to_string())
+        },
         DeadCause::DoubtsSpent(_) => trouble("retries_spent", cause.to_string()),
         DeadCause::Deadline => trouble("deadline", cause.to_string()),
         DeadCause::NotTaken(fault) => {
             let provider_code = fault.as_ref().map(|fault| fault.code.clone());
-            Trouble { provider_code, ..trouble("deadline", cause.to_string()) }
+            ErrorView { provider_code, ..trouble("deadline", cause.to_string()) }
         }
-        DeadCause::Doubt => trouble("doubt", cause.to_string()),
+        DeadCause::Doubt => trouble("in_doubt", cause.to_string()),
         DeadCause::StoreForgot => trouble("store_forgot", cause.to_string()),
     };
     (Status::Dead, Some(trouble))
 }
 
-fn expired() -> (Status, Option<Trouble>) {
+fn expired() -> (Status, Option<ErrorView>) {
     (Status::Expired, Some(trouble("answer_expired", "the answer has too little life left")))
 }
 
 /// Where an order stands, for whoever does not take its answer.
-fn standing(order: &Order, now: Timestamp) -> (Status, Option<Trouble>) {
+fn class(order: &Order, now: Timestamp) -> (Status, Option<ErrorView>) {
     let good = |answer: &Answer| answer.is_good_for(order.terms.min_life, now);
     match &order.phase {
-        Phase::Taken { answer, .. } if good(answer) => (Status::Solved, None),
+        Phase::Claimed { answer, .. } if good(answer) => (Status::Solved, None),
         Phase::Solved { answer, .. } if order.wanted && good(answer) => (Status::Solved, None),
         Phase::Solved { .. } if !order.wanted => failed(&FailCause::Cancelled),
-        Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. } => expired(),
+        Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. } => expired(),
         Phase::Failed { cause, .. } => failed(cause),
         Phase::Dead { cause, .. } => dead(cause),
         _ if order.wanted => (Status::Pending, None),
@@ -193,11 +194,11 @@ fn standing(order: &Order, now: Timestamp) -> (Status, Option<Trouble>) {
 
 impl OrderInShort {
     pub(super) fn of(order: &Order, now: Timestamp) -> Self {
-        let (status, error) = standing(order, now);
+        let (status, error) = class(order, now);
         Self::new(OrderId::new(&order.key, false), order, status, error)
     }
 
-    fn new(id: OrderId, order: &Order, status: Status, error: Option<Trouble>) -> Self {
+    fn new(id: OrderId, order: &Order, status: Status, error: Option<ErrorView>) -> Self {
         Self {
             id: id.to_string(),
             key: order.key.to_string(),
@@ -250,9 +251,13 @@ impl OrderInFull {
         let Outcome::Answered(answer) = outcome else { return Some(without_answer) };
         Some(Self {
             answer: Some(ShownAnswer {
-                text: answer.goods.text.clone(),
-                json: answer.goods.is_json.then(|| serde_json::from_str(&answer.goods.text).ok()).flatten(),
-                extras: answer.goods.extras.clone(),
+                text: answer.payload.text.clone(),
+                json: answer
+                    .payload
+                    .is_json
+                    .then(|| serde_json::from_str(&answer.payload.text).ok())
+                    .flatten(),
+                extras: answer.payload.extras.clone(),
                 attempt: answer.attempt,
             }),
             expires_at: answer.expires.map(rfc3339),
@@ -268,12 +273,12 @@ impl OrderInFull {
 
 impl Change {
     pub(super) fn of(order: &Order, now: Timestamp) -> Self {
-        let at = order.story.entries.last().map_or(order.placed, |entry| entry.at);
+        let at = order.timeline.entries.last().map_or(order.placed, |entry| entry.at);
         Self {
             id: OrderId::new(&order.key, false).to_string(),
             kind: order.terms.kind.clone(),
             phase: order.phase.name(),
-            status: standing(order, now).0,
+            status: class(order, now).0,
             at: rfc3339(at),
         }
     }

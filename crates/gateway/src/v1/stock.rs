@@ -1,7 +1,7 @@
-//! What the stock is worth, day by day: how many orders it served, how old its answers were, what spoiled on it, and how
+//! What the stock is worth, day by day: how many orders it served, how old its answers were, what expired on it, and how
 //! long the answers of each site are trusted.
 
-use super::Room;
+use super::AppState;
 use super::caller::Watcher;
 use super::days::read_days;
 use super::moment::{date_text, decimal};
@@ -14,8 +14,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::TrustShown;
-use quittance_lifecycle::Tally;
-use quittance_ports::{Day, Line};
+use quittance_lifecycle::Counters;
+use quittance_ports::{Day, UsageRow};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -33,10 +33,10 @@ problems!(StockProblems: Unauthorized, NeedsAPerson, BadParams, StoreUnavailable
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DaysQuery {
-    /// The first day, in UTC; today, if not said.
+    /// First day, in UTC; default today.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     from: Option<String>,
-    /// The last day; today, if not said. No more than 92 days in all.
+    /// Last day; default today. At most 92 days in all.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     to: Option<String>,
 }
@@ -47,15 +47,15 @@ pub(super) struct Days {
     to: Day,
 }
 
-impl FromRequestParts<Room> for Days {
+impl FromRequestParts<AppState> for Days {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let query: Result<Query<DaysQuery>, QueryRejection> = Query::from_request_parts(parts, room).await;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let query: Result<Query<DaysQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(DaysQuery { from, to }) = query.map_err(|_| {
             Refused::bad("query", "There are `from` and `to`, and each is given once at most.")
         })?;
-        let (from, to) = read_days(from, to, room.desk.clock().now(), DAYS_MAX)?;
+        let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
         Ok(Self { from, to })
     }
 }
@@ -66,85 +66,85 @@ pub(super) struct StockReport {
     from: String,
     #[schema(format = Date)]
     to: String,
-    /// What all money is in.
+    /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
     all: StockCounts,
-    /// Those with the most orders first.
+    /// Rows with the most orders first.
     lines: Vec<StockLine>,
-    /// How many lines more there are.
+    /// Number of rows that are left out.
     left_out: usize,
     pools: Vec<PoolInShort>,
 }
 
-/// What the books say of one tenant's orders of one kind for one site.
+/// Usage of one tenant for one kind and one site.
 #[derive(Serialize, ToSchema)]
 pub(super) struct StockLine {
     tenant: String,
     kind: String,
-    /// The host of the page; empty for what is on no page.
+    /// Host of the page; empty for orders without a page.
     site: String,
     #[serde(flatten)]
     counts: StockCounts,
-    /// Where callers have reported refusals: how long its answers are trusted now.
+    /// Present if callers have reported bad answers: how long answers are trusted now.
     #[serde(skip_serializing_if = "Option::is_none")]
     trust: Option<ShownTrust>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct StockCounts {
-    /// Placements, whatever became of them.
+    /// Placements, with any outcome.
     asked: u64,
     from_stock: u64,
-    /// The share of placements served from the stock, of those that neither joined, nor repeated, nor were refused.
+    /// `from_stock / (asked - joined - cached - refused)`.
     #[schema(minimum = 0, maximum = 1)]
     #[serde(skip_serializing_if = "Option::is_none")]
     hit_rate: Option<f64>,
-    /// Answers that came to stand on the shelf.
+    /// Answers added to the stock.
     stocked: u64,
-    /// Answers paid for that nobody could use any more, and what they cost: null if no price of them is known.
+    /// Answers that were paid for and could not be used; their cost is null if no price is known.
     wasted: u64,
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     wasted_cost: Option<String>,
     wasted_micros: Option<u64>,
-    /// How many of them have no known price: they are not in the cost.
+    /// Wasted answers whose price is not known; they are not in the cost.
     wasted_unpriced: u64,
-    /// How old answers from the stock were when they were handed out, on average.
+    /// Mean age of answers from the stock when they were handed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_age_ms: Option<u64>,
-    /// How much sooner they were there than if they had been bought, in all.
+    /// Total time that answers from the stock saved, compared with buying them.
     saved_ms: u64,
-    /// Answers that a caller says the site refused.
+    /// Answers that a caller reported as refused by the site.
     reported_bad: u64,
 }
 
 impl StockCounts {
-    fn of(tally: &Tally) -> Self {
-        let wasted_cost = tally.wasted_cost().known();
-        let needed = tally.asked.saturating_sub(tally.joined).saturating_sub(tally.cached);
+    fn of(counters: &Counters) -> Self {
+        let wasted_cost = counters.wasted_cost().known();
+        let needed = counters.asked.saturating_sub(counters.joined).saturating_sub(counters.cached);
         Self {
-            asked: tally.asked,
-            from_stock: tally.from_stock,
-            hit_rate: share(tally.from_stock, needed.saturating_sub(tally.refused)),
-            stocked: tally.stocked,
-            wasted: tally.wasted,
+            asked: counters.asked,
+            from_stock: counters.from_stock,
+            hit_rate: share(counters.from_stock, needed.saturating_sub(counters.refused)),
+            stocked: counters.stocked,
+            wasted: counters.wasted,
             wasted_cost: wasted_cost.map(decimal),
             wasted_micros: wasted_cost.map(|cost| cost.0),
-            wasted_unpriced: tally.wasted_unpriced,
-            mean_age_ms: tally.stock_age_ms.checked_div(tally.from_stock),
-            saved_ms: tally.saved_ms,
-            reported_bad: tally.reported_bad,
+            wasted_unpriced: counters.wasted_unpriced,
+            mean_age_ms: counters.stock_age_ms.checked_div(counters.from_stock),
+            saved_ms: counters.saved_ms,
+            reported_bad: counters.reported_bad,
         }
     }
 }
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownTrust {
-    /// How long its answers should live.
+    /// How long answers should be good.
     life_s: u64,
-    /// How long they are trusted.
+    /// How long answers are trusted.
     trusted_s: u64,
-    /// How many refusals and approvals are remembered.
+    /// Reports of bad answers on record; `approvals` counts good ones.
     refusals: usize,
     approvals: usize,
     why: String,
@@ -174,11 +174,14 @@ impl ShownTrust {
 /// Whose, of which kind, and for which site.
 type Name = (String, String, String);
 
-/// The books of several days, and what reports have taught, in one line for each name.
-fn lines(books: Vec<(Line, Tally)>, trusts: &[TrustShown]) -> BTreeMap<Name, (Tally, Option<ShownTrust>)> {
-    let mut lines: BTreeMap<Name, (Tally, Option<ShownTrust>)> = BTreeMap::new();
-    for (Line { tenant, kind, site, .. }, tally) in books {
-        lines.entry((tenant, kind, site)).or_default().0 += tally;
+/// The usage of several days, and what reports have taught, in one line for each name.
+fn lines(
+    usage: Vec<(UsageRow, Counters)>,
+    trusts: &[TrustShown],
+) -> BTreeMap<Name, (Counters, Option<ShownTrust>)> {
+    let mut lines: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
+    for (UsageRow { tenant, kind, site, .. }, counters) in usage {
+        lines.entry((tenant, kind, site)).or_default().0 += counters;
     }
     for shown in trusts {
         let name = (shown.tenant.clone(), shown.kind.clone(), shown.site.clone());
@@ -187,40 +190,41 @@ fn lines(books: Vec<(Line, Tally)>, trusts: &[TrustShown]) -> BTreeMap<Name, (Ta
     lines
 }
 
-/// What the stock has done
+/// Read the usage of the stock
 ///
-/// Of these days, for each tenant, kind and site. The operator's key sees all tenants, a tenant's his own.
+/// For these days, by tenant, kind and site. The operator's key sees all tenants, a tenant's key its own rows.
 #[utoipa::path(
     get, path = "/v1/stock", operation_id = "stock", tag = "stock",
     params(DaysQuery),
-    responses((status = 200, body = StockReport, description = "From the books of all nodes."), StockProblems),
+    responses((status = 200, body = StockReport, description = "From the usage of all nodes."), StockProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn stock(
-    State(room): State<Room>,
+    State(state): State<AppState>,
     Watcher(caller): Watcher,
     Days { from, to }: Days,
 ) -> Result<Response, Refused> {
-    let engine = room.desk.engine();
+    let engine = state.orders.engine();
     let is_shown = |tenant: &str| caller.as_ref().is_none_or(|caller| caller.tenant.name() == tenant);
-    let mut books = room.desk.books(from, to).await.map_err(|error| store_trouble(&error))?;
-    books.retain(|(line, _)| is_shown(&line.tenant));
+    let mut usage = state.orders.usage(from, to).await.map_err(|error| store_trouble(&error))?;
+    usage.retain(|(line, _)| is_shown(&line.tenant));
     let mut trusts = engine.trusts();
     trusts.retain(|shown| is_shown(&shown.tenant));
     let pools = engine.pools().await.map_err(|error| store_trouble(&error))?;
-    let pools = pools.iter().filter(|pool| is_shown(&pool.sheet.spec.tenant)).map(PoolInShort::of).collect();
+    let pools =
+        pools.iter().filter(|pool| is_shown(&pool.document.spec.tenant)).map(PoolInShort::of).collect();
 
-    let mut all = Tally::default();
-    books.iter().for_each(|(_, tally)| all += *tally);
-    let mut lines: Vec<_> = lines(books, &trusts).into_iter().collect();
-    lines.sort_by_key(|(_, (tally, _))| Reverse(tally.asked));
+    let mut all = Counters::default();
+    usage.iter().for_each(|(_, counters)| all += *counters);
+    let mut lines: Vec<_> = lines(usage, &trusts).into_iter().collect();
+    lines.sort_by_key(|(_, (counters, _))| Reverse(counters.asked));
     let left_out = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
-    let lines = lines.into_iter().map(|((tenant, kind, site), (tally, trust))| StockLine {
+    let lines = lines.into_iter().map(|((tenant, kind, site), (counters, trust))| StockLine {
         tenant,
         kind,
         site,
-        counts: StockCounts::of(&tally),
+        counts: StockCounts::of(&counters),
         trust,
     });
     let report = StockReport {

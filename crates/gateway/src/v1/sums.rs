@@ -1,10 +1,10 @@
-//! The lines of the books as they are told: every one by its name, and what follows from them about money. What is counted one
-//! day and has no name here cannot be: the names are the tally's own.
+//! The lines of the usage as they are told: every one by its name, and what follows from them about money. What is counted one
+//! day and has no name here cannot be: the names are the counters's own.
 
 use super::moment::decimal;
 use crate::money::savings;
-use quittance_lifecycle::{Money, PriceSum, Tally};
-use quittance_ports::Line;
+use quittance_lifecycle::{Counters, Money, PriceSum};
+use quittance_ports::UsageRow;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -14,38 +14,39 @@ use utoipa::{PartialSchema, ToSchema};
 
 const DECIMAL: &str = "^[0-9]+(\\.[0-9]{1,6})?$";
 
-/// Sums of the books.
+/// Sums of the usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
-    pub(super) tally: Tally,
+    pub(super) counters: Counters,
     pub(super) saved: PriceSum,
 }
 
 impl Sums {
-    /// Each line of the books as a sum of its own.
-    pub(super) fn of(books: &[(Line, Tally)]) -> impl Iterator<Item = (&Line, Self)> {
-        let lines = books.iter().zip(savings(books));
-        lines.map(|((line, tally), saved)| (line, Self { tally: *tally, saved }))
+    /// Each line of the usage as a sum of its own.
+    pub(super) fn of(usage: &[(UsageRow, Counters)]) -> impl Iterator<Item = (&UsageRow, Self)> {
+        let lines = usage.iter().zip(savings(usage));
+        lines.map(|((line, counters), saved)| (line, Self { counters: *counters, saved }))
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        self.tally += other.tally;
+        self.counters += other.counters;
         self.saved += other.saved;
     }
 
     /// Each sum of money: its name, its name in millionths, and what is known of the sum.
     fn amounts(&self) -> [(&'static str, &'static str, Option<Money>); 3] {
         [
-            ("spent", "cost_micros", self.tally.spent().known()),
+            ("spent", "cost_micros", self.counters.spent_known()),
             ("saved", "saved_micros", self.saved.known()),
-            ("wasted_cost", "wasted_micros", self.tally.wasted_cost().known()),
+            ("wasted_cost", "wasted_micros", self.counters.wasted_cost().known()),
         ]
     }
 
     /// Every line by its name; a sum of money in millionths, and `None` if it is not known.
     pub(super) fn lines(&self) -> BTreeMap<&'static str, Option<u64>> {
-        let mut lines: BTreeMap<_, _> = self.tally.lines().map(|(name, count)| (name, Some(count))).collect();
-        lines.insert("unpriced", Some(self.tally.spent().unpriced));
+        let mut lines: BTreeMap<_, _> =
+            self.counters.lines().map(|(name, count)| (name, Some(count))).collect();
+        lines.insert("unpriced", Some(self.counters.spent().unpriced));
         lines.extend(self.amounts().map(|(_, micros, amount)| (micros, amount.map(|amount| amount.0))));
         lines
     }
@@ -77,13 +78,13 @@ impl PartialSchema for Sums {
         let micros = || count().schema_type(or_null(Type::Integer));
         let amount = || ObjectBuilder::new().schema_type(or_null(Type::String)).pattern(Some(DECIMAL));
         let mut object = ObjectBuilder::new().description(Some(
-            "Every line of usage by its name; money in millionths of the currency, and as decimals. A sum is `null` if there are \
-             answers and no price of them is known; `unpriced` says how many attempts were or may have been charged and are missing from \
-             the cost (without those in `priced_late`), and `wasted_unpriced` how many answers are missing from the cost of the wasted ones.",
+            "Every counter of the usage by name; money in millionths of the currency, and as decimals. An amount is `null` if there \
+             are answers and no price is known. `unpriced` counts attempts that were or may have been charged and are not in the cost \
+             (subtract `priced_late`); `wasted_unpriced` counts wasted answers that are not in the cost of wasted answers.",
         ));
         let amounts = Self::default().amounts();
         let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);
-        for name in Tally::NAMES.iter().copied().filter(|name| !is_money(name)) {
+        for name in Counters::NAMES.iter().copied().filter(|name| !is_money(name)) {
             object = object.property(name, count()).required(name);
         }
         for (name, in_micros, _) in amounts {

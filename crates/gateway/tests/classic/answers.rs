@@ -1,14 +1,14 @@
 //! What each action answers, plain and in JSON, to the byte.
 
 use crate::world::{FORM, KEY, Room};
-use quittance_lifecycle::{Delivery, Goods, Money, Word};
+use quittance_lifecycle::{CallbackResult, Money, Payload, ProviderAnswer};
 use quittance_ports::{Account, Threads};
 use std::sync::atomic::Ordering;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-fn json_goods(text: &str) -> Goods {
-    Goods { is_json: true, ..Goods::text(text) }
+fn json_payload(text: &str) -> Payload {
+    Payload { is_json: true, ..Payload::text(text) }
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn an_order_is_placed_polled_and_read_as_often_as_one_likes() {
         room.res(&format!("action=get&id={id}&json=1")).await,
         r#"{"status":0,"request":"CAPCHA_NOT_READY"}"#
     );
-    room.solve(&id, Goods::text("0.to\"ken")).await;
+    room.solve(&id, Payload::text("0.to\"ken")).await;
     for _ in 0..30 {
         assert_eq!(room.res(&format!("action=get&id={id}")).await, "OK|0.to\"ken");
     }
@@ -60,14 +60,14 @@ async fn an_answer_keeps_the_type_that_the_provider_gave_it() {
     let room = Room::open().await;
     let form = "method=geetest_v4&captcha_id=c&pageurl=https://example.com/";
     let id = room.place(form).await[3..].to_owned();
-    room.solve(&id, json_goods(r#"{"lot_number":"1","gen_time":2}"#)).await;
+    room.solve(&id, json_payload(r#"{"lot_number":"1","gen_time":2}"#)).await;
     assert_eq!(room.res(&format!("action=get&id={id}")).await, r#"OK|{"lot_number":"1","gen_time":2}"#);
     assert_eq!(
         room.res(&format!("action=get&id={id}&json=1")).await,
         r#"{"status":1,"request":{"lot_number":"1","gen_time":2}}"#
     );
     let id = room.token("text").await;
-    room.solve(&id, Goods::text("[1,4,7]")).await;
+    room.solve(&id, Payload::text("[1,4,7]")).await;
     assert_eq!(room.res(&format!("action=get&id={id}&json=1")).await, r#"{"status":1,"request":"[1,4,7]"}"#);
 }
 
@@ -77,7 +77,7 @@ async fn answers_that_are_bound_to_a_browser_carry_it_under_every_name() {
     let form = "method=userrecaptcha&googlekey=g&enterprise=1&pageurl=https://example.com/";
     let id = room.place(form).await[3..].to_owned();
     let extras = [("user_agent".to_owned(), "UA".to_owned()), ("json_cookies".to_owned(), "[1]".to_owned())];
-    room.solve(&id, Goods { extras: extras.into(), ..Goods::text("03A") }).await;
+    room.solve(&id, Payload { extras: extras.into(), ..Payload::text("03A") }).await;
     assert_eq!(
         room.res(&format!("action=get&id={id}&json=1")).await,
         r#"{"status":1,"request":"03A","result":"03A","user_agent":"UA","useragent":"UA","json_cookies":[1]}"#
@@ -85,7 +85,7 @@ async fn answers_that_are_bound_to_a_browser_carry_it_under_every_name() {
     assert_eq!(room.res(&format!("action=get&id={id}")).await, "OK|03A");
     let form = "method=cloudflare_challenge&proxy=u:p@127.0.0.1:1&proxytype=HTTP&userAgent=Mine&pageurl=https://example.com/";
     let id = room.place(form).await[3..].to_owned();
-    room.solve(&id, Goods::text("cf")).await;
+    room.solve(&id, Payload::text("cf")).await;
     assert_eq!(
         room.res(&format!("action=get&id={id}&json=1")).await,
         r#"{"status":1,"request":"cf","result":"cf","user_agent":"Mine","useragent":"Mine"}"#
@@ -96,8 +96,8 @@ async fn answers_that_are_bound_to_a_browser_carry_it_under_every_name() {
 async fn several_ids_bring_exactly_one_part_each() {
     let room = Room::open().await;
     let (a, b, c) = (room.token("a").await, room.token("b").await, room.token("c").await);
-    room.solve(&a, Goods::text("first")).await;
-    room.solve(&c, Goods::text("40|200|-120")).await;
+    room.solve(&a, Payload::text("first")).await;
+    room.solve(&c, Payload::text("40|200|-120")).await;
     let ids = format!("{a},{b},,x,9007199254740992,{c}");
     let parts = "first|CAPCHA_NOT_READY|ERROR_WRONG_ID_FORMAT|ERROR_WRONG_ID_FORMAT|ERROR_WRONG_CAPTCHA_ID|ERROR_BAD_PARAMETERS";
     assert_eq!(room.res(&format!("action=get&ids={ids}")).await, parts);
@@ -127,7 +127,7 @@ async fn a_report_is_recorded_once_and_passed_on_once() {
     let room = Room::open().await;
     let id = room.token("k").await;
     assert_eq!(room.res(&format!("action=reportbad&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
-    room.solve(&id, Goods::text("t")).await;
+    room.solve(&id, Payload::text("t")).await;
     assert_eq!(room.res(&format!("action=get&id={id}")).await, "OK|t");
     for _ in 0..3 {
         assert_eq!(room.res(&format!("action=reportbad&id={id}")).await, "OK_REPORT_RECORDED");
@@ -232,7 +232,7 @@ async fn what_is_wrong_with_an_order_has_its_code() {
 async fn a_method_that_nobody_has_described_is_ordered_all_the_same() {
     let room = Room::open().await;
     let id = room.place("method=brand_new&a=1").await[3..].to_owned();
-    room.solve(&id, Goods::text("new")).await;
+    room.solve(&id, Payload::text("new")).await;
     assert_eq!(room.res(&format!("action=get&id={id}")).await, "OK|new");
 }
 
@@ -286,7 +286,7 @@ async fn solve_php_answers_in_the_same_breath() {
     let form = format!("key={KEY}&method=base64&body={body}");
     let placed = room.post("/in.php", FORM, &form).await.body[3..].to_owned();
     let asking = room.post("/solve.php", FORM, format!("{form}&json=1"));
-    let ((), told) = tokio::join!(room.solve(&placed, Goods::text("w9h5k")), asking);
+    let ((), told) = tokio::join!(room.solve(&placed, Payload::text("w9h5k")), asking);
     assert_eq!((told.status, told.body.as_str()), (200, r#"{"status":1,"request":"w9h5k"}"#));
     assert_eq!(room.post("/captchaai/solve.php", FORM, &form).await.body, "OK|w9h5k");
     let none = room.post("/solve.php", FORM, format!("key={KEY}&method=turnstile&sitekey=k")).await;
@@ -297,8 +297,8 @@ async fn solve_php_answers_in_the_same_breath() {
 async fn a_price_that_is_not_known_is_left_out_and_never_zero() {
     let room = Room::open().await;
     let id = room.token("k").await;
-    let unpriced = Delivery { goods: Goods::text("t"), solved_at: None, cost: None };
-    room.settle(&id, None, Word::Answered(unpriced)).await;
+    let unpriced = ProviderAnswer { payload: Payload::text("t"), solved_at: None, cost: None };
+    room.settle(&id, None, CallbackResult::Answered(unpriced)).await;
     assert_eq!(room.res(&format!("action=get2&id={id}")).await, "OK|t");
     let told = room.res(&format!("action=get2&id={id}&json=1")).await;
     assert_eq!(told, r#"{"status":1,"request":"t"}"#);

@@ -2,7 +2,7 @@
 
 use crate::world::{FORM, KEY, Room, tenant};
 use quittance_gateway::{GatewaySettings, Rate};
-use quittance_lifecycle::{Delivery, Goods, Money, Word};
+use quittance_lifecycle::{CallbackResult, Money, Payload, ProviderAnswer};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -59,7 +59,11 @@ async fn one_tenants_order_is_nothing_to_another() {
     let room = two().await;
     let (annas, berts) = (place(&room, ANNA).await, place(&room, BERT).await);
     assert_ne!(annas, berts, "the same picture, and two orders");
-    let word = Word::Answered(Delivery { goods: Goods::text("hers"), solved_at: None, cost: Some(Money(1)) });
+    let word = CallbackResult::Answered(ProviderAnswer {
+        payload: Payload::text("hers"),
+        solved_at: None,
+        cost: Some(Money(1)),
+    });
     room.settle(&annas, Some(ANNA), word).await;
     let poll = |key: &str, id: &str| format!("/res.php?key={key}&action=get&id={id}");
     assert_eq!(room.get(&poll(ANNA, &annas)).await.body, "OK|hers");
@@ -124,9 +128,9 @@ async fn a_pingback_is_on_record_in_the_manners_of_the_flavour() {
             "key={KEY}&method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&pingback=https://example.com/hook"
         );
         let told = room.post(path, FORM, form).await.body;
-        let desk = room.gateway.desk();
-        let caller = desk.tenants().local().unwrap();
-        let order = desk.find(&caller, told[3..].parse().unwrap()).await.unwrap();
-        assert_eq!(order.listeners[0].dialect, dialect);
+        let orders = room.gateway.orders();
+        let caller = orders.tenants().local().unwrap();
+        let order = orders.find(&caller, told[3..].parse().unwrap()).await.unwrap();
+        assert_eq!(order.webhooks[0].dialect, dialect);
     }
 }

@@ -4,16 +4,18 @@
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
 use async_trait::async_trait;
-use quittance_engine::{CallbackAddress, Engine, Heard, Settings, World};
+use quittance_engine::{CallbackAddress, CallbackOutcome, Engine, Settings, World};
 use quittance_gateway::{
-    Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
+    Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
+    Webhooks,
 };
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Word,
+    CallbackResult, Fault, FaultClass, Key, Money, Order, Payload, PollOutcome, ProviderAnswer,
+    ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
-    Account, Callback, Clock, Guard, MemoryCourier, MemoryRoster, MemorySpill, Params, Provider, Saying,
-    Submission,
+    Account, Callback, CallbackMessage, Clock, Guard, MemoryMembership, MemorySpill, MemoryWebhooks, Params,
+    Provider, Submission,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -64,7 +66,7 @@ impl Provider for Silent {
 
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
         self.reports.lock().unwrap().push((task.to_owned(), is_good));
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {
@@ -85,7 +87,7 @@ impl Provider for Silent {
     }
 
     /// `panic` stands for a bug of ours.
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         assert!(!callback.query.contains("panic"), "on purpose");
         None
     }
@@ -131,12 +133,15 @@ impl Room {
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::new(MemoryRoster::default()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(MemoryMembership::default()),
         };
         let hub = Hub::new([]);
         let kinds = |name: &str| {
-            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+            Some(
+                quittance_protocol::kinds::kind(name)
+                    .unwrap_or_else(|| quittance_protocol::kinds::open_kind(name)),
+            )
         };
         let mut engine = Settings::new(1, kinds);
         engine.callback = Some(CallbackAddress::new("http://localhost/callback", [7; 32]));
@@ -145,15 +150,15 @@ impl Room {
         let engine = Arc::new(Engine::new(world, engine));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
-        let desk = Desk::new(
+        let orders = OrderService::new(
             Arc::clone(&engine),
             Arc::clone(&silent) as Arc<dyn Provider>,
             Arc::clone(&clock),
             Tenants::new(tenants, None),
             hub,
-            Outbound::new(OutboundSettings::default(), clock),
+            Webhooks::new(WebhookSettings::default(), clock),
         );
-        let gateway = Gateway::new(desk, settings);
+        let gateway = Gateway::new(orders, settings);
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         Self { gateway, silent, store_is_away, address, engine }
     }
@@ -161,22 +166,25 @@ impl Room {
     // ---- speaking for the provider -------------------------------------------------------------------------
 
     async fn order(&self, id: &str, tenant: Option<&str>) -> Arc<Order> {
-        let desk = self.gateway.desk();
+        let orders = self.gateway.orders();
         let caller = match tenant {
-            Some(key) => desk.tenants().caller(key).unwrap(),
-            None => desk.tenants().local().unwrap(),
+            Some(key) => orders.tenants().caller(key).unwrap(),
+            None => orders.tenants().local().unwrap(),
         };
-        desk.find(&caller, id.parse().unwrap()).await.unwrap()
+        orders.find(&caller, id.parse().unwrap()).await.unwrap()
     }
 
     /// What the provider says about the order of this id.
-    pub(crate) async fn settle(&self, id: &str, tenant: Option<&str>, word: Word) {
+    pub(crate) async fn settle(&self, id: &str, tenant: Option<&str>, word: CallbackResult) {
         while self.order(id, tenant).await.phase.name() != "solving" {
             tokio::task::yield_now().await;
         }
         let key = self.order(id, tenant).await.key;
         let (task, segment) = self.silent.taken.lock().unwrap()[&key].clone();
-        assert_eq!(self.engine.called_back(&segment, Some(task), word).await.unwrap(), Heard::Applied);
+        assert_eq!(
+            self.engine.called_back(&segment, Some(task), word).await.unwrap(),
+            CallbackOutcome::Applied
+        );
     }
 
     /// The path that the provider is to call about the order of this id.
@@ -190,13 +198,14 @@ impl Room {
         format!("/callback/{segment}")
     }
 
-    pub(crate) async fn solve(&self, id: &str, goods: Goods) {
-        let word = Word::Answered(Delivery { goods, solved_at: None, cost: Some(Money(850)) });
+    pub(crate) async fn solve(&self, id: &str, payload: Payload) {
+        let word =
+            CallbackResult::Answered(ProviderAnswer { payload, solved_at: None, cost: Some(Money(850)) });
         self.settle(id, None, word).await;
     }
 
     pub(crate) async fn fail(&self, id: &str, code: &str) {
-        self.settle(id, None, Word::Faulted(Fault::new(FaultClass::Caller, code))).await;
+        self.settle(id, None, CallbackResult::Faulted(Fault::new(FaultClass::Caller, code))).await;
     }
 
     // ---- asking --------------------------------------------------------------------------------------------

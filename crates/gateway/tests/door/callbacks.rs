@@ -50,7 +50,7 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
     let quittance_lifecycle::Phase::Solved { answer, .. } = &order.phase else {
         panic!("{}", order.phase.name())
     };
-    assert_eq!(answer.goods.text, "first");
+    assert_eq!(answer.payload.text, "first");
 }
 
 /// A node that does not know yet with which secrets the others have signed.
@@ -76,7 +76,7 @@ async fn what_makes_no_sense_is_counted_and_changes_nothing() {
         assert_eq!(room.get(&format!("{}{query}", room.path)).await, OK);
     }
     assert_eq!(room.post(&room.path, "application/json", "{").await, OK);
-    assert_eq!((room.door.senseless(), room.phase().await), (5, "solving"));
+    assert_eq!((room.api.senseless(), room.phase().await), (5, "solving"));
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn a_door_that_closes_answers_whoever_is_being_heard_and_lets_nobody_else_
     let mut caller = room.connect().await;
     room.send(&mut caller, &half).await;
     assert_eq!(room.word(&mut caller).await, "HTTP/1.1 100 Continue", "he is being heard");
-    let closing = room.door.clone();
+    let closing = room.api.clone();
     let closed = tokio::spawn(async move { closing.close().await });
     while room.knock().await {
         tokio::task::yield_now().await;

@@ -5,10 +5,13 @@ use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
-use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
-use quittance_lifecycle::{Delivery, Draft, Fault, FaultClass, Goods, PollOutcome, SubmitOutcome, Word};
+use quittance_gateway::{CALLBACK_PATH, CallbackApi, Limits};
+use quittance_lifecycle::{
+    CallbackResult, Draft, Fault, FaultClass, Payload, PollOutcome, ProviderAnswer, SubmitOutcome,
+};
 use quittance_ports::{
-    Arrival, Callback, Guard, MemorySpill, Params, Provider, Saying, Spill, SpillError, Submission,
+    Callback, CallbackMessage, Guard, IncomingEvent, MemorySpill, Params, Provider, Spill, SpillError,
+    Submission,
 };
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +31,7 @@ struct Silent {
 #[async_trait]
 impl Provider for Silent {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::Taken
+        quittance_lifecycle::ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -61,15 +64,19 @@ impl Provider for Silent {
     }
 
     /// `code=...` at the end of the query or the body; the dialects are tested where they are known.
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         self.read.fetch_add(1, Ordering::Relaxed);
         let body = std::str::from_utf8(callback.body).ok()?;
         let code = callback.query.split_once("code=").or_else(|| body.split_once("code="))?.1;
         let word = match code.starts_with("ERROR") {
-            true => Word::Faulted(Fault::new(FaultClass::Unsolvable, code)),
-            false => Word::Answered(Delivery { goods: Goods::text(code), solved_at: None, cost: None }),
+            true => CallbackResult::Faulted(Fault::new(FaultClass::Unsolvable, code)),
+            false => CallbackResult::Answered(ProviderAnswer {
+                payload: Payload::text(code),
+                solved_at: None,
+                cost: None,
+            }),
         };
-        Some(Saying { task: Some("7".into()), word })
+        Some(CallbackMessage { task: Some("7".into()), word })
     }
 }
 
@@ -82,13 +89,13 @@ pub(crate) struct Troubles {
 struct SmallSpill(MemorySpill, Arc<Troubles>);
 
 impl Spill for SmallSpill {
-    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+    fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError> {
         if self.1.spill_is_full.load(Ordering::Relaxed) {
             return Err(SpillError::Full { bytes_max: 0 });
         }
         self.0.keep(arrival)
     }
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError> {
         self.0.waiting()
     }
     fn forget(&self, count: usize) -> Result<(), SpillError> {
@@ -100,7 +107,7 @@ pub(crate) struct Room {
     pub(crate) engine: Arc<Engine>,
     pub(crate) troubles: Arc<Troubles>,
     pub(crate) spill: MemorySpill,
-    pub(crate) door: CallbackDoor,
+    pub(crate) api: CallbackApi,
     pub(crate) placed: Placed,
     /// The path of the callback address that the provider was given.
     pub(crate) path: String,
@@ -120,16 +127,16 @@ impl Room {
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),
-            courier: Arc::new(quittance_ports::MemoryCourier::default()),
-            roster: Arc::new(quittance_ports::MemoryRoster::default()),
+            webhook_sender: Arc::new(quittance_ports::MemoryWebhooks::default()),
+            membership: Arc::new(quittance_ports::MemoryMembership::default()),
         };
-        let mut settings = Settings::new(1, quittance_catalog::kind);
+        let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
         settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
-        let door = CallbackDoor::new(Arc::clone(&engine), Arc::clone(&silent) as Arc<dyn Provider>, limits);
-        tokio::spawn(door.clone().serve(listener));
+        let api = CallbackApi::new(Arc::clone(&engine), Arc::clone(&silent) as Arc<dyn Provider>, limits);
+        tokio::spawn(api.clone().serve(listener));
         let draft = Draft::new("t").with("sitekey", "k").with("pageurl", "https://example.com/");
         let placed = engine.place("turnstile", draft).await.unwrap();
         let path = loop {
@@ -142,7 +149,7 @@ impl Room {
         while engine.read(&placed.key).await.unwrap().unwrap().phase.name() != "solving" {
             tokio::task::yield_now().await;
         }
-        Self { engine, troubles, spill, door, placed, path, address, silent }
+        Self { engine, troubles, spill, api, placed, path, address, silent }
     }
 
     /// How many callbacks the provider's adapter was given to read.

@@ -3,11 +3,11 @@
 use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
-use quittance_gateway::{Desk, Gateway, GatewaySettings, Hub, Outbound, OutboundSettings, Tenants};
-use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome};
+use quittance_gateway::{Gateway, GatewaySettings, Hub, OrderService, Tenants, WebhookSettings, Webhooks};
+use quittance_lifecycle::{Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome};
 use quittance_ports::{
-    Account, Callback, Guard, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Params, Provider,
-    Saying, Submission,
+    Account, Callback, CallbackMessage, Guard, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks,
+    Params, Provider, Submission,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -21,8 +21,8 @@ struct Prompt;
 #[async_trait]
 impl Provider for Prompt {
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::Answered(Delivery {
-            goods: Goods::text("solved"),
+        SubmitOutcome::Answered(ProviderAnswer {
+            payload: Payload::text("solved"),
             solved_at: None,
             cost: Some(Money(1000)),
         })
@@ -48,12 +48,12 @@ impl Provider for Prompt {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         None
     }
 
     async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {
@@ -61,11 +61,11 @@ impl Provider for Prompt {
     }
 }
 
-pub(crate) struct House {
+pub(crate) struct RequestHandler {
     address: SocketAddr,
 }
 
-impl House {
+impl RequestHandler {
     pub(crate) async fn open() -> Self {
         let provider: Arc<dyn Provider> = Arc::new(Prompt);
         let world = World {
@@ -73,36 +73,36 @@ impl House {
             provider: Arc::clone(&provider),
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::new(MemoryRoster::default()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(MemoryMembership::default()),
         };
-        let engine = Arc::new(Engine::new(world, Settings::new(1, quittance_catalog::kind)));
+        let engine = Arc::new(Engine::new(world, Settings::new(1, quittance_protocol::kinds::kind)));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(Vec::new(), None);
         let clock = Arc::new(StillClock);
-        let outbound = Outbound::new(OutboundSettings::default(), Arc::new(StillClock));
-        let desk = Desk::new(engine, provider, clock, tenants, Hub::new([]), outbound);
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
+        let orders = OrderService::new(engine, provider, clock, tenants, Hub::new([]), webhooks);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(Gateway::new(desk, GatewaySettings::default()).serve(listener, None));
+        tokio::spawn(Gateway::new(orders, GatewaySettings::default()).serve(listener, None));
         Self { address }
     }
 
-    pub(crate) async fn connect(&self) -> Line {
+    pub(crate) async fn connect(&self) -> UsageRow {
         self.connect_as("127.0.0.1").await
     }
 
     /// A client that says another host than the address it connects to.
-    pub(crate) async fn connect_as(&self, host: &str) -> Line {
-        Line(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
+    pub(crate) async fn connect_as(&self, host: &str) -> UsageRow {
+        UsageRow(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
     }
 }
 
 /// One connection, used again and again.
-pub(crate) struct Line(TcpStream, String);
+pub(crate) struct UsageRow(TcpStream, String);
 
-impl Line {
+impl UsageRow {
     /// The head of an answer in small letters, and its body.
     pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
         let length = body.len();

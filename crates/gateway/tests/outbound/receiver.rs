@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct CallbackOutcome {
     pub(crate) method: String,
     pub(crate) target: String,
     headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
 
-impl Heard {
+impl CallbackOutcome {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
@@ -26,20 +26,20 @@ impl Heard {
 
 pub(crate) struct Receiver {
     address: SocketAddr,
-    heard: Mutex<mpsc::Receiver<Heard>>,
+    heard: Mutex<mpsc::Receiver<CallbackOutcome>>,
     count: Arc<AtomicUsize>,
 }
 
 impl Receiver {
     /// Answers with these statuses, and then with 200.
     pub(crate) async fn start(statuses: &[u16]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let webhook = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = webhook.local_addr().unwrap();
         let (told, heard) = mpsc::channel(100);
         let count = Arc::new(AtomicUsize::new(0));
         let (statuses, counted) = (statuses.to_vec(), Arc::clone(&count));
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok((stream, _)) = webhook.accept().await {
                 let index = counted.fetch_add(1, Ordering::SeqCst);
                 let heard = attend(stream, statuses.get(index).copied().unwrap_or(200)).await;
                 if told.send(heard).await.is_err() {
@@ -54,7 +54,7 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    pub(crate) async fn next(&self) -> Heard {
+    pub(crate) async fn next(&self) -> CallbackOutcome {
         self.heard.lock().await.recv().await.unwrap()
     }
 
@@ -63,7 +63,7 @@ impl Receiver {
     }
 }
 
-async fn attend(mut stream: TcpStream, status: u16) -> Heard {
+async fn attend(mut stream: TcpStream, status: u16) -> CallbackOutcome {
     let mut bytes = Vec::new();
     let (head_end, length) = loop {
         let mut chunk = [0; 4096];
@@ -89,7 +89,7 @@ async fn attend(mut stream: TcpStream, status: u16) -> Heard {
         "HTTP/1.1 {status} X\r\nlocation: /elsewhere\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(reply.as_bytes()).await.unwrap();
-    Heard { method, target, headers, body }
+    CallbackOutcome { method, target, headers, body }
 }
 
 /// What a library of the standard would expect; written down apart from the code that it checks.

@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
 use quittance_gateway::{
-    Allowed, Caller, Desk, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
+    Allowed, Caller, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings, Webhooks,
 };
 use quittance_lifecycle::{
-    Delivery, Evidence, Fault, FaultClass, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome,
-    Timestamp, Value,
+    Evidence, Fault, FaultClass, Key, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
+    SubmitOutcome, Timestamp, Value,
 };
 use quittance_ports::{
-    Account, Callback, Clock, Guard, MemoryRoster, MemorySpill, MemoryStore, Params, Provider, Saying,
-    Submission,
+    Account, Callback, CallbackMessage, Clock, Guard, MemoryMembership, MemorySpill, MemoryStore, Params,
+    Provider, Submission,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,8 +39,8 @@ impl Provider for Prompt {
         if site.starts_with("refuse") {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, "ERROR_OF_ITS_OWN"));
         }
-        let goods = Goods::text(format!("token-{site}"));
-        SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Some(Money(2990)) })
+        let payload = Payload::text(format!("token-{site}"));
+        SubmitOutcome::Answered(ProviderAnswer { payload, solved_at: None, cost: Some(Money(2990)) })
     }
 
     fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
@@ -63,12 +63,12 @@ impl Provider for Prompt {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         None
     }
 
     async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {
@@ -93,20 +93,20 @@ impl Clock for Hasty {
 }
 
 pub(crate) struct World {
-    pub(crate) desk: Desk,
+    pub(crate) orders: OrderService,
     pub(crate) caller: Caller,
-    pub(crate) outbound: Outbound,
+    pub(crate) webhooks: Webhooks,
     provider: Arc<Prompt>,
 }
 
 impl World {
     pub(crate) async fn start(allow: &[&str]) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Hasty(tokio::time::Instant::now()));
-        let outbound = Outbound::new(
-            OutboundSettings {
+        let webhooks = Webhooks::new(
+            WebhookSettings {
                 allow: allow.iter().map(|text| Allowed::parse(text).unwrap()).collect(),
                 secrets: [("ada".to_owned(), SECRET)].into(),
-                ..OutboundSettings::default()
+                ..WebhookSettings::default()
             },
             Arc::clone(&clock),
         );
@@ -116,26 +116,26 @@ impl World {
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(outbound.clone()),
-            roster: Arc::new(MemoryRoster::default()),
+            webhook_sender: Arc::new(webhooks.clone()),
+            membership: Arc::new(MemoryMembership::default()),
         };
         let hub = Hub::new([]);
-        let mut settings = Settings::new(1, quittance_catalog::kind);
+        let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
         settings.on_commit = Some(hub.on_commit());
         let engine = Arc::new(Engine::new(ports, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(vec![TenantSettings::new("ada", KeyDigest::of(KEY))], None);
         let caller = tenants.caller(KEY).unwrap();
-        let desk = Desk::new(
+        let orders = OrderService::new(
             engine,
             Arc::clone(&provider) as Arc<dyn Provider>,
             clock,
             tenants,
             hub,
-            outbound.clone(),
+            webhooks.clone(),
         );
-        Self { desk, caller, outbound, provider }
+        Self { orders, caller, webhooks, provider }
     }
 
     pub(crate) fn submits(&self) -> usize {
@@ -147,13 +147,13 @@ impl World {
     }
 
     pub(crate) async fn until_told(&self, key: Key) {
-        self.until(key, |order| order.listeners.is_empty()).await;
+        self.until(key, |order| order.webhooks.is_empty()).await;
     }
 
     async fn until(&self, key: Key, is_so: impl Fn(&quittance_lifecycle::Order) -> bool) {
-        let mut events = self.desk.hub().watch();
+        let mut events = self.orders.hub().watch();
         loop {
-            if self.desk.engine().read(&key).await.unwrap().is_some_and(|order| is_so(&order)) {
+            if self.orders.engine().read(&key).await.unwrap().is_some_and(|order| is_so(&order)) {
                 return;
             }
             events.recv().await.unwrap();
@@ -161,6 +161,6 @@ impl World {
     }
 
     pub(crate) async fn stop(&self) {
-        self.desk.engine().stop();
+        self.orders.engine().stop();
     }
 }

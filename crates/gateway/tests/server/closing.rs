@@ -37,7 +37,7 @@ async fn whoever_is_inside_is_answered_and_nobody_else_gets_in() {
 }
 
 #[tokio::test]
-async fn whoever_stays_beyond_all_patience_is_cut_off() {
+async fn whoever_stays_beyond_all_timeout_is_cut_off() {
     let room = Room::open().await;
     let mut waiting = Connection::new(TcpStream::connect(room.address).await.unwrap());
     // The body that it announces does not come.

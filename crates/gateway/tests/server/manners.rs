@@ -32,15 +32,23 @@ async fn where_nobody_needs_a_key_no_page_in_a_browser_is_let_in() {
             vec![("Host", "rebound.example.com")],
             vec![("Host", "localhost"), ("Origin", "https://example.com")],
             vec![("Host", "localhost"), ("Sec-Fetch-Site", "cross-site")],
+            vec![("Host", "127.0.0.1:1"), ("Origin", "http://localhost:3000")],
+            vec![("Host", "127.0.0.1:1"), ("Referer", "http://127.0.0.1:3000/evil")],
+            vec![("Host", "127.0.0.1:1"), ("Origin", "chrome-extension://abc")],
         ] {
             let told = room.connect().await.ask("GET", path, &headers, b"").await;
             // Whoever speaks codes is told in his own words.
             let is_told_so = told.status == 403 || told.body == "ERROR_IP_NOT_ALLOWED";
             assert!(is_told_so, "{path} {headers:?}: {} {}", told.status, told.body);
         }
-        let headers = [("Host", "127.0.0.1:1"), ("Origin", "http://localhost:3000")];
-        assert_eq!(room.connect().await.ask("GET", path, &headers, b"").await.status, 200, "{path}");
+        let headers = [("Host", "127.0.0.1:1"), ("Origin", "http://127.0.0.1:1")];
+        let own = room.connect().await.ask("GET", path, &headers, b"").await;
+        assert!(own.status == 200 && own.body != "ERROR_IP_NOT_ALLOWED", "{path}: {}", own.body);
     }
+    let typed = [("Host", "127.0.0.1:1"), ("Sec-Fetch-Site", "none"), ("User-Agent", "Mozilla/5.0")];
+    let place = format!("/in.php?key={KEY}&method=turnstile&sitekey=k&pageurl=https://shop.example.com/");
+    assert_eq!(room.connect().await.ask("GET", &place, &typed, b"").await.body, "ERROR_IP_NOT_ALLOWED");
+    assert_eq!(room.connect().await.ask("GET", "/healthz", &typed, b"").await.status, 200);
     let provider = [("Host", "public.example.com")];
     assert_eq!(room.connect().await.ask("GET", "/callback/x", &provider, b"").await.status, 200);
 }

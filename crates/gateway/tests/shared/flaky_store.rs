@@ -1,10 +1,10 @@
 //! A store that can be away. Several test binaries share it.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch,
-    Which,
+    Commit, Day, Due, MemoryStore, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Watch, Which,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +37,10 @@ impl Store for FlakyStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.there()?.commit(expected, next, tally, at).await
+        self.there()?.commit(expected, next, counters, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.there()?.claim_due(now, until, limit).await
@@ -51,12 +51,17 @@ impl Store for FlakyStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.there()?.take(target, good_until, by, at, tally).await
+        self.there()?.take(target, good_until, by, at, counters).await
     }
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.there()?.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.there()?.list_stock(target, now, limit).await
     }
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         self.there()?.watch(key).await
@@ -76,18 +81,18 @@ impl Store for FlakyStore {
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(self.there()?.lose(key))
     }
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.there()?.count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.there()?.count(line, counters).await
     }
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.there()?.books(from, to).await
-    }
-
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.there()?.close_books(detail, sums).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.there()?.usage(from, to).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.there()?.census().await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.there()?.compact_usage(detail, sums).await
+    }
+
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.there()?.order_counts().await
     }
 }

@@ -107,7 +107,7 @@ async fn the_kinds_are_told_with_what_they_take() {
     let room = Room::new().await;
     let kinds = room.ask(Ask::get("/v1/kinds")).await.order(200);
     let kinds = kinds["kinds"].as_array().unwrap();
-    assert_eq!(kinds.len(), quittance_catalog::kinds().count());
+    assert_eq!(kinds.len(), quittance_protocol::kinds::kinds().count());
     let turnstile = kinds.iter().find(|kind| kind["name"] == "turnstile").unwrap();
     assert_eq!((&turnstile["life_s"], &turnstile["single_use"]), (&json!(300), &json!(true)));
     let page = json!({ "name": "pageurl", "shape": "page_address", "required": true, "identifies": true });

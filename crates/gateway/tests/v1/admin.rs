@@ -14,7 +14,7 @@ fn asks() -> Vec<Ask> {
         Ask::get("/v1/admin/dead"),
         Ask::get("/v1/admin/dead/export"),
         Ask::new("POST", "/v1/admin/dead/import").body("{}"),
-        Ask::post("/v1/admin/dead/bulk", &json!({ "deed": "replay" })),
+        Ask::post("/v1/admin/dead/bulk", &json!({ "action": "replay" })),
         Ask::get("/v1/admin/dead/bulk"),
         Ask::get("/v1/admin/dead/bulk/1"),
         Ask::new("DELETE", "/v1/admin/dead/bulk/1"),
@@ -87,7 +87,7 @@ async fn an_account_without_money_holds_everything_until_it_is_released() {
         tokio::task::yield_now().await;
     }
     let shown = state().await.order(200);
-    assert_eq!(shown["paused"], json!({ "class": "broke", "code": "ERROR_ZERO_BALANCE" }));
+    assert_eq!(shown["paused"], json!({ "class": "no_funds", "code": "ERROR_ZERO_BALANCE" }));
     assert_eq!((&shown["forged"], &shown["panics"], &shown["unreadable"]), (&json!(0), &json!(0), &json!(0)));
     assert!(shown["ignored"]["wrong_phase"].is_u64());
     room.until(&path, "queued").await;

@@ -5,7 +5,7 @@ use crate::receiver::{Receiver, signature};
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, path_of};
 use quittance_gateway::{AlertSettings, Announcement, Gateway, GatewaySettings, Webhook};
-use quittance_ports::Sheet;
+use quittance_ports::SharedDocument;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
         let found = alerts(room).await.into_iter().find(&is_so);
         if found.is_none() {
             room.pass(Duration::from_secs(1));
-            room.sign_in(1, "here").await;
+            room.heartbeat(1, "here").await;
         }
         found
     })
@@ -35,8 +35,8 @@ async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
-    let announced = gateway.lookout().announced();
-    tokio::spawn(gateway.lookout().clone().keep_watch());
+    let announced = gateway.monitor().announced();
+    tokio::spawn(gateway.monitor().clone().keep_watch());
     announced
 }
 
@@ -92,8 +92,8 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
 #[tokio::test]
 async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
     let room = Room::set(settings(None)).await;
-    room.sign_in(1, "here").await;
-    room.sign_in(2, "there").await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "there").await;
     let there = room.neighbour(2, settings(None));
     let mut announced = [keep_watch(&room.gateway), keep_watch(&there)];
     room.place("broke-1").await.order(202);
@@ -111,7 +111,7 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
     assert_eq!(told.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{told:?}");
 
     let later = room.neighbour(3, settings(None));
-    room.sign_in(3, "later").await;
+    room.heartbeat(3, "later").await;
     let mut announced = keep_watch(&later);
     until(&room, |alert| alert["rule"] == "store_away" && !alert["cleared_at"].is_null()).await;
     let paused = alerts(&room).await.into_iter().find(|alert| alert["rule"] == "provider_paused").unwrap();
@@ -124,8 +124,8 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
 #[tokio::test]
 async fn a_node_that_went_silent_is_told() {
     let room = Room::set(settings(None)).await;
-    room.sign_in(1, "here").await;
-    room.sign_in(2, "gone").await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "gone").await;
     keep_watch(&room.gateway);
     let alert = until(&room, |alert| alert["rule"] == "node_silent").await;
     assert_eq!((&alert["subject"], &alert["is_grave"]), (&json!("gone"), &json!(false)));
@@ -147,10 +147,10 @@ async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
 #[tokio::test]
 async fn what_the_provider_said_to_one_node_is_told_by_another() {
     let room = Room::set(settings(None)).await;
-    room.sign_in(1, "here").await;
+    room.heartbeat(1, "here").await;
     // Only the other one looks.
     let there = room.neighbour(2, settings(None));
-    room.sign_in(2, "there").await;
+    room.heartbeat(2, "there").await;
     keep_watch(&there);
     room.place("broke-1").await.order(202);
     let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
@@ -165,11 +165,13 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
         settings
     };
     let room = Room::set(few(None)).await;
-    room.sign_in(1, "here").await;
-    let watching = tokio::spawn(room.gateway.lookout().clone().keep_watch());
+    room.heartbeat(1, "here").await;
+    let watching = tokio::spawn(room.gateway.monitor().clone().keep_watch());
     let is_marked = async || {
-        let sheets = room.gateway.desk().roster().sheets().await.unwrap();
-        sheets.iter().any(|found| matches!(&found.sheet, Sheet::Alerts(sheet) if !sheet.marks.is_empty()))
+        let documents = room.gateway.orders().membership().documents().await.unwrap();
+        documents.iter().any(
+            |found| matches!(&found.document, SharedDocument::Alerts(document) if !document.marks.is_empty()),
+        )
     };
     eventually("it is marked", async || is_marked().await.then_some(())).await;
     for n in 1..=3 {
@@ -188,7 +190,7 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
 #[tokio::test]
 async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_again() {
     let room = Room::set(settings(None)).await;
-    room.sign_in(1, "here").await;
+    room.heartbeat(1, "here").await;
     let mut announced = keep_watch(&room.gateway);
     room.engine.note_forgetting("the store was flushed; 3 orders were put back: look".into());
     let is_it = |alert: &Value| alert["rule"] == "store_forgot" && alert["cleared_at"].is_null();

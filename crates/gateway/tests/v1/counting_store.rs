@@ -2,9 +2,9 @@
 
 use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch, Which,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -60,11 +60,11 @@ impl Store for CountingStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.read(&next.key)?;
-        self.asked("commit").commit(expected, next, tally, at).await
+        self.asked("commit").commit(expected, next, counters, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.asked("claim_due").claim_due(now, until, limit).await
@@ -75,12 +75,17 @@ impl Store for CountingStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.asked("take").take(target, good_until, by, at, tally).await
+        self.asked("take").take(target, good_until, by, at, counters).await
     }
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.asked("shelf").shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.asked("stock").list_stock(target, now, limit).await
     }
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         self.asked("watch").watch(key).await
@@ -115,18 +120,18 @@ impl Store for CountingStore {
         self.broken.lock().unwrap().remove(key);
         inner.discard(key).await
     }
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.asked("count").count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.asked("count").count(line, counters).await
     }
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.asked("books").books(from, to).await
-    }
-
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.asked("close_books").close_books(detail, sums).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.asked("usage").usage(from, to).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.asked("census").census().await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.asked("compact_usage").compact_usage(detail, sums).await
+    }
+
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.asked("order_counts").order_counts().await
     }
 }

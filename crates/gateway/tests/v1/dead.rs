@@ -73,7 +73,7 @@ async fn letters_are_listed_by_what_somebody_looks_for() {
     let between = letter["dead_at"].as_str().unwrap();
     for (query, expected) in [
         ("cause=retries_spent".to_owned(), vec![&shop, &news]),
-        ("cause=doubt".into(), vec![]),
+        ("cause=in_doubt".into(), vec![]),
         ("cause=unreadable".into(), vec![]),
         ("tenant=bert".into(), vec![&news]),
         ("site=SHOP.example.com.".into(), vec![&shop]),
@@ -107,33 +107,41 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
     let path = format!("/v1/admin/orders/{key}");
     let told = room.ask(Ask::get(&path).key(ADMIN)).await;
     assert!(!told.text.contains("hunter2"), "{}", told.text);
-    let story = told.order(200);
-    assert_eq!(story["params"]["data"], HOSTILE, "it is text, and nothing else");
-    assert_eq!(story["params"]["proxy"], "***@10.0.0.1:80");
+    let timeline = told.order(200);
+    assert_eq!(timeline["params"]["data"], HOSTILE, "it is text, and nothing else");
+    assert_eq!(timeline["params"]["proxy"], "***@10.0.0.1:80");
     assert_eq!(
-        (&story["tenant"], &story["site"], &story["life"]),
+        (&timeline["tenant"], &timeline["site"], &timeline["life"]),
         (&json!("anna"), &json!("shop.example.com"), &json!(1))
     );
-    assert_eq!(story["letter"]["cause"], "retries_spent");
-    assert_eq!((&story["on_replay"]["name"], &story["on_replay"]["may_pay"]), (&json!("pays"), &json!(true)));
-    let attempts = story["attempts"].as_array().unwrap();
+    assert_eq!(timeline["letter"]["cause"], "retries_spent");
+    assert_eq!(
+        (&timeline["on_replay"]["name"], &timeline["on_replay"]["may_pay"]),
+        (&json!("pays"), &json!(true))
+    );
+    let attempts = timeline["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 3);
     assert_eq!((&attempts[0]["number"], &attempts[0]["progress"]), (&json!(1), &json!("faulted")));
-    let beats = story["story"].as_array().unwrap();
+    let events = timeline["timeline"].as_array().unwrap();
     for attempt in attempts {
         let is_taken =
-            beats.iter().any(|beat| beat["name"] == "accepted" && beat["attempt"] == attempt["number"]);
+            events.iter().any(|event| event["name"] == "accepted" && event["attempt"] == attempt["number"]);
         assert_eq!(attempt["task"].is_string(), is_taken, "what was taken has a task, whatever came of it");
     }
-    let names: Vec<&str> =
-        story["story"].as_array().unwrap().iter().map(|beat| beat["name"].as_str().unwrap()).collect();
-    assert_eq!((names[0], *names.last().unwrap()), ("placed", "buried"), "{names:?}");
-    let fault = story["story"].as_array().unwrap().iter().find(|beat| beat["name"] == "faulted").unwrap();
+    let names: Vec<&str> = timeline["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    assert_eq!((names[0], *names.last().unwrap()), ("placed", "moved_to_dead_letters"), "{names:?}");
+    let fault =
+        timeline["timeline"].as_array().unwrap().iter().find(|event| event["name"] == "faulted").unwrap();
     assert_eq!(fault["fault"], json!({ "class": "unsolvable", "code": "ERROR_CAPTCHA_UNSOLVABLE" }));
     assert_eq!(fault["attempt"], 1);
 
     let noted = post(&room, &format!("{path}/note"), &json!({ "text": HOSTILE })).await.order(200);
-    let last = noted["story"].as_array().unwrap().last().unwrap();
+    let last = noted["timeline"].as_array().unwrap().last().unwrap();
     assert_eq!(last["name"], "noted");
     assert!(!last["what"].as_str().unwrap().contains('\u{1b}'), "{last}");
     assert_eq!(get(&room, "/v1/admin/dead").await["orders"][0]["note"], HOSTILE);
@@ -167,7 +175,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     assert_eq!(*unread, json!({ "key": broken, "cause": "unreadable", "why": BROKEN }));
     let read = lines.iter().find(|line| line["key"] == whole.as_str()).unwrap();
     assert_eq!((&read["tenant"], &read["site"]), (&json!("anna"), &json!("shop.example.com")));
-    assert!(read["story"].as_array().unwrap().len() > 3);
+    assert!(read["timeline"].as_array().unwrap().len() > 3);
     let some = Ask::get("/v1/admin/dead/export?tenant=bert").key(ADMIN).to_its_end(room.address).await;
     assert_eq!(some.text, "", "what cannot be read is nobody's");
 
@@ -225,14 +233,14 @@ async fn ended(room: &Room, bulk: &Value) -> Value {
 #[tokio::test]
 async fn a_great_many_are_rehearsed_and_then_done() {
     let room = Room::new().await;
-    // The books know what an answer of this kind costs.
+    // The usage knows what an answer of this kind costs.
     room.place_keyed("solve-1", "k").await.order(200);
     for n in 0..3 {
         dies(&room, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await;
     }
     dies(&room, BERT, "die-b", "https://news.example.com/", json!({})).await;
     room.pass(Duration::from_secs(1));
-    let dry = json!({ "deed": "replay", "tenant": "anna", "dry_run": true });
+    let dry = json!({ "action": "replay", "tenant": "anna", "dry_run": true });
     let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
@@ -240,7 +248,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
         "not_allowed": 0, "spent_micros": 0, "spent_unpriced": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(told, expected);
-    let dropping = json!({ "deed": "drop", "dry_run": true });
+    let dropping = json!({ "action": "drop", "dry_run": true });
     let told = post(&room, "/v1/admin/dead/bulk", &dropping).await.order(200);
     assert_eq!(
         (&told["letters"], &told["would_pay"], &told["cost_micros"]),
@@ -249,11 +257,11 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     assert_eq!(get(&room, "/v1/admin/dead/bulk").await, json!({ "bulks": [] }), "nothing was begun");
 
     let begun =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "tenant": "bert", "per_second": 7 }))
+        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "tenant": "bert", "per_second": 7 }))
             .await;
     let begun = begun.order(202);
     assert_eq!(
-        (&begun["deed"], &begun["tenant"], &begun["per_second"]),
+        (&begun["action"], &begun["tenant"], &begun["per_second"]),
         (&json!("drop"), &json!("bert"), &json!(7))
     );
     let done = ended(&room, &begun).await;
@@ -262,7 +270,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
         (&json!(1), &json!(0), &json!(false))
     );
     assert_eq!(keys(&get(&room, "/v1/admin/dead").await).len(), 3);
-    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "replay" })).await.order(202);
+    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "action": "replay" })).await.order(202);
     assert_eq!(ended(&room, &begun).await["done"], 3);
     let all = get(&room, "/v1/admin/dead/bulk").await;
     assert_eq!(all["bulks"].as_array().unwrap().len(), 2);
@@ -300,7 +308,7 @@ async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
         dies(&room, ANNA, sitekey, page, json!({})).await;
     }
     let told =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "dry_run": true })).await.order(200);
+        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
     assert_eq!((&told["letters"], &told["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
 }
 
@@ -309,7 +317,7 @@ async fn what_nobody_knows_the_price_of_is_told() {
     let room = Room::new().await;
     dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
     room.pass(Duration::from_secs(1));
-    let dry = json!({ "deed": "replay", "dry_run": true });
+    let dry = json!({ "action": "replay", "dry_run": true });
     let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
     assert_eq!(
         (&told["would_pay"], &told["unpriced"], &told["cost_micros"]),
@@ -322,20 +330,20 @@ async fn bulk_work_that_makes_no_sense_is_refused_and_what_is_under_way_can_be_s
     let room = Room::new().await;
     for odd in [
         json!({}),
-        json!({ "deed": "keep" }),
-        json!({ "deed": "drop", "per_second": 0 }),
-        json!({ "deed": "drop", "per_second": 1001 }),
-        json!({ "deed": "drop", "per_second": "fast" }),
-        json!({ "deed": "drop", "cause": "bad" }),
-        json!({ "deed": "drop", "before": 7 }),
-        json!({ "deed": "drop", "after": "0".repeat(64) }),
-        json!({ "deed": "drop", "colour": "red" }),
+        json!({ "action": "keep" }),
+        json!({ "action": "drop", "per_second": 0 }),
+        json!({ "action": "drop", "per_second": 1001 }),
+        json!({ "action": "drop", "per_second": "fast" }),
+        json!({ "action": "drop", "cause": "bad" }),
+        json!({ "action": "drop", "before": 7 }),
+        json!({ "action": "drop", "after": "0".repeat(64) }),
+        json!({ "action": "drop", "colour": "red" }),
     ] {
         post(&room, "/v1/admin/dead/bulk", &odd).await.must_be(422, "bad_params");
     }
     // Nobody works, so it stays under way.
     room.rest().await;
-    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop" })).await.order(202);
+    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
     let path = format!("/v1/admin/dead/bulk/{}", begun["number"]);
     let stopped = room.ask(Ask::new("DELETE", &path).key(ADMIN)).await.order(200);
     assert!(stopped["was_stopped"] == true && stopped["ended_at"].is_string(), "{stopped}");
@@ -345,9 +353,9 @@ async fn bulk_work_that_makes_no_sense_is_refused_and_what_is_under_way_can_be_s
         room.ask(Ask::new("DELETE", unknown).key(ADMIN)).await.must_be(404, "unknown_bulk");
     }
     for _ in 0..16 {
-        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop" })).await.order(202);
+        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
     }
-    post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop" })).await.must_be(409, "too_many_bulks");
+    post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.must_be(409, "too_many_bulks");
 }
 
 #[tokio::test]
@@ -368,12 +376,12 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     let note = json!({ "text": "look at this" });
     post(&room, &format!("/v1/admin/orders/{key}/note"), &note).await.must_be(409, "unreadable");
     let placed = place_again(&room, "die-1").await.must_be(409, "needs_a_person");
-    assert!(placed["hint"].as_str().unwrap().contains("only dropped"), "{placed}");
+    assert!(placed["hint"].as_str().unwrap().contains("only be dropped"), "{placed}");
     let dry =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "replay", "dry_run": true })).await.order(200);
+        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "replay", "dry_run": true })).await.order(200);
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(0), &json!(1)));
     let dry =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "dry_run": true })).await.order(200);
+        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
 }
 
@@ -416,10 +424,10 @@ async fn what_a_later_version_wrote_is_not_dropped() {
 #[tokio::test]
 async fn a_great_many_that_cannot_be_read_are_dropped_and_a_replay_passes_them_over() {
     for (wanted, done, passed_over, left) in [
-        (json!({ "deed": "replay", "cause": "unreadable" }), 0, 3, 4),
-        (json!({ "deed": "drop", "cause": "unreadable" }), 2, 1, 2),
-        (json!({ "deed": "drop" }), 3, 1, 1),
-        (json!({ "deed": "drop", "tenant": "anna" }), 1, 0, 3),
+        (json!({ "action": "replay", "cause": "unreadable" }), 0, 3, 4),
+        (json!({ "action": "drop", "cause": "unreadable" }), 2, 1, 2),
+        (json!({ "action": "drop" }), 3, 1, 1),
+        (json!({ "action": "drop", "tenant": "anna" }), 1, 0, 3),
     ] {
         let room = Room::new().await;
         let mut keys = Vec::new();

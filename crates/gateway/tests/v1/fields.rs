@@ -226,3 +226,120 @@ async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_insid
     }
     assert_eq!(room.provider.submits("near-1"), 0);
 }
+
+/// Names that only begin like a field of the order, and the field that is meant.
+const NEARLY_OURS: [(&str, &str); 6] = [
+    ("idempotency", "idempotency_key"),
+    ("Idempotency", "idempotency_key"),
+    ("idempotency_id", "idempotency_key"),
+    ("idempkey", "idempotency_key"),
+    ("deadlineSeconds", "deadline_s"),
+    ("reuse_mode", "reuse"),
+];
+
+#[tokio::test]
+async fn a_name_that_only_begins_like_a_field_of_the_order_is_refused_on_every_api() {
+    let room = Room::new().await;
+    for (name, meant) in NEARLY_OURS {
+        let rest = format!("key={ANNA}&json=1&method=turnstile&sitekey=fresh-1&pageurl={PAGE}");
+        let post = |kind: &str, body: String| {
+            Ask::new("POST", format!("/in.php?{rest}")).header("Content-Type", kind).body(&body)
+        };
+        let part =
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\nlogin-42\r\n--b--\r\n");
+        let classic = [
+            Ask::get(format!("/in.php?{rest}&{name}=login-42")),
+            post("application/x-www-form-urlencoded", format!("{name}=login-42")),
+            post("multipart/form-data; boundary=b", part),
+            post("application/json", json!({ name: "login-42" }).to_string()),
+        ];
+        for (n, ask) in classic.into_iter().enumerate() {
+            let (code, reason) = Api::Classic.refusal(&room.ask(ask).await);
+            assert_eq!(code, "ERROR_BAD_PARAMETERS", "{n} {name}");
+            assert!(reason.contains(&format!("did you mean `{meant}`")), "{n} {name}: {reason}");
+        }
+        let mut beside = with_task_field("fresh-1", "action", &json!("login"));
+        beside[name] = json!("login-42");
+        for body in [with_task_field("fresh-1", name, &json!("login-42")), beside] {
+            let (_, reason) = Api::Json("any").refusal(&create(&room, "2captcha", &body).await);
+            assert!(reason.contains(&format!("did you mean `{meant}`")), "{name}: {reason}");
+        }
+        let body = json!({ "kind": "turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE, name: "login-42" } });
+        let refused = room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await;
+        let (code, reason) = Api::V1.refusal(&refused);
+        assert_eq!(code, "bad_params", "{name}");
+        assert!(reason.contains(&format!("did you mean `{meant}`")), "{name}: {reason}");
+    }
+    assert_eq!(room.provider.submits("fresh-1"), 0);
+}
+
+#[tokio::test]
+async fn what_belongs_beside_an_order_is_refused_among_the_params_with_the_place_where_it_goes() {
+    let room = Room::new().await;
+    for (name, place) in [
+        ("pingback", "`callback_url`"),
+        ("callbackUrl", "`callback_url`"),
+        ("key", "`Authorization: Bearer`"),
+        ("clientKey", "`Authorization: Bearer`"),
+        ("method", "`kind`"),
+        ("json", "classic API"),
+        ("soft_id", "settings"),
+        ("idempotency_key", "beside `params`"),
+    ] {
+        let body =
+            json!({ "kind": "turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE, name: "x" } });
+        let (code, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
+        assert_eq!(code, "bad_params", "{name}");
+        assert!(reason.contains(place), "{name}: {reason}");
+    }
+    assert_eq!(room.provider.submits("fresh-1"), 0);
+}
+
+#[tokio::test]
+async fn a_field_beside_the_task_that_says_other_than_the_task_is_refused() {
+    let room = Room::new().await;
+    for dialect in DIALECTS {
+        for (name, value) in [
+            ("websiteURL", json!("https://other.example.com/")),
+            ("websiteurl", json!("https://other.example.com/")),
+            ("websiteKey", json!("other")),
+            ("type", json!("HCaptchaTaskProxyless")),
+            ("pageurl", json!("https://other.example.com/")),
+            ("proxy", json!("a:b@127.0.0.1:80")),
+        ] {
+            let mut body = with_task_field("fresh-1", "action", &json!("login"));
+            body[name] = value;
+            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            assert!(reason.contains("stands beside the task"), "{dialect} {name}: {reason}");
+        }
+        let mut body = with_task_field("hold-1", "action", &json!("login"));
+        (body["websiteURL"], body["websiteKey"]) = (json!(PAGE), json!("hold-1"));
+        (body["softId"], body["appId"], body["proxy"]) = (json!(7), json!("x"), json!(""));
+        Api::Json("any").id(&create(&room, dialect, &body).await);
+    }
+    assert_eq!(room.provider.submits("fresh-1"), 0);
+}
+
+#[tokio::test]
+async fn a_parameter_that_asks_for_another_kind_is_refused_on_every_api() {
+    let room = Room::new().await;
+    for (name, value) in [("coordinatescaptcha", "1"), ("recaptcha", "1"), ("textcaptcha", "2+2")] {
+        let rest = format!("key={ANNA}&json=1&method=userrecaptcha&googlekey=fresh-1&pageurl={PAGE}");
+        let asked = Ask::new("POST", format!("/in.php?{rest}"))
+            .header("Content-Type", "application/json")
+            .body(&json!({ name: value }).to_string());
+        let (_, reason) = Api::Classic.refusal(&room.ask(asked).await);
+        assert!(reason.contains("another kind"), "{name}: {reason}");
+        let task = with_task_field("fresh-1", name, &json!(value));
+        let (_, reason) = Api::Json("any").refusal(&create(&room, "2captcha", &task).await);
+        assert!(reason.contains("another kind"), "{name}: {reason}");
+        let body = json!({ "kind": "recaptcha_v2", "params": { "googlekey": "fresh-1", "pageurl": PAGE, name: value } });
+        let (_, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
+        assert!(reason.contains("another kind"), "{name}: {reason}");
+    }
+    let unlike =
+        json!({ "kind": "cloudflare_turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE } });
+    let (_, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &unlike).key(ANNA)).await);
+    assert!(reason.contains("did you mean `turnstile`"), "{reason}");
+    assert_eq!(room.provider.submits("fresh-1"), 0);
+}

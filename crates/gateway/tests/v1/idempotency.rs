@@ -71,7 +71,7 @@ async fn an_expired_answer_is_gone_and_not_bought_again_in_silence() {
 async fn an_order_that_may_have_been_paid_for_needs_a_person() {
     let room = Room::in_doubt().await;
     let dead = room.end_of(&path_of(&room.place("doubt-1").await.order(202))).await;
-    assert_eq!((&dead["status"], &dead["error"]["code"]), (&json!("dead"), &json!("doubt")));
+    assert_eq!((&dead["status"], &dead["error"]["code"]), (&json!("dead"), &json!("in_doubt")));
     room.place("doubt-1").await.must_be(409, "needs_a_person");
     assert_eq!(room.provider.submits("doubt-1"), 1);
 }

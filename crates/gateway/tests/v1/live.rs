@@ -24,10 +24,10 @@ async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[tokio::test]
-async fn the_picture_shows_orders_by_phase_the_books_the_provider_and_who_is_there() {
+async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_there() {
     let room = Room::set(GatewaySettings { store: Some("memory"), ..GatewaySettings::default() }).await;
-    room.sign_in(1, "here").await;
-    room.sign_in(2, "there").await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "there").await;
     let path = path_of(&room.place("hold-1").await.order(202));
     room.until(&path, "solving").await;
     room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
@@ -35,7 +35,7 @@ async fn the_picture_shows_orders_by_phase_the_books_the_provider_and_who_is_the
     room.place("solve-1").await.order(200);
     let picture =
         until(&room, |picture| picture["today"]["cached"] == 1 && picture["orders"]["dead"] == 1).await;
-    let phases = json!({ "queued": 0, "held": 0, "submitting": 0, "solving": 1, "unsure": 0 });
+    let phases = json!({ "queued": 0, "held": 0, "submitting": 0, "solving": 1, "in_doubt": 0 });
     assert_eq!(picture["orders"], json!({ "open": 1, "dead": 1, "phases": phases, "is_sampled": false }));
     let today = &picture["today"];
     assert_eq!((&today["asked"], &today["solved"], &today["dead"]), (&json!(4), &json!(1), &json!(1)));
@@ -89,8 +89,8 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
         }
     }
     let calls = room.store_calls();
-    let books = calls.iter().filter(|call| **call == "books").count();
-    assert!((2..=5).contains(&books), "one look a second for all of them: {calls:?}");
+    let usage = calls.iter().filter(|call| **call == "usage").count();
+    assert!((2..=5).contains(&usage), "one look a second for all of them: {calls:?}");
     drop(all);
     // The streams are found to be gone when the next picture is to be sent.
     let quiet = async {
@@ -155,6 +155,25 @@ async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
     let answered = waiting.await.unwrap();
     let placed = answered.order(202);
     assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
+}
+
+/// Also a caller that has placed before and waits for the end of its order by reading it. One that does not wait is told how the order
+/// stands, as ever.
+#[tokio::test]
+async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("hold-1").await.order(202));
+    room.until(&path, "solving").await;
+    let ask = Ask::get(path.clone()).key(ANNA).header("Prefer", "wait=300");
+    let gateway = room.gateway.clone();
+    let begun = gateway.counts().requests;
+    let waiting = ask.send(room.address).await;
+    eventually("it has been read", async || (gateway.counts().requests > begun).then_some(())).await;
+    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    let answered = crate::talk::read_callback(waiting).await;
+    assert_eq!(answered.order(202)["status"], "pending");
+    assert_eq!(answered.header("location"), Some(path.as_str()));
+    assert!(answered.header("retry-after").is_some());
 }
 
 #[tokio::test]

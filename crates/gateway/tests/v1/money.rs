@@ -58,7 +58,7 @@ async fn wasted_answers_without_a_price_have_no_known_cost_in_the_stock() {
         assert_eq!(counts["wasted_unpriced"], 2, "{counts}");
     }
     assert_eq!(stock["currency"], "USD");
-    let usage = operator(&room, "/v1/admin/report").await;
+    let usage = operator(&room, "/v1/admin/usage").await;
     assert!(usage["all"]["wasted_micros"].is_null() && usage["all"]["wasted_cost"].is_null(), "{usage}");
 }
 
@@ -68,7 +68,7 @@ async fn an_answer_that_is_wasted_on_another_day_than_it_was_bought_has_no_known
     let path = buy_unpriced(&room, "hold-1").await;
     room.pass(Duration::from_secs(24 * 3600));
     waste(&room, &[&path]).await;
-    let usage = until(&room, "/v1/admin/report", |usage| usage["all"]["wasted"] == 1).await;
+    let usage = until(&room, "/v1/admin/usage", |usage| usage["all"]["wasted"] == 1).await;
     assert_eq!((&usage["all"]["unpriced"], &usage["all"]["cost_micros"]), (&json!(0), &json!(0)), "{usage}");
     assert!(usage["all"]["wasted_micros"].is_null(), "{usage}");
 }
@@ -106,7 +106,7 @@ async fn the_picture_and_the_metrics_have_no_cost_where_no_price_is_known() {
     assert_eq!(metric(&text, "quittance_unpriced_total"), Some("1"));
     assert_eq!(metric(&text, "quittance_cost_micros_total"), None, "{text}");
     let help = text.lines().find(|line| line.starts_with("# HELP quittance_cost_micros_total")).unwrap();
-    assert!(help.contains("whose price is known") && help.contains("USD"), "{help}");
+    assert!(help.contains("known price") && help.contains("USD"), "{help}");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn what_has_joined_an_answer_without_a_price_saved_an_amount_that_is_not_k
     // The price is not known before the answer comes, and not known when it came.
     let now = until(&room, "/v1/admin/now", |now| now["today"]["joined"] == 1).await;
     assert_eq!(now["today"]["saved_micros"], Value::Null, "{now}");
-    let usage = operator(&room, "/v1/admin/report").await;
+    let usage = operator(&room, "/v1/admin/usage").await;
     assert!(usage["all"]["saved_micros"].is_null() && usage["all"]["saved"].is_null(), "{usage}");
 }
 
@@ -142,9 +142,9 @@ async fn what_has_joined_an_answer_without_a_price_saved_an_amount_that_is_not_k
 async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
     let room = Room::new().await;
     room.place("hold-1").await.order(202);
-    until(&room, "/v1/admin/report", |usage| usage["all"]["paid"] == 1).await;
+    until(&room, "/v1/admin/usage", |usage| usage["all"]["paid"] == 1).await;
     room.pass(Duration::from_secs(400));
-    let usage = until(&room, "/v1/admin/report", |usage| usage["all"]["dead"] == 1).await;
+    let usage = until(&room, "/v1/admin/usage", |usage| usage["all"]["dead"] == 1).await;
     assert!(usage["all"]["cost_micros"].is_null() && usage["all"]["spent"].is_null(), "{usage}");
     assert_eq!(usage["all"]["unpriced"], 1, "{usage}");
     let dead = operator(&room, "/v1/admin/dead").await;
@@ -178,7 +178,7 @@ async fn an_order_whose_answer_expired_shows_what_is_known_of_its_cost() {
     let unpriced = buy_unpriced(&room, "hold-1").await;
     let priced = placed(&room, "hold-2").await;
     room.call_back("hold-2", "token").await;
-    // One is never read, and spoils; the other is read once and then expires in the hands of its caller.
+    // One is never read, and expires; the other is read once and then expires in the hands of its caller.
     let collected = placed(&room, "hold-3").await;
     room.call_back("hold-3", "token").await;
     assert_eq!(room.run_out(&collected).await["cost_micros"], 2990);
@@ -202,8 +202,8 @@ async fn an_order_that_came_to_no_answer_shows_what_is_known_of_its_cost() {
     room.until(&silent, "dead").await;
     assert_eq!(cost_of(&room, &silent, "dead").await, (Value::Null, json!(1)));
     let key = room.get(&silent).await.json()["key"].as_str().unwrap().to_owned();
-    let story = operator(&room, &format!("/v1/admin/orders/{key}")).await;
-    assert!(story["spent_micros"].is_null() && story["unpriced"] == 1, "{story}");
+    let timeline = operator(&room, &format!("/v1/admin/orders/{key}")).await;
+    assert!(timeline["spent_micros"].is_null() && timeline["unpriced"] == 1, "{timeline}");
 }
 
 /// The account is in another currency now. What was counted before keeps the one that it was counted in, in every place.
@@ -212,13 +212,13 @@ async fn what_was_counted_in_another_currency_is_never_relabelled() {
     let room = Room::new().await;
     let path = placed(&room, "solve-1").await;
     assert_eq!(room.run_out(&path).await["cost_micros"], 2990);
-    until(&room, "/v1/admin/report", |usage| usage["all"]["priced"] == 1).await;
+    until(&room, "/v1/admin/usage", |usage| usage["all"]["priced"] == 1).await;
     let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     let (_twin, address) = room.twin_in("RUB", vec![anna]).await;
     let ask = async |ask: Ask| ask.of(address).await;
     let order = ask(Ask::get(&*path).key(ANNA)).await.order(200);
     assert_eq!((&order["cost"], &order["currency"]), (&json!("0.00299"), &json!("USD")), "{order}");
-    let usage = ask(Ask::get("/v1/admin/report?by=provider").key(ADMIN)).await.order(200);
+    let usage = ask(Ask::get("/v1/admin/usage?by=provider").key(ADMIN)).await.order(200);
     assert_eq!((&usage["currency"], usage["rows"].as_array().unwrap().len()), (&json!("RUB"), 1), "{usage}");
     assert!(usage["all"]["cost_micros"].is_null() && usage["all"]["unpriced"] == 1, "{usage}");
     let dollars = json!([{ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0, "wasted_micros": 0 }]);

@@ -5,6 +5,8 @@ use crate::world::{ANNA, BERT, Room, order};
 use futures_util::future::join_all;
 use quittance_gateway::{KeyDigest, TenantSettings};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 const OPEN_MAX: usize = 5;
 const AT_ONCE: usize = 60;
@@ -36,6 +38,10 @@ fn placement(n: usize, sitekey: &str, more: &str) -> Ask {
             Ask::post("/v1/orders", &order).key(ANNA)
         }
     }
+}
+
+async fn ask(ask: Ask, address: SocketAddr) -> Answered {
+    ask.of(address).await
 }
 
 /// Whether it was accepted; if not, it was told that too many are open.
@@ -76,6 +82,66 @@ async fn equal_placements_at_once_take_one_place_together() {
         }
         assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 1, "round {round}");
     }
+}
+
+/// Three nodes on one store, which know of each other: together they accept what one would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_as_may_be_open() {
+    for round in 0..10 {
+        let room = limited(OPEN_MAX).await;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(room.twin(tenants(OPEN_MAX)).await);
+        }
+        let at_once = async |mark: &str| {
+            let asks =
+                (0..AT_ONCE).map(|n| ask(placement(n, &format!("hold-{mark}-{n}"), ""), nodes[n / 3 % 3].1));
+            join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count()
+        };
+        assert_eq!(at_once("first").await, OPEN_MAX, "round {round}");
+        let listed = room.get("/v1/orders?status=open").await.order(200);
+        let listed = listed["orders"].as_array().unwrap();
+        assert_eq!(listed.len(), OPEN_MAX, "round {round}");
+        for order in &listed[..3] {
+            let path = format!("/v1/orders/{}", order["id"].as_str().unwrap());
+            room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+        }
+        assert_eq!(at_once("again").await, 3, "round {round}");
+    }
+}
+
+/// A placement that only joins needs no place, on whichever node the first one is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
+    for round in 0..10 {
+        let room = limited(1).await;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(room.twin(tenants(1)).await);
+        }
+        let asks = (0..AT_ONCE)
+            .filter(|n| n % 3 != 1)
+            .map(|n| ask(placement(n, "hold-1", "&reuse=shared"), nodes[n / 3 % 3].1));
+        for answered in join_all(asks).await {
+            assert!(is_accepted(&answered), "round {round}: {answered:?}");
+        }
+    }
+}
+
+/// A store that is away is an error, at once and for all that wait, and no place is lost by it for long.
+#[tokio::test]
+async fn a_store_that_is_away_is_told_to_all_that_wait_for_a_place() {
+    let room = limited(OPEN_MAX).await;
+    let (_twin, address) = room.twin(tenants(OPEN_MAX)).await;
+    room.store_is_away.store(true, Ordering::Relaxed);
+    let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
+    for answered in join_all(asks).await {
+        assert_eq!(answered.status, 503, "{answered:?}");
+    }
+    room.store_is_away.store(false, Ordering::Relaxed);
+    let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
+    let accepted = join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count();
+    assert_eq!(accepted, OPEN_MAX);
 }
 
 /// Two nodes on one store: each counts what the other has accepted, at every placement and not only every few seconds.

@@ -1,7 +1,8 @@
 //! An order from its placement to its end.
 
-use crate::talk::{Ask, hear};
-use crate::world::{ANNA, Room, order, path_of};
+use crate::eventually::eventually;
+use crate::talk::{Ask, read_callback};
+use crate::world::{ANNA, Room, exclusive, order, path_of};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -24,6 +25,64 @@ async fn placing_and_waiting_is_one_call() {
     assert_eq!((&order["created_at"], &order["attempts"]), (&json!("2100-01-01T00:00:00.000Z"), &json!(1)));
     assert_eq!(order["key"].as_str().unwrap().len(), 64);
     assert!(order["id"].as_str().unwrap().parse::<u64>().unwrap() <= 1 << 53);
+}
+
+/// Trap: an order that was cancelled while its task was being solved was listed as open until the task was over, with the status
+/// `cancelled`. It goes on for the stock, and is no longer its caller's.
+#[tokio::test]
+async fn a_cancelled_order_is_not_listed_as_open_while_its_task_goes_on() {
+    let room = Room::new().await;
+    let mut paths = Vec::new();
+    for n in 0..5 {
+        let path = path_of(&room.place(&format!("hold-{n}")).await.order(202));
+        room.until(&path, "solving").await;
+        paths.push(path);
+    }
+    for path in &paths[..4] {
+        room.ask(Ask::new("DELETE", path.clone()).key(ANNA)).await.order(200);
+    }
+    let listed = async |query: &str| {
+        let page = room.get(&format!("/v1/orders?{query}")).await.order(200);
+        page["orders"].as_array().unwrap().iter().map(path_of).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("status=open").await, [paths[4].clone()]);
+    assert_eq!(listed("status=open&limit=1").await, [paths[4].clone()], "a page is full of open orders");
+    assert_eq!(listed("status=all").await.len(), 5);
+}
+
+/// Trap: a link checker asks for the head of an order, and its answer counts as collected.
+#[tokio::test]
+async fn head_collects_no_answer_and_claims_none() {
+    let room = Room::new().await;
+    let path = path_of(&room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(202));
+    room.call_back("hold-1", "token").await;
+    let record = async || {
+        let listed = room.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
+        let order = listed.into_iter().flatten().next().unwrap().order;
+        (order.phase.name(), order.uncollected)
+    };
+    eventually("it is solved", async || (record().await.0 == "solved").then_some(())).await;
+    let id = path.rsplit('/').next().unwrap();
+    for path in [path.clone(), format!("{path}/events"), "/v1/orders?status=all".to_owned()] {
+        let seen = room.ask(Ask::new("HEAD", path.clone()).key(ANNA).header("Prefer", "wait=5")).await;
+        assert_eq!((seen.status, seen.text.as_str()), (200, ""), "{path}");
+        assert_eq!(record().await, ("solved", true), "{path}");
+    }
+    for path in [
+        format!("/res.php?key={ANNA}&action=get&id={id}"),
+        format!("/in.php?key={ANNA}&method=turnstile&sitekey=hold-1&pageurl=https://shop.example.com/"),
+        "/getTaskResult".to_owned(),
+    ] {
+        let seen = room.ask(Ask::new("HEAD", path.clone())).await;
+        assert!(!seen.text.contains("token"), "{path}: {seen:?}");
+        assert_eq!(record().await, ("solved", true), "{path}");
+    }
+    assert_eq!(room.provider.submits("hold-1"), 1);
+    let head = room.ask(Ask::new("HEAD", path.clone()).key(ANNA)).await;
+    let read = room.get(&path).await;
+    assert_eq!(read.order(200)["answer"]["text"], "token");
+    assert_eq!(head.header("content-length"), read.header("content-length"), "it says what GET would say");
+    eventually("it is collected", async || (!record().await.1).then_some(())).await;
 }
 
 #[tokio::test]
@@ -173,7 +232,7 @@ async fn two_who_ask_for_the_same_are_given_the_same_and_one_is_paid_for() {
     let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
     let (first, second) = (ask.send(room.address).await, ask.send(room.address).await);
     room.call_back("hold-1", "token").await;
-    let (first, second) = (hear(first).await.order(200), hear(second).await.order(200));
+    let (first, second) = (read_callback(first).await.order(200), read_callback(second).await.order(200));
     assert_eq!((&first["id"], &first["answer"]), (&second["id"], &second["answer"]));
     assert_eq!(room.provider.submits("hold-1"), 1);
 }

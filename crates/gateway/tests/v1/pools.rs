@@ -21,7 +21,7 @@ async fn put(room: &Room, name: &str, pool: &Value) -> Answered {
     room.ask(Ask::put(format!("/v1/pools/{name}"), pool).key(ADMIN)).await
 }
 
-/// Lets time pass until the pool shows this many on its shelf.
+/// Lets time pass until the pool shows this many on its stock.
 async fn until_fresh(room: &Room, name: &str, fresh: u64) -> Value {
     for _ in 0..2_000 {
         let pool = room.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.order(200);
@@ -177,7 +177,7 @@ async fn where_no_tenant_is_configured_a_pool_needs_none() {
 }
 
 #[tokio::test]
-async fn a_pool_fills_its_shelf_serves_from_it_and_shows_how() {
+async fn a_pool_fills_its_stock_serves_from_it_and_shows_how() {
     let room = Room::new().await;
     put(&room, "warm", &warm("solve-1")).await.order(200);
     let filled = until_fresh(&room, "warm", 2).await;
@@ -222,7 +222,7 @@ async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
     }
     assert_eq!(room.get("/v1/orders?status=all").await.order(200), json!({ "orders": [] }));
     assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 0, "refills are not of her doing");
-    room.gateway.desk().count_open().await.unwrap();
+    room.gateway.orders().count_open().await.unwrap();
     assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 0);
     room.call_back("hold-pool", "token").await;
 

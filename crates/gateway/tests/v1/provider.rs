@@ -6,10 +6,10 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Value,
-    Word,
+    CallbackResult, Evidence, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
+    SubmitOutcome, Value,
 };
-use quittance_ports::{Account, Callback, Guard, Params, Provider, Saying, Submission, Threads};
+use quittance_ports::{Account, Callback, CallbackMessage, Guard, Params, Provider, Submission, Threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,8 +30,8 @@ pub(crate) struct Scripted {
     fields: Mutex<BTreeSet<String>>,
 }
 
-fn delivery(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(COST) }
+fn delivery(text: &str) -> ProviderAnswer {
+    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(COST) }
 }
 
 impl Scripted {
@@ -83,9 +83,11 @@ impl Provider for Scripted {
             key if key.starts_with("die") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
             key if key.starts_with("busy") => faulted(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"),
             key if key.starts_with("away") => faulted(FaultClass::Unreachable, "connection refused"),
-            key if key.starts_with("blocked") => faulted(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"),
-            key if key.starts_with("strange") => faulted(FaultClass::UnknownCode, "ERROR_MOON_PHASE"),
-            key if key.starts_with("broke") => faulted(FaultClass::Broke, "ERROR_ZERO_BALANCE"),
+            key if key.starts_with("blocked") => {
+                faulted(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")
+            }
+            key if key.starts_with("strange") => faulted(FaultClass::UnlistedCode, "ERROR_MOON_PHASE"),
+            key if key.starts_with("broke") => faulted(FaultClass::NoFunds, "ERROR_ZERO_BALANCE"),
             key if key.starts_with("doubt") => SubmitOutcome::InDoubt(Evidence::default()),
             _ => SubmitOutcome::Accepted { task: "7".into() },
         }
@@ -112,18 +114,18 @@ impl Provider for Scripted {
         Duration::ZERO
     }
 
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         let code = callback.query.split_once("code=")?.1;
         // A token that begins so comes as most providers call: without a price.
         let cost = (!code.starts_with("unpriced")).then_some(COST);
-        let delivery = Delivery { cost, ..delivery(code) };
-        Some(Saying { task: Some("7".into()), word: Word::Answered(delivery) })
+        let delivery = ProviderAnswer { cost, ..delivery(code) };
+        Some(CallbackMessage { task: Some("7".into()), word: CallbackResult::Answered(delivery) })
     }
 
     async fn report(&self, _task: &str, is_good: bool) -> ReportOutcome {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.reports.lock().unwrap().push(is_good);
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {

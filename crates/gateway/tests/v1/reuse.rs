@@ -260,8 +260,8 @@ async fn a_key_that_is_no_key_and_two_that_differ_are_clear_errors_and_nothing_i
 #[tokio::test]
 async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
     let room = Room::new().await;
-    let desk = room.gateway.desk();
-    let anna = desk.tenants().caller(ANNA).unwrap();
+    let orders = room.gateway.orders();
+    let anna = orders.tenants().caller(ANNA).unwrap();
     for (n, api) in APIS.into_iter().enumerate() {
         let placing = Placing::of(&format!("hold-{n}"))
             .field("deadline_s", 77)
@@ -270,7 +270,7 @@ async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
             .field("reuse", "exclusive")
             .field("no_stock", true);
         let id = api.id(&api.place(&room, &placing).await);
-        let order = desk.find(&anna, number(&id)).await.unwrap();
+        let order = orders.find(&anna, number(&id)).await.unwrap();
         let terms = &order.terms;
         assert_eq!(order.deadline.since(order.placed), Duration::from_secs(77), "{api:?}");
         assert_eq!(terms.min_life, Duration::from_millis(120_500), "{api:?}");
@@ -293,7 +293,8 @@ async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
 
 fn number(id: &Value) -> quittance_gateway::OrderId {
     let found = id.as_str().and_then(|text| text.parse().ok());
-    let found = found.or_else(|| quittance_gateway::OrderId::from_number(quittance_json::read_task_id(id)?));
+    let found = found
+        .or_else(|| quittance_gateway::OrderId::from_number(quittance_protocol::json::read_task_id(id)?));
     found.unwrap_or_else(|| panic!("{id}"))
 }
 

@@ -1,4 +1,4 @@
-//! The stock as callers see it: where an answer came from, how to do without it, what became of it, and what the books say.
+//! The stock as callers see it: where an answer came from, how to do without it, what became of it, and what the usage says.
 
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, BERT, Room, exclusive, keyed, order, path_of};
@@ -15,8 +15,8 @@ fn task(key: &str, nocache: bool) -> Value {
     } })
 }
 
-/// The lines of the books, once the worker has written what it counted.
-async fn books_until(room: &Room, is_there: impl Fn(&Value) -> bool) -> Value {
+/// The lines of the usage, once the worker has written what it counted.
+async fn usage_until(room: &Room, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..2_000 {
         let report = room.ask(Ask::get("/v1/stock").key(ADMIN)).await.order(200);
         if is_there(&report) {
@@ -72,7 +72,7 @@ async fn a_switch_that_is_written_out_and_off_makes_no_other_order() {
 }
 
 #[tokio::test]
-async fn an_order_of_ones_own_that_the_shelf_has_served_says_so_and_its_repeats_say_what_they_are() {
+async fn an_order_of_ones_own_that_the_stock_has_served_says_so_and_its_repeats_say_what_they_are() {
     let room = Room::new().await;
     room.stock("hold-1", "kept-1").await;
     room.stock("hold-1", "kept-2").await;
@@ -109,8 +109,8 @@ async fn an_answer_from_the_stock_is_reported_on_through_every_door() {
     let said = room.ask(Ask::post("/reportIncorrect", &asked)).await.json();
     assert_eq!(said["errorId"], 0, "{said}");
 
-    let books = books_until(&room, |report| report["all"]["reported_bad"] == 3).await;
-    assert_eq!(books["lines"][0]["site"], "shop.example.com");
+    let usage = usage_until(&room, |report| report["all"]["reported_bad"] == 3).await;
+    assert_eq!(usage["lines"][0]["site"], "shop.example.com");
     while room.provider.reports() != [false; 3] {
         tokio::task::yield_now().await;
     }
@@ -130,15 +130,15 @@ async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows()
         let report = Ask::post(format!("{}/report", path_of(&taken)), &json!({ "good": false }));
         room.ask(report.key(ANNA)).await.order(200);
     }
-    let books = books_until(&room, |report| report["lines"][0]["trust"]["refusals"] == 3).await;
-    let trust = &books["lines"][0]["trust"];
+    let usage = usage_until(&room, |report| report["lines"][0]["trust"]["refusals"] == 3).await;
+    let trust = &usage["lines"][0]["trust"];
     assert_eq!(trust["life_s"], 300);
     assert!((150..300).contains(&trust["trusted_s"].as_u64().unwrap()), "{trust}");
     assert!(trust["why"].as_str().unwrap().contains("refused at the site"), "{trust}");
 }
 
 #[tokio::test]
-async fn the_books_of_the_stock_are_told_to_each_tenant_for_himself() {
+async fn the_usage_of_the_stock_are_told_to_each_tenant_for_himself() {
     let room = Room::new().await;
     room.stock("hold-1", "kept").await;
     room.pass(Duration::from_secs(30));
@@ -146,7 +146,7 @@ async fn the_books_of_the_stock_are_told_to_each_tenant_for_himself() {
     room.ask(Ask::post("/v1/orders", &order("hold-2")).key(BERT)).await.order(202);
     let is_there =
         |report: &Value| report["all"]["asked"] == 3 && report["all"]["mean_age_ms"].as_u64() > Some(0);
-    let all = books_until(&room, is_there).await;
+    let all = usage_until(&room, is_there).await;
     assert_eq!((&all["from"], &all["to"]), (&json!("2100-01-01"), &json!("2100-01-01")));
     assert_eq!(all["lines"].as_array().unwrap().len(), 2);
     let line = &all["lines"][0];
@@ -191,7 +191,7 @@ async fn the_stock_of_today_is_told_to_a_monitoring_system() {
     let room = Room::new().await;
     room.stock("hold-1", "kept").await;
     room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
-    books_until(&room, |report| report["all"]["mean_age_ms"].is_u64()).await;
+    usage_until(&room, |report| report["all"]["mean_age_ms"].is_u64()).await;
     let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
     assert_eq!(told.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let lines: Vec<&str> = told.text.lines().collect();

@@ -108,14 +108,14 @@ impl Ask {
     }
 
     pub(crate) async fn of(&self, to: SocketAddr) -> Answered {
-        hear(self.send(to).await).await
+        read_callback(self.send(to).await).await
     }
 
     /// As an old client, who is answered without chunks: what is streamed can be read as it is.
     pub(crate) async fn to_its_end(&self, to: SocketAddr) -> Answered {
         let mut stream = TcpStream::connect(to).await.unwrap();
         stream.write_all(self.text("1.0").as_bytes()).await.unwrap();
-        hear(stream).await
+        read_callback(stream).await
     }
 
     /// As a live stream. An old client is answered without chunks, so its lines can be read as they are.
@@ -134,7 +134,7 @@ impl Ask {
     }
 }
 
-pub(crate) async fn hear(mut stream: TcpStream) -> Answered {
+pub(crate) async fn read_callback(mut stream: TcpStream) -> Answered {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
     let text = String::from_utf8(bytes).unwrap();

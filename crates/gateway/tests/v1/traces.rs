@@ -19,13 +19,13 @@ use tokio::net::TcpListener;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
-type Heard = Arc<Mutex<Vec<Value>>>;
+type CallbackOutcome = Arc<Mutex<Vec<Value>>>;
 
 /// Takes whatever is posted, and keeps the spans.
-async fn collector() -> (SocketAddr, Heard) {
+async fn collector() -> (SocketAddr, CallbackOutcome) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = Heard::default();
+    let heard = CallbackOutcome::default();
     let kept = Arc::clone(&heard);
     tokio::spawn(async move {
         loop {
@@ -53,7 +53,7 @@ async fn collector() -> (SocketAddr, Heard) {
 }
 
 /// The spans by name, once one of this name is there.
-async fn heard_until(heard: &Heard, name: &str) -> BTreeMap<String, Value> {
+async fn heard_until(heard: &CallbackOutcome, name: &str) -> BTreeMap<String, Value> {
     eventually(name, async || {
         let spans = heard.lock().unwrap().clone();
         let named: BTreeMap<String, Value> =
@@ -117,7 +117,7 @@ async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
     room.until(&path, "solving").await;
     room.call_back("hold-c", "token").await;
     assert_eq!(room.end_of(&path).await["answer"]["text"], "token");
-    let traces = room.gateway.desk().hub().traces().unwrap().clone();
+    let traces = room.gateway.orders().hub().traces().unwrap().clone();
     eventually("a trace is left out", async || (traces.left_out() > 0).then_some(())).await;
     assert_eq!(traces.sent(), 0);
 }
@@ -132,7 +132,7 @@ async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
     room.end_of(&path).await;
     let ask = Ask::post("/v1/orders", &order("hold-d")).key(ANNA);
     room.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(200);
-    room.gateway.desk().hub().traces().unwrap().finish().await;
+    room.gateway.orders().hub().traces().unwrap().finish().await;
     let spans = heard.lock().unwrap().clone();
     let whole = spans.iter().find(|span| span["name"] == "order turnstile").unwrap();
     assert_ne!(whole["traceId"], TRACE);
@@ -153,7 +153,7 @@ async fn what_a_caller_calls_his_kind_names_no_span() {
     let odd = "M".repeat(5000);
     let asked = Ask::get(format!("/in.php?key={ANNA}&method={odd}&pageurl=https://shop.example.com/"));
     assert!(room.ask(asked).await.text.starts_with("ERROR_"));
-    room.gateway.desk().hub().traces().unwrap().finish().await;
+    room.gateway.orders().hub().traces().unwrap().finish().await;
     let spans = heard.lock().unwrap().clone();
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(spans[0]["name"], "place other");

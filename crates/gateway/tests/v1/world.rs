@@ -7,12 +7,13 @@ use crate::talk::{Answered, Ask};
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
-    CALLBACK_PATH, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings,
-    TenantSettings, Tenants, TraceSettings, Traces,
+    CALLBACK_PATH, Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants,
+    TraceSettings, Traces, WebhookSettings, Webhooks,
 };
-use quittance_lifecycle::{Key, Timestamp, WithoutWord};
+use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
 use quittance_ports::{
-    Card, Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store, Vitals,
+    Clock, Leases, Membership, MemoryLeases, MemoryMembership, MemorySpill, MemoryWebhooks, NodeStats,
+    NodeStatus, Provider, Store,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -60,6 +61,8 @@ pub(crate) struct Room {
     clock: Arc<SlowClock>,
     store: Arc<CountingStore>,
     worker: Mutex<Option<JoinHandle<()>>>,
+    leases: Arc<dyn Leases>,
+    twins: AtomicU64,
 }
 
 impl Room {
@@ -116,61 +119,69 @@ impl Room {
             tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
         let hub = Hub::new(limited.collect::<Vec<_>>()).with_traces(traces);
         let store = Arc::new(CountingStore::new(FlakyStore::new(&store_is_away)));
-        let roster: Arc<dyn Roster> = Arc::new(MemoryRoster::default());
+        let membership: Arc<dyn Membership> = Arc::new(MemoryMembership::default());
         let world = World {
             store: Arc::clone(&store) as Arc<dyn Store>,
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::clone(&roster),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::clone(&membership),
         };
-        let mut settings = Settings::new(1, quittance_catalog::kind);
+        let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
         settings.callback = has_callbacks.then(callback);
-        settings.policy.without_word = WithoutWord::Bury;
+        settings.policy.unsettled_doubt = UnsettledDoubt::DeadLetter;
         settings.on_commit = Some(hub.on_commit());
+        settings.meaning = Some(Arc::new(|kind, params| {
+            let meant = quittance_protocol::json::meaning(kind, params, &quittance_protocol::kinds::kind)?;
+            Ok(meant.map(|meant| (meant.kind, meant.params)))
+        }));
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
-        let outbound = Outbound::new(OutboundSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
         let admin = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
-        let desk = Desk::new(
+        let orders = OrderService::new(
             Arc::clone(&engine),
             Arc::clone(&provider) as Arc<dyn Provider>,
             Arc::clone(&clock) as Arc<dyn Clock>,
             Tenants::new(tenants, admin),
             hub,
-            outbound,
+            webhooks,
         );
-        let desk = desk.with_roster(roster).with_books(Arc::clone(&store) as Arc<dyn Store>);
-        let gateway = Gateway::new(desk.with_requests_max(set.limits.requests_max), set);
+        let orders = orders.with_membership(membership).with_usage(Arc::clone(&store) as Arc<dyn Store>);
+        let gateway = Gateway::new(orders.with_requests_max(set.limits.requests_max), set);
         tokio::spawn(gateway.serve(listener, None));
-        Self { address, engine, provider, store_is_away, gateway, clock, store, worker }
+        let leases = Arc::new(MemoryLeases::new(Arc::clone(&clock) as Arc<dyn Clock>));
+        let twins = AtomicU64::new(2);
+        Self { address, engine, provider, store_is_away, gateway, clock, store, worker, leases, twins }
     }
 
     /// Another node on the same orders, which carries nothing out and has no listener.
     pub(crate) fn neighbour(&self, node: u64, settings: GatewaySettings) -> Gateway {
-        let roster = self.gateway.desk().roster();
+        let membership = self.gateway.orders().membership();
         let world = World {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::clone(roster),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::clone(membership),
         };
-        let engine = Arc::new(Engine::new(world, Settings::new(node, quittance_catalog::kind)));
-        let desk = Desk::new(
+        let engine = Arc::new(Engine::new(world, Settings::new(node, quittance_protocol::kinds::kind)));
+        let orders = OrderService::new(
             engine,
             Arc::clone(&self.provider) as Arc<dyn Provider>,
             Arc::clone(&self.clock) as Arc<dyn Clock>,
             Tenants::new(Vec::new(), None),
             Hub::new([]),
-            self.gateway.desk().outbound().clone(),
+            self.gateway.orders().webhooks().clone(),
         );
-        let desk = desk.with_roster(Arc::clone(roster)).with_books(Arc::clone(&self.store) as Arc<dyn Store>);
-        Gateway::new(desk, settings)
+        let orders = orders
+            .with_membership(Arc::clone(membership))
+            .with_usage(Arc::clone(&self.store) as Arc<dyn Store>);
+        Gateway::new(orders, settings)
     }
 
     /// Another node on the same orders, for the same callers, which carries nothing out: its gateway, and where it listens.
@@ -189,23 +200,25 @@ impl Room {
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::clone(self.gateway.desk().roster()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::clone(self.gateway.orders().membership()),
         };
         let hub = Hub::new(tenants.iter().map(|tenant| tenant.name.clone()));
-        let mut settings = Settings::new(2, quittance_catalog::kind);
+        let node = self.twins.fetch_add(1, Ordering::Relaxed);
+        let mut settings = Settings::new(node, quittance_protocol::kinds::kind);
         currency.clone_into(&mut settings.currency);
         settings.on_commit = Some(hub.on_commit());
-        let desk = Desk::new(
+        let orders = OrderService::new(
             Arc::new(Engine::new(world, settings)),
             Arc::clone(&self.provider) as Arc<dyn Provider>,
             Arc::clone(&self.clock) as Arc<dyn Clock>,
             Tenants::new(tenants, Some(KeyDigest::of(ADMIN))),
             hub,
-            self.gateway.desk().outbound().clone(),
+            self.gateway.orders().webhooks().clone(),
         );
-        let desk = desk.with_books(Arc::clone(&self.store) as Arc<dyn Store>);
-        let gateway = Gateway::new(desk.with_neighbours(), GatewaySettings::default());
+        let orders = orders.with_usage(Arc::clone(&self.store) as Arc<dyn Store>);
+        let gateway =
+            Gateway::new(orders.with_neighbours(Arc::clone(&self.leases), node), GatewaySettings::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(gateway.serve(listener, None));
@@ -213,10 +226,10 @@ impl Room {
     }
 
     /// A node's card, as it is by now.
-    pub(crate) async fn sign_in(&self, node: u64, name: &str) {
+    pub(crate) async fn heartbeat(&self, node: u64, name: &str) {
         let now = self.clock.now();
-        let own = if node == 1 { self.engine.vitals() } else { Vitals::default() };
-        let card = Card {
+        let own = if node == 1 { self.engine.node_stats() } else { NodeStats::default() };
+        let node_status = NodeStatus {
             node,
             name: name.into(),
             version: "1".into(),
@@ -224,11 +237,15 @@ impl Room {
             started: now,
             at: now,
             skew_ms: None,
-            vitals: Vitals { is_paused: own.is_paused, pause_code: own.pause_code, ..Vitals::default() },
+            node_stats: NodeStats {
+                is_paused: own.is_paused,
+                pause_code: own.pause_code,
+                ..NodeStats::default()
+            },
             reach: None,
             demand: BTreeMap::new(),
         };
-        self.gateway.desk().roster().sign_in(&card).await.unwrap();
+        self.gateway.orders().membership().heartbeat(&node_status).await.unwrap();
     }
 
     /// Lets time pass.
@@ -261,7 +278,7 @@ impl Room {
         self.store.calls()
     }
 
-    /// Brings an answer for this site key, which begins with `hold`, to stand on the shelf.
+    /// Brings an answer for this site key, which begins with `hold`, to stand on the stock.
     pub(crate) async fn stock(&self, sitekey: &str, token: &str) {
         let before = self.provider.submits(sitekey);
         let ask = json!({ "kind": "turnstile", "reuse": "exclusive", "no_stock": true,

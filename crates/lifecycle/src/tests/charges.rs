@@ -2,8 +2,8 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Decision, Event, Fault, FaultClass, Gate, Money, Order, Phase, Policy, PollOutcome, Reuse, Slot,
-    SubmitOutcome, Tally, Unsolvable, WithoutWord, Word, transition,
+    CallbackResult, Counters, Decision, Event, Fault, FaultClass, Gate, Money, Order, Phase, Policy,
+    PollOutcome, Reuse, Slot, SubmitOutcome, UnsettledDoubt, Unsolvable, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 /// An order and what its steps have added to usage.
 struct Told {
     order: Order,
-    usage: Tally,
+    usage: Counters,
     policy: Policy,
 }
 
@@ -23,13 +23,13 @@ impl Told {
         let mut terms = (*terms).clone();
         terms.price = price.map(Money);
         terms.slot = is_for_a_pool.then(|| Slot { pool: "warm".into(), number: 0, generation: 1 });
-        Self { order: placed(key, &Arc::new(terms), &policy), usage: Tally::default(), policy }
+        Self { order: placed(key, &Arc::new(terms), &policy), usage: Counters::default(), policy }
     }
 
     fn step(&mut self, at: u64, event: Event) {
         match transition(&self.order, event, START + secs(at), &self.policy) {
             Decision::Advance(advance) => {
-                self.usage += advance.tally;
+                self.usage += advance.counters;
                 self.order = advance.next;
             }
             Decision::Act(_) => {}
@@ -66,7 +66,7 @@ fn unsolvable() -> PollOutcome {
 }
 
 fn rules(unsolvable: Unsolvable) -> Policy {
-    Policy { unsolvable, ..policy(true, WithoutWord::Resubmit) }
+    Policy { unsolvable, ..policy(true, UnsettledDoubt::Resubmit) }
 }
 
 #[test]
@@ -83,6 +83,26 @@ fn a_task_that_cannot_be_solved_costs_what_the_provider_charges_for_it() {
         told.poll(10, unsolvable());
         assert_eq!(told.spent(), spent, "{rule:?} at {price:?}");
     }
+}
+
+/// What is not known is not 0: a task that is worked on has a price, and it is not known yet.
+#[test]
+fn what_was_spent_is_not_known_while_the_only_task_is_worked_on() {
+    for (rule, known) in
+        [(Unsolvable::Free, Some(0)), (Unsolvable::Charged, Some(5)), (Unsolvable::NotKnown, None)]
+    {
+        let mut told = Told::new(rules(rule), Some(5), false);
+        let spent_known = |told: &Told| told.usage.spent_known().map(|sum| sum.0);
+        assert_eq!(spent_known(&told), Some(0), "nothing was bought");
+        told.accept();
+        assert_eq!(spent_known(&told), None, "it is worked on");
+        told.poll(10, unsolvable());
+        assert_eq!(spent_known(&told), known, "{rule:?}");
+    }
+    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
+    told.accept();
+    told.poll(10, PollOutcome::Answered(delivery("token")));
+    assert_eq!(told.usage.spent_known().map(|sum| sum.0), Some(3), "the answer says its price");
 }
 
 #[test]
@@ -121,7 +141,7 @@ fn what_was_taken_and_not_answered_by_the_deadline_is_not_known_until_the_answer
     assert_eq!(told.spent(), (None, 1), "the price of an answer that never came is not known");
     told.step(700, WAKE);
     assert_eq!(told.spent(), (None, 1), "given up for good, and counted once");
-    let word = Word::Answered(delivery("token"));
+    let word = CallbackResult::Answered(delivery("token"));
     told.step(710, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
     assert_eq!(told.spent(), (Some(3), 0), "the cost is counted once, and the unknown is taken back");
 }
@@ -133,7 +153,7 @@ fn an_answer_on_the_next_day_leaves_the_day_before_at_least() {
     told.accept();
     told.step(300, WAKE);
     let before = told.usage;
-    let word = Word::Answered(delivery("token"));
+    let word = CallbackResult::Answered(delivery("token"));
     told.step(24 * 3600, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
     assert_eq!((before.unpriced, before.priced_late, before.cost_micros), (1, 0, 0));
     assert_eq!((told.usage.unpriced, told.usage.priced_late, told.usage.cost_micros), (1, 0, 3));

@@ -3,10 +3,10 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Answer, Attempt, Decision, Delivery, Effect, Event, Evidence, FailCause, Fault, FaultClass,
-    FaultRule, Gate, Key, Order, Phase, Placement, Policy, PollOutcome, Progress, Remedy, ReportOutcome,
-    Reuse, Signal, SubmitOutcome, TellOutcome, Terms, Timestamp, WithoutWord, Word, place, spare_as_order,
-    transition,
+    Advance, Answer, Attempt, CallbackResult, Decision, DeliveryOutcome, Effect, Event, Evidence, FailCause,
+    Fault, FaultClass, FaultRule, Gate, Key, Order, Phase, Placement, Policy, PollOutcome, Progress,
+    ProviderAnswer, Remedy, ReportOutcome, Reuse, Signal, SubmitOutcome, Terms, Timestamp, UnsettledDoubt,
+    place, surplus_as_order, transition,
 };
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
@@ -33,10 +33,10 @@ every!(
     Phase: Queued,
     Submitting,
     Solving,
-    Unsure,
+    InDoubt,
     Solved,
-    Taken,
-    Spoiled,
+    Claimed,
+    Expired,
     Failed,
     Dead,
 );
@@ -50,7 +50,7 @@ every!(
     Polled,
     CalledBack,
     Stocked,
-    Supplied,
+    ServedFromStock,
     Returned,
     Claimed,
     Cancelled,
@@ -60,8 +60,8 @@ every!(
     Released,
     Reported,
     ReportPassed,
-    ListenedFor,
-    Told,
+    WebhookAdded,
+    WebhookTried,
     PutBack,
     Lost,
     Recalled,
@@ -74,8 +74,8 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::Woken { stamp: 2, gate: Gate::ShutUntil(now + secs(9)) },
         Event::Claimed { by: order.key, min_life: order.terms.min_life },
         Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
-        supplied(order.claimant(), now),
-        supplied(order.key, now),
+        served_from_stock(order.claimant(), now),
+        served_from_stock(order.key, now),
         Event::Returned { by: Key([9; 32]) },
         Event::Returned { by: order.key },
         Event::Cancelled,
@@ -89,16 +89,16 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::Recalled { born: START, attempts: vec![former(1), former(2)] },
         Event::Reported { is_good: true },
         Event::Reported { is_good: false },
-        Event::ListenedFor { url: "https://caller.test/".into(), dialect: "v1".into() },
+        Event::WebhookAdded { url: "https://caller.test/".into(), dialect: "v1".into() },
     ];
-    for listener in 0..=order.last_listener + 1 {
-        let outcomes = [TellOutcome::Taken, TellOutcome::NotTaken { why: "HTTP 500".into() }];
-        events.extend(outcomes.map(|outcome| Event::Told { listener, outcome }));
+    for webhook in 0..=order.last_webhook + 1 {
+        let outcomes = [DeliveryOutcome::Delivered, DeliveryOutcome::NotDelivered { why: "HTTP 500".into() }];
+        events.extend(outcomes.map(|outcome| Event::WebhookTried { webhook, outcome }));
     }
     for attempt in 0..=order.last_attempt + 1 {
         events.push(Event::Stocked { attempt });
         let outcomes =
-            [ReportOutcome::Taken, ReportOutcome::Refused { code: "CODE".into() }, ReportOutcome::NoWord];
+            [ReportOutcome::Accepted, ReportOutcome::Refused { code: "CODE".into() }, ReportOutcome::NoReply];
         events.extend(outcomes.map(|outcome| Event::ReportPassed { attempt, outcome }));
         let faults = FaultClass::ALL.map(|class| Fault::new(class, "CODE"));
         let mut outcomes = vec![
@@ -109,11 +109,11 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         outcomes.extend(faults.iter().cloned().map(SubmitOutcome::Rejected));
         events.extend(outcomes.into_iter().map(|outcome| Event::Submitted { attempt, outcome }));
         let mut outcomes =
-            vec![PollOutcome::Pending, PollOutcome::NoWord, PollOutcome::Answered(delivery("polled"))];
+            vec![PollOutcome::Pending, PollOutcome::NoReply, PollOutcome::Answered(delivery("polled"))];
         outcomes.extend(faults.iter().cloned().map(PollOutcome::Faulted));
         events.extend(outcomes.into_iter().map(|outcome| Event::Polled { attempt, asked: now, outcome }));
-        let mut words = vec![Word::Answered(delivery("called back"))];
-        words.extend(faults.iter().cloned().map(Word::Faulted));
+        let mut words = vec![CallbackResult::Answered(delivery("called back"))];
+        words.extend(faults.iter().cloned().map(CallbackResult::Faulted));
         for word in words {
             events.push(Event::CalledBack { attempt, task: None, word: word.clone(), receipt: None });
             events.push(Event::CalledBack {
@@ -141,11 +141,12 @@ fn former(number: u32) -> Attempt {
         cost: None,
         unpriced_since: None,
         former: None,
+        callback_address: None,
     }
 }
 
-/// An answer from the shelf, half of its life behind it.
-fn supplied(by: Key, now: Timestamp) -> Event {
+/// An answer from the stock, half of its life behind it.
+fn served_from_stock(by: Key, now: Timestamp) -> Event {
     let earliest = Timestamp::from_millis(now.as_millis() - 60_000);
     let attempt = Attempt {
         number: 7,
@@ -159,17 +160,18 @@ fn supplied(by: Key, now: Timestamp) -> Event {
         cost: None,
         unpriced_since: None,
         former: None,
+        callback_address: None,
     };
-    let Delivery { goods, cost, .. } = delivery("from the shelf");
-    let answer = Answer { goods, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };
-    Event::Supplied { by, from: Key([8; 32]), answer, attempt: attempt.into() }
+    let ProviderAnswer { payload, cost, .. } = delivery("from the stock");
+    let answer = Answer { payload, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };
+    Event::ServedFromStock { by, from: Key([8; 32]), answer, attempt: attempt.into() }
 }
 
 /// The moments at which something could change: each a little before, at, and after.
 fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
     let mut edges = BTreeSet::from([now, order.deadline]);
     edges.extend(order.due());
-    if let Phase::Solved { answer, .. } | Phase::Taken { answer, .. } = &order.phase {
+    if let Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } = &order.phase {
         edges.extend(answer.expires);
         edges.extend(answer.expires.map(|e| Timestamp::from_millis(e.as_millis() - 40_000)));
     }
@@ -190,9 +192,9 @@ fn paid(order: &Order) -> usize {
 /// What must hold of every order.
 fn check_order(order: &Order) {
     let name = order.phase.name();
-    assert!(!order.phase.is_open() || order.due().is_some(), "{name} waits without an alarm");
+    assert!(!order.phase.is_open() || order.due().is_some(), "{name} waits without a timer");
     assert!(order.attempts.len() <= crate::order::ATTEMPTS_KEPT_MAX);
-    assert!(order.story.entries.len() <= crate::story::STORY_ENTRIES_MAX);
+    assert!(order.timeline.entries.len() <= crate::timeline::TIMELINE_ENTRIES_MAX);
     assert!(order.attempts.windows(2).all(|pair| pair[0].number < pair[1].number), "attempts in order");
     assert!(order.attempts.iter().all(|attempt| attempt.number <= order.last_attempt));
     assert!(order.attempts.iter().all(|attempt| attempt.sent <= attempt.unsolved_at));
@@ -209,29 +211,29 @@ fn check_order(order: &Order) {
         assert_eq!(matches!(progress, Progress::Solving { .. }), is_solving);
         assert!(is_solving || *progress == Progress::Sent, "{name} is about an attempt without word");
     }
-    assert!(order.shelf().is_none() || (!order.wanted && order.terms.single_use));
+    assert!(order.list_stock().is_none() || (!order.wanted && order.terms.single_use));
     assert!(order.forget_at().is_none() || order.due().is_none(), "nothing is forgotten that is owed");
     assert!(!matches!(order.phase, Phase::Dead { .. }) || order.forget_at().is_none(), "dead letters stay");
 }
 
 /// What must hold of every step.
 fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, advance: &Advance) {
-    let Advance { next, tally, effect } = advance;
+    let Advance { next, counters, effect } = advance;
     let context = || format!("{} meets {event:?} and becomes {}", order.phase.name(), next.phase.name());
     check_order(next);
     assert_eq!((next.key, next.born), (order.key, order.born));
-    // Money is spent by the alarm only, through an open gate, with the intent in the record to be committed.
-    let is_supplied = next.is_supplied() && matches!(event, Event::Supplied { .. });
+    // Money is spent by the timer only, through an open gate, with the intent in the record to be committed.
+    let is_from_stock = next.is_from_stock() && matches!(event, Event::ServedFromStock { .. });
     // Attempts of an earlier record were made before.
     let is_recalled = matches!(event, Event::Recalled { .. });
-    let spends = next.last_attempt != order.last_attempt && !is_supplied && !is_recalled;
+    let spends = next.last_attempt != order.last_attempt && !is_from_stock && !is_recalled;
     assert_eq!(spends, matches!(effect, Some(Effect::Submit { .. })), "{}", context());
-    assert_eq!(u64::from(spends), tally.attempts);
+    assert_eq!(u64::from(spends), counters.attempts);
     if spends {
         assert!(matches!(event, Event::Woken { gate: Gate::Pass, .. }), "{}", context());
         assert!(order.wanted && now < order.deadline, "{}", context());
         assert!(
-            matches!(order.phase, Phase::Queued { held: false, .. } | Phase::Unsure { .. }),
+            matches!(order.phase, Phase::Queued { held: false, .. } | Phase::InDoubt { .. }),
             "{}",
             context()
         );
@@ -239,16 +241,16 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         assert_eq!(next.last_attempt, order.last_attempt + 1);
         // Nothing that may be paid for is left behind uncounted.
         let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
-        assert!(tally.possible_doubles >= open as u64, "{}", context());
+        assert!(counters.possible_doubles >= open as u64, "{}", context());
     }
-    // What comes from the shelf goes to whoever waits for it, has bought nothing meanwhile, and asked in this name.
-    if let Event::Supplied { by, .. } = event {
-        assert!(is_supplied && *by == order.claimant() && order.terms.takes_stock, "{}", context());
+    // What comes from the stock goes to whoever waits for it, has bought nothing meanwhile, and asked in this name.
+    if let Event::ServedFromStock { by, .. } = event {
+        assert!(is_from_stock && *by == order.claimant() && order.terms.takes_stock, "{}", context());
         assert!(matches!(order.phase, Phase::Queued { .. }) && order.wanted, "{}", context());
-        assert_eq!((tally.from_stock, tally.asked, tally.cost_micros), (1, 0, 0));
+        assert_eq!((counters.from_stock, counters.asked, counters.cost_micros), (1, 0, 0));
     }
-    assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), tally.possible_doubles);
-    assert_eq!(paid(next) - paid(order), usize::try_from(tally.paid).unwrap(), "{}", context());
+    assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), counters.possible_doubles);
+    assert_eq!(paid(next) - paid(order), usize::try_from(counters.paid).unwrap(), "{}", context());
     // Retries only ever grow within a life, and each stays within its limit.
     if next.life == order.life {
         assert!(next.retries.iter().zip(order.retries).all(|(after, before)| *after >= before));
@@ -267,11 +269,11 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         assert!(answer.earliest <= now);
     }
     // A single-use answer that somebody has stays his.
-    if let Phase::Taken { by, .. } = &order.phase
+    if let Phase::Claimed { by, .. } = &order.phase
         && !matches!(event, Event::Lost)
         && *event != (Event::Returned { by: *by })
     {
-        assert!(matches!(&next.phase, Phase::Taken { by: after, .. } if after == by), "{}", context());
+        assert!(matches!(&next.phase, Phase::Claimed { by: after, .. } if after == by), "{}", context());
     }
     // A permanent fault of the attempt that is waited for ends the life.
     if let Event::Submitted { attempt, outcome: SubmitOutcome::Rejected(fault) } = event
@@ -287,7 +289,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
 /// An answer that comes in is never thrown away without being counted.
 fn check_answer(order: &Order, event: &Event, decision: &Decision) {
     let attempt = match event {
-        Event::CalledBack { attempt, word: Word::Answered(_), .. }
+        Event::CalledBack { attempt, word: CallbackResult::Answered(_), .. }
         | Event::Polled { attempt, outcome: PollOutcome::Answered(_), .. }
         | Event::Submitted { attempt, outcome: SubmitOutcome::Answered(_) } => *attempt,
         _ => return,
@@ -295,14 +297,18 @@ fn check_answer(order: &Order, event: &Event, decision: &Decision) {
     let known = order.attempt(attempt).map(|attempt| &attempt.progress);
     match (known, decision) {
         (None, Decision::Ignore(_)) => {}
-        (Some(Progress::Answered | Progress::Spare { .. }), Decision::Ignore(_)) => {}
+        (Some(Progress::Answered | Progress::Surplus { .. }), Decision::Ignore(_)) => {}
         (Some(_), Decision::Advance(advance)) => {
             let became = &advance.next.attempt(attempt).expect("still on record").progress;
             let is_solved =
                 matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt);
-            let is_kept = matches!(became, Progress::Spare { .. });
-            assert!(is_solved || is_kept || advance.tally.wasted == 1, "{event:?} on {}", order.phase.name());
-            assert_eq!(advance.tally.cost_micros, 3);
+            let is_kept = matches!(became, Progress::Surplus { .. });
+            assert!(
+                is_solved || is_kept || advance.counters.wasted == 1,
+                "{event:?} on {}",
+                order.phase.name()
+            );
+            assert_eq!(advance.counters.cost_micros, 3);
         }
         (known, decision) => panic!("an answer to {known:?} led to {decision:?}"),
     }
@@ -362,7 +368,7 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str
                         assert!(!matches!(effect, Effect::Submit { .. }), "money without a commit");
                         if let Effect::Stock { attempt } = effect {
                             check_order(
-                                &spare_as_order(&order, attempt, now).expect("there is a spare answer"),
+                                &surplus_as_order(&order, attempt, now).expect("there is a spare answer"),
                             );
                         }
                     }
@@ -389,9 +395,11 @@ fn few_retries(mut policy: Policy) -> Policy {
 fn every_phase_meets_every_event_at_every_interesting_moment() {
     let mut steps = 0;
     let mut met = BTreeSet::new();
-    for (callbacks, without_word) in
-        [(true, WithoutWord::Resubmit), (false, WithoutWord::Resubmit), (false, WithoutWord::Bury)]
-    {
+    for (callbacks, unsettled_doubt) in [
+        (true, UnsettledDoubt::Resubmit),
+        (false, UnsettledDoubt::Resubmit),
+        (false, UnsettledDoubt::DeadLetter),
+    ] {
         for (single_use, reuse, keyed) in [
             (true, Reuse::Shared, false),
             (true, Reuse::Shared, true),
@@ -400,7 +408,7 @@ fn every_phase_meets_every_event_at_every_interesting_moment() {
             (false, Reuse::Shared, false),
         ] {
             let terms = agreed(single_use, reuse, keyed);
-            let (phases, made) = explore(&terms, &few_retries(policy(callbacks, without_word)));
+            let (phases, made) = explore(&terms, &few_retries(policy(callbacks, unsettled_doubt)));
             steps += made;
             met.extend(phases.into_keys());
         }

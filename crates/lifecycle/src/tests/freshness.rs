@@ -2,9 +2,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Attempt, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
-    PollOutcome, Progress, Receipt, Reuse, SubmitOutcome, Tally, Terms, Timestamp, WhyIgnored, WithoutWord,
-    Word, place, transition,
+    Advance, Attempt, CallbackResult, Counters, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage,
+    Phase, Placement, Policy, PollOutcome, Progress, Receipt, Reuse, SubmitOutcome, Terms, Timestamp,
+    UnsettledDoubt, WhyIgnored, place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 fn calls() -> Policy {
-    policy(true, WithoutWord::Resubmit)
+    policy(true, UnsettledDoubt::Resubmit)
 }
 
 fn outage(from: u64, to: u64) -> Outage {
@@ -22,7 +22,7 @@ fn outage(from: u64, to: u64) -> Outage {
 
 fn called_back(at: u64, outages: Vec<Outage>) -> Event {
     let receipt = Some(Receipt { at: START + secs(at), outages });
-    Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery("token")), receipt }
+    Event::CalledBack { attempt: 1, task: None, word: CallbackResult::Answered(delivery("token")), receipt }
 }
 
 fn accepted() -> Event {
@@ -117,12 +117,16 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
     let by_poll = life(&shared(), &[polled(100, PollOutcome::Answered(delivery("token")))]);
     let by_callback = life(&shared(), &[(67, called_back(67, vec![]))]);
     let claimed = step(&by_callback, 90, Event::Claimed { by: by_callback.key, min_life: secs(0) }).next;
-    let unknown =
-        Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery("token")), receipt: None };
+    let unknown = Event::CalledBack {
+        attempt: 1,
+        task: None,
+        word: CallbackResult::Answered(delivery("token")),
+        receipt: None,
+    };
     let other = Event::CalledBack {
         attempt: 1,
         task: None,
-        word: Word::Answered(delivery("another")),
+        word: CallbackResult::Answered(delivery("another")),
         receipt: Some(Receipt { at: START + secs(67), outages: vec![] }),
     };
     for (order, event, why) in [
@@ -140,7 +144,7 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
 
 #[test]
 fn a_callback_of_which_nobody_knows_when_it_came_is_dated_from_the_submit() {
-    let word = Word::Answered(delivery("token"));
+    let word = CallbackResult::Answered(delivery("token"));
     let event = Event::CalledBack { attempt: 1, task: None, word, receipt: None };
     assert_eq!(earliest(&life(&shared(), &[(67, event)])), START);
 }
@@ -208,7 +212,7 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
         other => panic!("{other:?}"),
     };
     let Placement::Follow { advance } = put(&solved, None, 150) else { panic!() };
-    assert_eq!(advance.tally, Tally::default(), "nothing is waste, and nothing is asked for twice");
+    assert_eq!(advance.counters, Counters::default(), "nothing is waste, and nothing is asked for twice");
     let first = advance.next;
     assert_eq!(first.phase, solved.phase);
     let next = begun(put(&first, None, 150));
@@ -255,7 +259,7 @@ fn an_order_that_is_followed_is_remembered_for_as_long_as_the_next_one_may_be_op
     let solved = Order { uncollected: false, ..solved };
     let followed = Order { followed_by: Some(Key([7; 32])), ..solved.clone() };
     let (alone, then) = (solved.forget_at().unwrap(), followed.forget_at().unwrap());
-    assert_eq!(then, alone + crate::terms::PATIENCE_MAX);
+    assert_eq!(then, alone + crate::terms::TIMEOUT_MAX);
 }
 
 #[test]
@@ -276,10 +280,10 @@ fn an_answer_that_no_caller_came_for_is_waste_when_it_expires_and_one_that_left_
         let solved = life(&(key, terms), &[(67, called_back(67, vec![]))]);
         assert_eq!(solved.due(), Some(START + secs(182)));
         let expired = step(&solved, 182, WAKE);
-        assert_eq!((expired.tally.wasted, expired.tally.wasted_micros), (1, 3));
-        assert!(matches!(expired.next.phase, Phase::Spoiled { .. }));
+        assert_eq!((expired.counters.wasted, expired.counters.wasted_micros), (1, 3));
+        assert!(matches!(expired.next.phase, Phase::Expired { .. }));
         let claimed = step(&solved, 100, Event::Claimed { by: key, min_life: secs(0) });
-        assert_eq!((claimed.tally.wasted, claimed.next.due()), (0, None));
+        assert_eq!((claimed.counters.wasted, claimed.next.due()), (0, None));
         assert!(matches!(claimed.next.hand_out(key, secs(0), START + secs(181)), HandOut::Answer(_)));
     }
 }
@@ -293,7 +297,7 @@ fn an_answer_from_the_stock_that_its_caller_did_not_come_for_is_waste() {
     let taken = stocked.taken(by, START + secs(12));
     assert_eq!(taken.due(), Some(expires));
     let wasted = step(&taken, 125, WAKE);
-    assert_eq!((wasted.tally.wasted, wasted.next.due(), wasted.next.taker()), (1, None, Some(by)));
+    assert_eq!((wasted.counters.wasted, wasted.next.due(), wasted.next.taker()), (1, None, Some(by)));
     let collected = step(&taken, 20, Event::Claimed { by, min_life: secs(40) });
     assert_eq!(collected.next.due(), None);
 }
@@ -307,5 +311,5 @@ fn an_answer_that_a_new_life_replaces_before_a_caller_had_it_is_waste() {
     else {
         panic!()
     };
-    assert_eq!(advance.tally.wasted, 1);
+    assert_eq!(advance.counters.wasted, 1);
 }

@@ -2,9 +2,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Answer, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key, Order, Pace, Phase,
-    Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms, WithoutWord, Word,
-    place, spare_as_order, transition,
+    Answer, CallbackResult, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key,
+    Order, Pace, Phase, Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms,
+    UnsettledDoubt, place, surplus_as_order, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -32,13 +32,18 @@ fn accepted(attempt: u32) -> Event {
 }
 
 fn called_back(attempt: u32) -> Event {
-    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery("token")), receipt: None }
+    Event::CalledBack {
+        attempt,
+        task: None,
+        word: CallbackResult::Answered(delivery("token")),
+        receipt: None,
+    }
 }
 
 /// Whoever goes through the submit again does not start counting at zero.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
-    let policy = policy(true, WithoutWord::Resubmit).with_preset(Preset::Standard);
+    let policy = policy(true, UnsettledDoubt::Resubmit).with_preset(Preset::Standard);
     for class in FaultClass::ALL {
         let rule = policy.faults.rule(class);
         if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) {
@@ -48,7 +53,7 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
         let mut order = placed(key, &terms, &policy);
         let mut now = START;
         while order.phase.is_open() {
-            now = now.max(order.due().expect("an open order has an alarm"));
+            now = now.max(order.due().expect("an open order has a timer"));
             for event in [WAKE, refused(order.last_attempt + 1, class)] {
                 if let Decision::Advance(advance) = transition(&order, event, now, &policy) {
                     order = advance.next;
@@ -65,7 +70,7 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
 /// Five "no slot" replies because five other orders were quicker must not end an order that has minutes left.
 #[test]
 fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     for class in [FaultClass::Busy, FaultClass::Unreachable] {
         let (key, terms) = agreed(true, Reuse::Shared, false);
         let mut order = placed(key, &terms, &policy);
@@ -73,7 +78,7 @@ fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason()
         let mut last_try = START;
         let mut now = START;
         while order.phase.is_open() {
-            now = now.max(order.due().expect("an open order has an alarm"));
+            now = now.max(order.due().expect("an open order has a timer"));
             for event in [WAKE, refused(order.last_attempt + 1, class)] {
                 if let Decision::Advance(advance) = transition(&order, event, now, &policy) {
                     order = advance.next;
@@ -92,8 +97,8 @@ fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason()
 
 #[test]
 fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline_changes_nothing() {
-    let policy = policy(true, WithoutWord::Resubmit);
-    for class in [FaultClass::Broke, FaultClass::Account] {
+    let policy = policy(true, UnsettledDoubt::Resubmit);
+    for class in [FaultClass::NoFunds, FaultClass::AccountBlocked] {
         let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
         assert_eq!(held.due(), Some(held.deadline));
         let Placement::Commit { advance, .. } =
@@ -115,7 +120,7 @@ fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline
 
 #[test]
 fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
     let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else {
@@ -126,12 +131,12 @@ fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
     let Decision::Advance(later) = transition(&dead, Event::Replayed, at, &policy) else { panic!() };
     assert!(matches!(later.next.phase, Phase::Queued { .. }), "a task that old is not worth asking for");
     let Decision::Advance(paid) = transition(&later.next, WAKE, at, &policy) else { panic!() };
-    assert_eq!(paid.tally.possible_doubles, 1, "and paying again is counted");
+    assert_eq!(paid.counters.possible_doubles, 1, "and paying again is counted");
 }
 
 #[test]
 fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let solved =
         tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
@@ -140,11 +145,11 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
     let now = START + secs(75);
     let Decision::Advance(late) = transition(&solved, called_back(2), now, &policy) else { panic!() };
     assert_eq!(late.effect, Some(Effect::Stock { attempt: 2 }));
-    let spare = spare_as_order(&late.next, 2, now).expect("there is a spare answer");
-    assert_eq!(spare.shelf().map(|(target, _)| target), Some(solved.terms.target));
+    let surplus = surplus_as_order(&late.next, 2, now).expect("there is a spare answer");
+    assert_eq!(surplus.list_stock().map(|(target, _)| target), Some(solved.terms.target));
     assert_eq!(
-        spare_as_order(&late.next, 2, now + secs(5)).map(|s| s.key),
-        Some(spare.key),
+        surplus_as_order(&late.next, 2, now + secs(5)).map(|s| s.key),
+        Some(surplus.key),
         "the same each time"
     );
     let Decision::Advance(done) = transition(&late.next, Event::Stocked { attempt: 2 }, now, &policy) else {
@@ -158,7 +163,7 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
 /// Waiting a flat 120 s would find it dead on arrival; and 5 s of polling must not make it look younger than it is.
 #[test]
 fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
-    let policy = policy(false, WithoutWord::Resubmit);
+    let policy = policy(false, UnsettledDoubt::Resubmit);
     let polled = |asked: u64, outcome| Event::Polled { attempt: 1, asked: START + secs(asked), outcome };
     let steps = [
         (0, WAKE),
@@ -180,7 +185,7 @@ fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
 
 #[test]
 fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed_until_it_expires() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, true);
     let mut order = placed(key, &terms, &policy);
     let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
@@ -204,10 +209,10 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
 #[test]
 fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
     let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
-    let policy = Policy { pace, ..policy(true, WithoutWord::Resubmit) };
+    let policy = Policy { pace, ..policy(true, UnsettledDoubt::Resubmit) };
     let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let until = |order: &Order| match order.phase {
-        Phase::Unsure { until, .. } => until,
+        Phase::InDoubt { until, .. } => until,
         ref phase => panic!("{}", phase.name()),
     };
     let reported = tell(&policy, &[(0, WAKE), (20, unknown())]);
@@ -215,12 +220,12 @@ fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
     let silent = tell(&policy, &[(0, WAKE), (30, WAKE)]);
     assert_eq!(until(&silent), START + secs(60), "more of it when nobody has reported");
     let late = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE)]);
-    assert_eq!(until(&late), START + secs(65), "an alarm that rings late says that we were away");
+    assert_eq!(until(&late), START + secs(65), "a timer that rings late says that we were away");
     let again = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE), (65, WAKE)]);
     assert_eq!(again.last_attempt, 2);
     let mut always_late = reported;
     let mut now = START + secs(20);
-    while matches!(always_late.phase, Phase::Unsure { .. }) {
+    while matches!(always_late.phase, Phase::InDoubt { .. }) {
         now = until(&always_late) + secs(10);
         let Decision::Advance(advance) = transition(&always_late, WAKE, now, &policy) else { panic!() };
         always_late = advance.next;
@@ -233,7 +238,7 @@ fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
 
 #[test]
 fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_bought() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let life = [(0, WAKE), (1, accepted(1)), (300, WAKE), (601, WAKE), (700, Event::Replayed), (700, WAKE)];
     let again = tell(&policy, &life);
     assert_eq!((again.last_attempt, again.possible_doubles), (2, 1));
@@ -241,7 +246,7 @@ fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_
 
 #[test]
 fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Exclusive, false);
     let mut order = placed(key, &terms, &policy);
     for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
@@ -258,7 +263,7 @@ fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
 /// Whether it was paid for is a question for a person, also when nobody wants it any more.
 #[test]
 fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
-    let policy = policy(false, WithoutWord::Bury);
+    let policy = policy(false, UnsettledDoubt::DeadLetter);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
@@ -272,15 +277,15 @@ fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
 
 #[test]
 fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the_record() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
     let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
-    assert!(matches!(order.phase, Phase::Unsure { .. }));
+    assert!(matches!(order.phase, Phase::InDoubt { .. }));
 }
 
 #[test]
 fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
-    let policy = policy(false, WithoutWord::Resubmit);
+    let policy = policy(false, UnsettledDoubt::Resubmit);
     let silence = |attempt| {
         let evidence = Evidence::new(format!("HTTP 50{attempt}"));
         Event::Submitted { attempt, outcome: SubmitOutcome::InDoubt(evidence) }
@@ -301,7 +306,7 @@ fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
 
 #[test]
 fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dropped() {
-    let policy = policy(false, WithoutWord::Bury);
+    let policy = policy(false, UnsettledDoubt::DeadLetter);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dropped = tell(&policy, &[(0, WAKE), (1, unknown), (2, Event::Dropped)]);
     assert!(matches!(dropped.phase, Phase::Failed { cause: crate::FailCause::Cancelled, .. }));
@@ -318,7 +323,7 @@ fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dr
 fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
     for callbacks in [false, true] {
         let pace = Pace { p50: secs(200), p95: secs(400), p99: secs(600) };
-        let policy = Policy { pace, ..policy(callbacks, WithoutWord::Resubmit) };
+        let policy = Policy { pace, ..policy(callbacks, UnsettledDoubt::Resubmit) };
         let order = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
         let Phase::Solving { poll_at, .. } = order.phase else { panic!("{}", order.phase.name()) };
         assert!(
@@ -326,24 +331,27 @@ fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
             "there is time for an answer, and for one lost reply"
         );
     }
-    let hasty = Policy { patience: secs(8), ..policy(false, WithoutWord::Resubmit) };
+    let hasty = Policy { timeout: secs(8), ..policy(false, UnsettledDoubt::Resubmit) };
     assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
 }
 
 /// A store that forgets: what a node remembers goes on, and a person sees it until it is dropped.
 #[test]
 fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let back = Event::PutBack { others_by: START + secs(12) };
     let solved = tell(&policy, &[(0, WAKE), (1, accepted(1)), (2, back.clone()), (20, called_back(1))]);
     assert!(matches!(solved.phase, Phase::Solved { .. }));
-    let letter = solved.letter().expect("a person has not seen it");
-    assert_eq!(letter.cause, crate::LetterCause::StoreForgot);
+    let dead_letter = solved.dead_letter().expect("a person has not seen it");
+    assert_eq!(dead_letter.cause, crate::DeadLetterCause::StoreForgot);
     assert_eq!(solved.forget_at(), None);
     let Decision::Advance(seen) = transition(&solved, Event::Dropped, START + secs(30), &policy) else {
         panic!("it can be dropped")
     };
-    assert!(seen.next.letter().is_none() && seen.next.phase == solved.phase, "dropping ends the letter only");
+    assert!(
+        seen.next.dead_letter().is_none() && seen.next.phase == solved.phase,
+        "dropping ends the letter only"
+    );
 
     let queued = tell(&policy, &[(2, back)]);
     assert_eq!(queued.due(), Some(START + secs(12)), "another node may know that it was submitted");
@@ -352,7 +360,7 @@ fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() 
 /// What nobody remembers is not bought again before a person says so; a task that is known is gone on with.
 #[test]
 fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_task() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, false);
     let lost = tell(&policy, &[(1, Event::Lost)]);
     assert!(matches!(lost.phase, Phase::Dead { cause: DeadCause::StoreForgot, .. }));
@@ -372,7 +380,7 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_tas
 /// An order that was placed again after the store forgot the first one waits for what the first one paid.
 #[test]
 fn the_attempts_of_a_forgotten_record_are_waited_for_and_not_paid_again() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, UnsettledDoubt::Resubmit);
     let first = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
     let recalled = Event::Recalled { born: first.born, attempts: first.attempts };
     let fresh = tell(&policy, &[(2, recalled.clone())]);

@@ -3,47 +3,47 @@
 
 use super::people::unborn;
 use super::{Decision, Step, WhyIgnored};
-use crate::answer::{Answer, Delivery, Money};
-use crate::event::{Effect, Outage, Receipt, Via, Word};
+use crate::answer::{Answer, Money, ProviderAnswer};
+use crate::counters::Counters;
+use crate::event::{CallbackResult, Effect, Outage, Receipt, Via};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
 use crate::order::{Attempt, Order, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
-use crate::story::Beat;
-use crate::tally::Tally;
 use crate::time::{Timestamp, millis};
+use crate::timeline::TimelineEvent;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
 /// The spare answer of an attempt as an order of its own, solved and for anybody to take.
 #[must_use]
-pub fn spare_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
+pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
     let made = order.attempt(attempt)?;
-    let Progress::Spare { answer, since } = &made.progress else { return None };
-    let mut spare = unborn(order.key.spare(order.born, attempt), Arc::clone(&order.terms), order.born);
-    spare.life = 1;
-    spare.wanted = false;
-    spare.uncollected = answer.expires.is_some();
+    let Progress::Surplus { answer, since } = &made.progress else { return None };
+    let mut surplus = unborn(order.key.surplus(order.born, attempt), Arc::clone(&order.terms), order.born);
+    surplus.life = 1;
+    surplus.wanted = false;
+    surplus.uncollected = answer.expires.is_some();
     // Under its name alone can the answer be reported.
-    spare.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
-    spare.last_attempt = attempt;
-    spare.phase = Phase::Solved { answer: answer.clone(), at: *since };
-    spare.story.tell(now, Beat::Stocked { attempt });
-    Some(spare)
+    surplus.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
+    surplus.last_attempt = attempt;
+    surplus.phase = Phase::Solved { answer: answer.clone(), at: *since };
+    surplus.timeline.tell(now, TimelineEvent::Stocked { attempt });
+    Some(surplus)
 }
 
-/// What goes into the books when an order is served from the shelf, whichever answer it is: how much sooner it is there than
+/// What goes into the usage when an order is served from the stock, whichever answer it is: how much sooner it is there than
 /// if it had been bought.
 #[must_use]
-pub fn from_the_shelf(policy: &Policy) -> Tally {
-    Tally { asked: 1, from_stock: 1, saved_ms: millis(policy.pace.p50), ..Tally::default() }
+pub fn from_stock_order(policy: &Policy) -> Counters {
+    Counters { asked: 1, from_stock: 1, saved_ms: millis(policy.pace.p50), ..Counters::default() }
 }
 
-/// And how old it was.
+/// How old an answer was when it was handed out.
 #[must_use]
-pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Tally {
-    Tally { stock_age_ms: millis(at.since(answer.earliest)), ..Tally::default() }
+pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Counters {
+    Counters { stock_age_ms: millis(at.since(answer.earliest)), ..Counters::default() }
 }
 
 /// The earliest moment at which an answer that came by callback can have been solved. Providers call at once. A call that
@@ -74,7 +74,7 @@ impl Step {
     pub(super) fn answered(
         mut self,
         number: u32,
-        delivery: Delivery,
+        delivery: ProviderAnswer,
         (via, receipt): (Via, Option<Receipt>),
         policy: &Policy,
     ) -> Decision {
@@ -84,12 +84,12 @@ impl Step {
         let is_late = !was_current;
         match &self.next.phase {
             phase if phase.is_open() => {
-                self.tally.late = u64::from(is_late);
+                self.counters.late = u64::from(is_late);
                 if good {
                     return self.solve(number, answer, via, policy);
                 }
                 self.waste(&answer);
-                self.tell(Beat::TooOld { attempt: number });
+                self.tell(TimelineEvent::TooOld { attempt: number });
                 if was_current {
                     self.retry_or_end(Fault::new(FaultClass::Unsolvable, "ANSWER_TOO_OLD"), policy)
                 } else {
@@ -97,21 +97,21 @@ impl Step {
                 }
             }
             Phase::Dead { .. } if good => {
-                self.tally.late = 1;
-                self.tally.revived = 1;
+                self.counters.late = 1;
+                self.counters.revived = 1;
                 self.solve(number, answer, via, policy)
             }
-            // Whoever waited has been told; what came after all stands on the shelf for whoever asks next.
-            Phase::Failed { .. } | Phase::Spoiled { .. } if good => {
-                self.tally.late = 1;
+            // Whoever waited has been told; what came after all stands on the stock for whoever asks next.
+            Phase::Failed { .. } | Phase::Expired { .. } if good => {
+                self.counters.late = 1;
                 self.next.wanted = false;
                 self.solve(number, answer, via, policy)
             }
             Phase::Dead { .. } => self.too_late(number, &answer),
             _ if good && self.next.terms.single_use => {
-                self.tally.late = 1;
-                self.tell(Beat::CameLate { attempt: number });
-                self.set_progress(number, Progress::Spare { answer, since: self.now });
+                self.counters.late = 1;
+                self.tell(TimelineEvent::CameLate { attempt: number });
+                self.set_progress(number, Progress::Surplus { answer, since: self.now });
                 self.then(Effect::Stock { attempt: number })
             }
             _ => self.too_late(number, &answer),
@@ -119,9 +119,9 @@ impl Step {
     }
 
     pub(super) fn too_late(mut self, number: u32, answer: &Answer) -> Decision {
-        self.tally.late = 1;
+        self.counters.late = 1;
         self.waste(answer);
-        self.tell(Beat::TooOld { attempt: number });
+        self.tell(TimelineEvent::TooOld { attempt: number });
         self.done()
     }
 
@@ -140,7 +140,7 @@ impl Step {
     fn receive(
         &mut self,
         number: u32,
-        delivery: Delivery,
+        delivery: ProviderAnswer,
         receipt: Option<&Receipt>,
         policy: &Policy,
     ) -> Answer {
@@ -159,7 +159,7 @@ impl Step {
         };
         // The node that hands it out may have a clock that is behind ours.
         let expires = self.next.terms.life.map(|life| earliest + life - policy.clock_skew);
-        Answer { goods: delivery.goods, attempt: number, earliest, expires, cost }
+        Answer { payload: delivery.payload, attempt: number, earliest, expires, cost }
     }
 
     /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved: it waited
@@ -168,17 +168,17 @@ impl Step {
     pub(super) fn date_again(
         mut self,
         number: u32,
-        word: &Word,
+        word: &CallbackResult,
         receipt: Option<&Receipt>,
         policy: &Policy,
     ) -> Decision {
         let ignored = Decision::Ignore(WhyIgnored::AlreadyAnswered);
         let unsolved_at = self.next.attempt(number).map(|attempt| attempt.unsolved_at);
-        let (Some(receipt), Word::Answered(delivery)) = (receipt, word) else { return ignored };
+        let (Some(receipt), CallbackResult::Answered(delivery)) = (receipt, word) else { return ignored };
         match &mut self.next.phase {
             Phase::Solved { answer, at }
                 if answer.attempt == number
-                    && answer.goods.text == delivery.goods.text
+                    && answer.payload.text == delivery.payload.text
                     && Some(answer.earliest) == unsolved_at
                     && (receipt.at <= *at || missed_since(answer.earliest, receipt, policy).is_some()) =>
             {
@@ -211,30 +211,30 @@ impl Step {
     }
 
     pub(super) fn solve(mut self, number: u32, answer: Answer, via: Via, policy: &Policy) -> Decision {
-        self.tally.solved = 1;
-        self.tally.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
+        self.counters.solved = 1;
+        self.counters.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
         self.leave(policy);
         // What fills a place in a pool was bought for nobody.
         self.next.wanted &= self.next.terms.slot.is_none();
-        self.tally.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
+        self.counters.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.uncollected = answer.expires.is_some();
         self.next.phase = Phase::Solved { answer, at: self.now };
-        self.tell(Beat::Solved { attempt: number, via });
+        self.tell(TimelineEvent::Solved { attempt: number, via });
         self.done()
     }
 
     pub(super) fn waste(&mut self, answer: &Answer) {
-        self.tally.wasted = 1;
-        self.tally.wasted_micros = answer.cost.map_or(0, |Money(micros)| micros);
-        self.tally.wasted_unpriced = u64::from(answer.cost.is_none());
+        self.counters.wasted = 1;
+        self.counters.wasted_micros = answer.cost.map_or(0, |Money(micros)| micros);
+        self.counters.wasted_unpriced = u64::from(answer.cost.is_none());
     }
 
     pub(super) fn stocked(mut self, number: u32) -> Decision {
         match self.next.attempt(number).map(|attempt| &attempt.progress) {
-            Some(Progress::Spare { .. }) => {
-                self.tally.stocked = 1;
+            Some(Progress::Surplus { .. }) => {
+                self.counters.stocked = 1;
                 self.set_progress(number, Progress::Answered);
-                self.tell(Beat::Stocked { attempt: number });
+                self.tell(TimelineEvent::Stocked { attempt: number });
                 self.done()
             }
             Some(_) => Decision::Ignore(WhyIgnored::OldNews),
@@ -244,8 +244,8 @@ impl Step {
 
     pub(super) fn claimed(mut self, by: Key, min_life: Duration, policy: &Policy) -> Decision {
         match self.next.phase.clone() {
-            Phase::Taken { by: owner, .. } if owner != by => Decision::Ignore(WhyIgnored::TakenByAnother),
-            Phase::Taken { .. } if !self.next.uncollected => Decision::Ignore(WhyIgnored::AlreadyYours),
+            Phase::Claimed { by: owner, .. } if owner != by => Decision::Ignore(WhyIgnored::TakenByAnother),
+            Phase::Claimed { .. } if !self.next.uncollected => Decision::Ignore(WhyIgnored::AlreadyYours),
             Phase::Solved { .. } if !self.next.must_be_claimed() && !self.next.uncollected => {
                 Decision::Ignore(WhyIgnored::WrongPhase)
             }
@@ -254,19 +254,19 @@ impl Step {
             {
                 Decision::Ignore(WhyIgnored::TakenByAnother)
             }
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. }
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. }
                 if !answer.is_good_for(min_life, self.now) =>
             {
                 Decision::Ignore(WhyIgnored::TooOld)
             }
             // It stays where it is, for others to share; or it is the caller's already. Only now does it reach one.
-            Phase::Taken { .. } => self.collected(),
+            Phase::Claimed { .. } => self.collected(),
             Phase::Solved { .. } if !self.next.must_be_claimed() => self.collected(),
             Phase::Solved { answer, .. } => {
                 self.next.uncollected = false;
                 if by != self.next.key {
-                    self.tally = from_the_shelf(policy);
-                    self.tally += age_at_hand_out(&answer, self.now);
+                    self.counters = from_stock_order(policy);
+                    self.counters += age_at_hand_out(&answer, self.now);
                 }
                 self.next = self.next.taken(by, self.now);
                 self.done()
@@ -281,7 +281,7 @@ impl Step {
     }
 
     /// Nothing was bought for it yet, and now nothing need be.
-    pub(super) fn supplied(
+    pub(super) fn served_from_stock(
         mut self,
         by: Key,
         (from, answer, attempt): (Key, Answer, Attempt),
@@ -294,21 +294,21 @@ impl Step {
         if !answer.is_good_for(self.next.terms.margin, self.now) {
             return Decision::Ignore(WhyIgnored::TooOld);
         }
-        self.tally = Tally { asked: 0, ..from_the_shelf(policy) };
-        self.tally += age_at_hand_out(&answer, self.now);
+        self.counters = Counters { asked: 0, ..from_stock_order(policy) };
+        self.counters += age_at_hand_out(&answer, self.now);
         let number = self.next.remember(Attempt { made_for: Some(from), ..attempt });
         self.next.uncollected = answer.expires.is_some();
         self.next.phase = Phase::Solved { answer: Answer { attempt: number, ..answer }, at: self.now };
-        self.tell(Beat::Supplied { from });
+        self.tell(TimelineEvent::ServedFromStock { from });
         self.done()
     }
 
     /// It goes back to where it stood.
     pub(super) fn returned(mut self, by: Key) -> Decision {
         match self.next.phase.clone() {
-            Phase::Taken { answer, by: owner, at } if owner == by && !self.next.wanted => {
+            Phase::Claimed { answer, by: owner, at } if owner == by && !self.next.wanted => {
                 self.next.phase = Phase::Solved { answer, at };
-                self.tell(Beat::Returned);
+                self.tell(TimelineEvent::Returned);
                 self.done()
             }
             _ => Decision::Ignore(WhyIgnored::WrongPhase),

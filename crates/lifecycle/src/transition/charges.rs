@@ -26,13 +26,14 @@ impl Step {
                 attempt.cost = Some(cost);
                 let Money(counted) = before.unwrap_or_default();
                 let is_priced = cost != Money(0) || attempt.progress == Progress::Answered;
-                self.tally.cost_micros += cost.0.saturating_sub(counted);
-                self.tally.priced += u64::from(is_priced && counted == 0);
+                self.counters.cost_micros += cost.0.saturating_sub(counted);
+                self.counters.priced += u64::from(is_priced && counted == 0);
+                self.counters.free += u64::from(!is_priced && before.is_none() && attempt.accepted);
                 self.is_unpriced_no_more(number);
             }
             (None, None) if attempt.unpriced_since.is_none() => {
                 attempt.unpriced_since = Some(now);
-                self.tally.unpriced += 1;
+                self.counters.unpriced += 1;
             }
             (None, _) => {}
         }
@@ -58,7 +59,7 @@ impl Step {
         let now = self.now;
         let since = self.next.attempt_mut(number).and_then(|attempt| attempt.unpriced_since.take());
         // A day that is over keeps saying "at least", which stays true.
-        self.tally.priced_late += u64::from(since.is_some_and(|since| is_same_day(since, now)));
+        self.counters.priced_late += u64::from(since.is_some_and(|since| is_same_day(since, now)));
     }
 
     /// Attempts that the order does not wait for any more, and that may have been charged: their price is not known until word of

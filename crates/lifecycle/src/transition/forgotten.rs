@@ -4,8 +4,8 @@
 use super::{Decision, Step, WhyIgnored};
 use crate::order::{Attempt, DeadCause, Phase, Progress};
 use crate::policy::Policy;
-use crate::story::Beat;
 use crate::time::Timestamp;
+use crate::timeline::TimelineEvent;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ impl Step {
             self.next.phase = Phase::Queued { until: (*until).max(others_by), held: *held };
         }
         self.next.put_back = Some(self.now);
-        self.tell(Beat::PutBack);
+        self.tell(TimelineEvent::PutBack);
         self.done()
     }
 
@@ -25,7 +25,7 @@ impl Step {
     pub(super) fn lost(self, policy: &Policy) -> Decision {
         match self.next.phase {
             Phase::Dead { .. } => Decision::Ignore(WhyIgnored::WrongPhase),
-            _ => self.bury(DeadCause::StoreForgot, policy),
+            _ => self.move_to_dead_letters(DeadCause::StoreForgot, policy),
         }
     }
 
@@ -43,10 +43,10 @@ impl Step {
                 }
                 Progress::Sent | Progress::GivenUp { .. } if is_waiting => Progress::Sent,
                 Progress::Sent | Progress::GivenUp { .. } => Progress::GivenUp { counted: true },
-                Progress::Faulted | Progress::Answered | Progress::Spare { .. } => continue,
+                Progress::Faulted | Progress::Answered | Progress::Surplus { .. } => continue,
             };
             let number = self.next.remember(Attempt { progress, former, ..attempt });
-            self.tell(Beat::Recalled { attempt: number });
+            self.tell(TimelineEvent::Recalled { attempt: number });
             recalled += 1;
         }
         if recalled == 0 {
@@ -62,7 +62,7 @@ impl Step {
             }
         } else if is_bought {
             self.next.possible_doubles += recalled;
-            self.tally.possible_doubles = recalled.into();
+            self.counters.possible_doubles = recalled.into();
         }
         self.done()
     }
@@ -78,7 +78,7 @@ impl Step {
         if let Some(Attempt { number, sent, .. }) = doubtful {
             let until = (*sent + doubt_wait).max(since + policy.submit_wait);
             if self.now < until {
-                self.next.phase = Phase::Unsure { attempt: *number, until };
+                self.next.phase = Phase::InDoubt { attempt: *number, until };
             }
         }
     }

@@ -4,14 +4,14 @@
 use super::{Advance, Decision, Step, WhyIgnored};
 use crate::account::currency_of;
 use crate::answer::Answer;
+use crate::counters::Counters;
 use crate::fault::{Fault, Signal};
 use crate::key::Key;
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::Policy;
-use crate::story::{Beat, NOTE_BYTES_MAX, Story};
-use crate::tally::Tally;
 use crate::terms::Terms;
 use crate::time::Timestamp;
+use crate::timeline::{NOTE_BYTES_MAX, Timeline, TimelineEvent};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -52,11 +52,11 @@ pub enum Placement {
         origin: Origin,
         advance: Box<Advance>,
     },
-    /// The order under this key stands as it is; only the books change.
+    /// The order under this key stands as it is; only the usage change.
     Stands {
         key: Key,
         origin: Origin,
-        tally: Tally,
+        counters: Counters,
     },
     /// The answer that stands belongs to the callers that it was bought for. Once this is written, the order that follows is
     /// placed.
@@ -71,7 +71,7 @@ pub enum Placement {
 pub enum Refusal {
     /// The caller's key belongs to an order with other parameters.
     OtherParameters,
-    /// The same thing was refused a moment ago, and asking again is held back.
+    /// An equal order was refused a moment ago, and placing it again is held back.
     HeldBack { fault: Fault, until: Timestamp },
     /// The answer under the caller's key has expired; another one needs another key.
     Expired,
@@ -99,7 +99,7 @@ pub fn place(
     }
     match follower.map(|follower| (&follower.phase, follower)) {
         None => begin(next, terms, now, policy),
-        Some((Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. }, follower))
+        Some((Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. }, follower))
             if !has_open_attempt(follower) =>
         {
             match place_at(follower, terms, now, policy) {
@@ -122,7 +122,7 @@ fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Place
 fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
     // A place in a pool that somebody has filled, or is filling: whoever comes second has nothing to do.
     if terms.slot.is_some() {
-        return Placement::Stands { key: order.key, origin: Origin::Joined, tally: Tally::default() };
+        return Placement::Stands { key: order.key, origin: Origin::Joined, counters: Counters::default() };
     }
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
@@ -132,26 +132,26 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     let least_life = if order.terms.keyed { terms.min_life } else { terms.margin };
     let good = |answer: &Answer| answer.is_good_for(least_life + terms.promised_for(), now);
     let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
-    let asked = Tally { asked: 1, ..Tally::default() };
+    let asked = Counters { asked: 1, ..Counters::default() };
     let stands = |origin| Placement::Stands {
         key: order.key,
         origin,
-        tally: if origin == Origin::Joined {
-            Tally { joined: 1, ..asked }
+        counters: if origin == Origin::Joined {
+            Counters { joined: 1, ..asked }
         } else {
-            Tally { cached: 1, ..asked }
+            Counters { cached: 1, ..asked }
         },
     };
     match &order.phase {
         phase if phase.is_open() => {
             // A herd joins without a write; only who would otherwise be told "too late" soon moves the deadline.
-            if order.wanted && order.deadline.since(now) >= terms.patience / 2 {
+            if order.wanted && order.deadline.since(now) >= terms.timeout / 2 {
                 return stands(Origin::Joined);
             }
             Step::new(order, now).rejoin(terms)
         }
-        Phase::Solved { answer, .. } if good(answer) && order.shelf().is_some() => {
-            Step::new(order, now).take_off_the_shelf(again)
+        Phase::Solved { answer, .. } if good(answer) && order.list_stock().is_some() => {
+            Step::new(order, now).take_off_the_stock(again)
         }
         // Nobody is given again what a caller has said to be bad; whoever comes with his own key repeats himself.
         Phase::Solved { .. }
@@ -160,8 +160,8 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
             Step::new(order, now).begin_or_follow(terms, policy)
         }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
-        Phase::Taken { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
-        Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. } if order.terms.keyed => {
+        Phase::Claimed { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
+        Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. } if order.terms.keyed => {
             Placement::Refused(Refusal::Expired)
         }
         Phase::Failed { cause: FailCause::Refused(fault), at } if now < *at + policy.refusal_hold => {
@@ -214,18 +214,18 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         last_attempt: 0,
         retries: [0; Signal::ALL.len()],
         possible_doubles: 0,
-        listeners: Vec::new(),
-        last_listener: 0,
+        webhooks: Vec::new(),
+        last_webhook: 0,
         put_back: None,
         followed_by: None,
-        story: Story::default(),
+        timeline: Timeline::default(),
     }
 }
 
 impl Step {
     fn placement(mut self, origin: Origin) -> Placement {
         self.count_what_is_left();
-        let advance = Advance { next: self.next, tally: self.tally, effect: None };
+        let advance = Advance { next: self.next, counters: self.counters, effect: None };
         Placement::Commit { origin, advance: Box::new(advance) }
     }
 
@@ -234,12 +234,12 @@ impl Step {
     fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         let order = &mut self.next;
         match &order.phase {
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. }
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. }
                 if answer.is_good_for(Duration::ZERO, self.now) && !has_open_attempt(order) =>
             {
                 let next = order.key.follower(order.born, order.life, order.followed_by.as_ref());
                 order.followed_by = Some(next);
-                let advance = Advance { next: self.next, tally: self.tally, effect: None };
+                let advance = Advance { next: self.next, counters: self.counters, effect: None };
                 Placement::Follow { advance: Box::new(advance) }
             }
             _ => self.begin_life(terms, policy),
@@ -251,31 +251,31 @@ impl Step {
             self.next.forget_prices();
         }
         self.next.terms = Arc::clone(terms);
-        self.tally.asked = u64::from(terms.slot.is_none());
+        self.counters.asked = u64::from(terms.slot.is_none());
         self.restart(policy);
         let life = self.next.life;
-        self.tell(Beat::Placed { life });
+        self.tell(TimelineEvent::Placed { life });
         // Resuming what an earlier life has paid for is joining it, as far as the money goes.
         let origin =
             if matches!(self.next.phase, Phase::Queued { .. }) { Origin::Api } else { Origin::Joined };
-        self.tally.joined = u64::from(origin == Origin::Joined);
+        self.counters.joined = u64::from(origin == Origin::Joined);
         self.placement(origin)
     }
 
     pub(super) fn rejoin(mut self, terms: &Arc<Terms>) -> Placement {
-        self.tally.asked = 1;
-        self.tally.joined = 1;
+        self.counters.asked = 1;
+        self.counters.joined = 1;
         self.next.wanted = true;
-        self.next.deadline = self.next.deadline.max(self.now + terms.patience);
-        self.tell(Beat::Rejoined);
+        self.next.deadline = self.next.deadline.max(self.now + terms.timeout);
+        self.tell(TimelineEvent::Rejoined);
         self.placement(Origin::Joined)
     }
 
-    pub(super) fn take_off_the_shelf(mut self, origin: Origin) -> Placement {
-        self.tally.asked = 1;
-        self.tally.cached = 1;
+    pub(super) fn take_off_the_stock(mut self, origin: Origin) -> Placement {
+        self.counters.asked = 1;
+        self.counters.cached = 1;
         self.next.wanted = true;
-        self.tell(Beat::Rejoined);
+        self.tell(TimelineEvent::Rejoined);
         self.placement(origin)
     }
 
@@ -287,17 +287,17 @@ impl Step {
         {
             let answer = answer.clone();
             self.waste(&answer);
-            self.tell(Beat::Spoiled);
+            self.tell(TimelineEvent::Expired);
         }
         let order = &mut self.next;
         let mut buried = Timestamp::ZERO;
         if let Phase::Dead { at, .. } = order.phase {
             buried = at;
-            self.tally.revived = 1;
+            self.counters.revived = 1;
         }
         order.life += 1;
         order.placed = now;
-        order.deadline = now + order.terms.patience;
+        order.deadline = now + order.terms.timeout;
         order.wanted = true;
         order.uncollected = false;
         order.followed_by = None;
@@ -328,21 +328,21 @@ impl Step {
         match &self.next.phase {
             _ if !self.next.wanted => Decision::Ignore(WhyIgnored::OldNews),
             Phase::Queued { .. } => {
-                self.tally.cancelled = 1;
-                self.tell(Beat::Cancelled);
+                self.counters.cancelled = 1;
+                self.tell(TimelineEvent::Cancelled);
                 self.fail(FailCause::Cancelled)
             }
-            Phase::Submitting { .. } | Phase::Solving { .. } | Phase::Unsure { .. } => {
-                self.tally.cancelled = 1;
+            Phase::Submitting { .. } | Phase::Solving { .. } | Phase::InDoubt { .. } => {
+                self.counters.cancelled = 1;
                 self.next.wanted = false;
-                self.tell(Beat::Cancelled);
+                self.tell(TimelineEvent::Cancelled);
                 self.done()
             }
             Phase::Solved { .. } if self.next.must_be_claimed() => {
-                self.tally.stocked = 1;
-                self.tally.cancelled = 1;
+                self.counters.stocked = 1;
+                self.counters.cancelled = 1;
                 self.next.wanted = false;
-                self.tell(Beat::Cancelled);
+                self.tell(TimelineEvent::Cancelled);
                 self.done()
             }
             _ => Decision::Ignore(WhyIgnored::WrongPhase),
@@ -356,7 +356,7 @@ impl Step {
             _ if is_told_again => {}
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
-        self.tell(Beat::Replayed);
+        self.tell(TimelineEvent::Replayed);
         self.done()
     }
 
@@ -364,19 +364,19 @@ impl Step {
     pub(super) fn dropped(mut self) -> Decision {
         let is_told_no_more = self.tell_no_more() | self.next.put_back.take().is_some();
         if !matches!(self.next.phase, Phase::Dead { .. }) {
-            self.tell(Beat::Dropped);
+            self.tell(TimelineEvent::Dropped);
             return if is_told_no_more { self.done() } else { Decision::Ignore(WhyIgnored::WrongPhase) };
         }
-        self.tally.cancelled = 1;
+        self.counters.cancelled = 1;
         self.next.wanted = false;
-        self.tell(Beat::Dropped);
+        self.tell(TimelineEvent::Dropped);
         self.fail(FailCause::Cancelled)
     }
 
     /// It changes nothing but what people read.
     pub(super) fn noted(mut self, mut text: String) -> Decision {
         text.truncate(text.floor_char_boundary(NOTE_BYTES_MAX));
-        self.tell(Beat::Noted { text });
+        self.tell(TimelineEvent::Noted { text });
         self.done()
     }
 
@@ -388,7 +388,7 @@ impl Step {
             Phase::Solving { poll_at, .. } if *poll_at >= self.next.deadline => *poll_at = now,
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
-        self.tell(Beat::Released);
+        self.tell(TimelineEvent::Released);
         self.done()
     }
 }

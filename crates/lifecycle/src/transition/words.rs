@@ -1,12 +1,12 @@
 //! What a provider says, in reply to a submit or a poll or by calling back, and what it means for the order.
 
 use super::{Decision, Step, WhyIgnored};
-use crate::event::{PollOutcome, Receipt, SubmitOutcome, Via, Word};
+use crate::event::{CallbackResult, PollOutcome, Receipt, SubmitOutcome, Via};
 use crate::fault::{Evidence, Fault, FaultClass, Signal};
 use crate::order::{Attempt, DeadCause, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
-use crate::story::Beat;
 use crate::time::Timestamp;
+use crate::timeline::TimelineEvent;
 use alloc::string::String;
 
 impl Step {
@@ -22,7 +22,9 @@ impl Step {
             outcome => outcome,
         };
         match (&attempt.progress, outcome) {
-            (Progress::Answered | Progress::Spare { .. }, _) => Decision::Ignore(WhyIgnored::AlreadyAnswered),
+            (Progress::Answered | Progress::Surplus { .. }, _) => {
+                Decision::Ignore(WhyIgnored::AlreadyAnswered)
+            }
             (_, SubmitOutcome::Answered(delivery)) => {
                 self.answered(number, delivery, (Via::Submit, None), policy)
             }
@@ -32,7 +34,7 @@ impl Step {
             }
             (_, SubmitOutcome::InDoubt(evidence)) if self.is_submitting(number) => {
                 if evidence != Evidence::default() {
-                    self.tell(Beat::LeftInDoubt { attempt: number, evidence });
+                    self.tell(TimelineEvent::LeftInDoubt { attempt: number, evidence });
                 }
                 self.doubt(number, policy)
             }
@@ -51,7 +53,7 @@ impl Step {
     pub(super) fn accepted(&mut self, number: u32, task: String, policy: &Policy) {
         let poll_at = self.first_ask_at(number, policy);
         self.mark_paid(number);
-        self.tell(Beat::Accepted { attempt: number, task: task.clone() });
+        self.tell(TimelineEvent::Accepted { attempt: number, task: task.clone() });
         let waits_for_it =
             self.next.current() == Some(number) || matches!(self.next.phase, Phase::Queued { .. });
         if waits_for_it {
@@ -65,8 +67,8 @@ impl Step {
     pub(super) fn first_ask_at(&self, number: u32, policy: &Policy) -> Timestamp {
         let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
         // Whoever asks after the deadline finds an answer that nobody waits for any more.
-        let patience = self.next.deadline.since(sent);
-        let usable = self.next.terms.usable().map_or(patience, |usable| usable.min(patience));
+        let timeout = self.next.deadline.since(sent);
+        let usable = self.next.terms.usable().map_or(timeout, |usable| usable.min(timeout));
         sent + policy.first_ask(Some(usable))
     }
 
@@ -76,8 +78,8 @@ impl Step {
         let Some(attempt) = self.next.attempt_mut(number) else { return };
         if !attempt.accepted {
             attempt.accepted = true;
-            self.tally.paid = 1;
-            self.tally.recovered_from_doubt = u64::from(was_in_doubt);
+            self.counters.paid = 1;
+            self.counters.recovered_from_doubt = u64::from(was_in_doubt);
         }
     }
 
@@ -94,7 +96,7 @@ impl Step {
         let is_asked_for = matches!(attempt.progress, Progress::Solving { .. } | Progress::Trailing { .. });
         match outcome {
             PollOutcome::Answered(_)
-                if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) =>
+                if matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. }) =>
             {
                 Decision::Ignore(WhyIgnored::AlreadyAnswered)
             }
@@ -110,32 +112,32 @@ impl Step {
                 self.ask_again(number, poll_at, 0);
                 self.done()
             }
-            PollOutcome::NoWord => self.missed(number, policy),
+            PollOutcome::NoReply => self.missed(number, policy),
             PollOutcome::Faulted(fault) => match fault.class {
                 // The task is paid for and still there: only the question failed.
                 FaultClass::Busy | FaultClass::Unreachable => self.missed(number, policy),
-                FaultClass::Broke | FaultClass::Account => {
-                    self.tell(Beat::Held);
+                FaultClass::NoFunds | FaultClass::AccountBlocked => {
+                    self.tell(TimelineEvent::Held);
                     let deadline = self.next.deadline;
                     let poll_at = deadline.max(self.now + policy.backoff.cap);
                     self.ask_again(number, poll_at, 0);
                     self.done()
                 }
                 FaultClass::Unsolvable | FaultClass::Caller => self.faulted(number, fault, policy),
-                FaultClass::UnknownCode => self.puzzled(number, fault, policy),
+                FaultClass::UnlistedCode => self.puzzled(number, fault, policy),
             },
         }
     }
 
     /// Nobody knows what the provider means: ask a few more times, then leave it to a person. The task stays.
     pub(super) fn puzzled(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
-        self.tell(Beat::Faulted { attempt: number, fault: fault.clone() });
+        self.tell(TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
         if self.next.current() != Some(number) {
             return self.missed(number, policy);
         }
         let spent = &mut self.next.retries[Signal::from(fault.class).index()];
         if policy.faults.rule(fault.class).is_spent(*spent) {
-            return self.bury(DeadCause::Spent(fault), policy);
+            return self.move_to_dead_letters(DeadCause::Spent(fault), policy);
         }
         *spent = spent.saturating_add(1);
         self.missed(number, policy)
@@ -169,14 +171,14 @@ impl Step {
         mut self,
         number: u32,
         task: Option<String>,
-        word: Word,
+        word: CallbackResult,
         receipt: Option<Receipt>,
         policy: &Policy,
     ) -> Decision {
         let Some(attempt) = self.next.attempt(number) else {
             return Decision::Ignore(WhyIgnored::UnknownAttempt);
         };
-        if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) {
+        if matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. }) {
             return self.date_again(number, &word, receipt.as_ref(), policy);
         }
         // Somebody who knows the address, and not what it is for. What is true can still be asked for.
@@ -190,27 +192,27 @@ impl Step {
         let faulted = attempt.progress == Progress::Faulted;
         match (word, task) {
             // Whatever came before: it is paid for.
-            (Word::Answered(delivery), task) => {
+            (CallbackResult::Answered(delivery), task) => {
                 self.learn_task(number, task);
                 self.answered(number, delivery, (Via::Callback, receipt), policy)
             }
-            (Word::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
-            (Word::Faulted(fault), task)
+            (CallbackResult::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
+            (CallbackResult::Faulted(fault), task)
                 if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
             {
                 self.mark_paid(number);
-                // Under this name alone can the provider's own books be held against ours.
+                // Under this name alone can the provider's own usage be held against ours.
                 if nameless {
                     self.learn_task(number, task);
                 }
                 self.faulted(number, fault, policy)
             }
             // It says nothing final, but it says that the task exists, and its name.
-            (Word::Faulted(_), Some(task)) if nameless && task.len() <= TASK_BYTES_MAX => {
+            (CallbackResult::Faulted(_), Some(task)) if nameless && task.len() <= TASK_BYTES_MAX => {
                 self.accepted(number, task, policy);
                 self.done()
             }
-            (Word::Faulted(_), _) => Decision::Ignore(WhyIgnored::NotFinal),
+            (CallbackResult::Faulted(_), _) => Decision::Ignore(WhyIgnored::NotFinal),
         }
     }
 }

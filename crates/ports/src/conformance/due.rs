@@ -1,4 +1,4 @@
-//! Whoever waits has an alarm. A claim spares other nodes the work for a while, and lapses by itself, so a crash
+//! Whoever waits has a timer. A claim spares other nodes the work for a while, and lapses by itself, so a crash
 //! makes an order late and never lost.
 
 use super::samples::{self, START, Sample, after};
@@ -34,7 +34,7 @@ async fn create_due_at<const N: usize>(store: &dyn Store, seconds: [u64; N]) -> 
     orders.map(|order| order.key)
 }
 
-/// And at its moment it is.
+/// An order is due at its moment and not before.
 pub async fn an_order_is_not_due_before_its_moment(store: Arc<dyn Store>) {
     let [key] = create_due_at(&*store, [10]).await;
     assert_eq!(claimed(&*store, START, after(60)).await, []);
@@ -86,15 +86,15 @@ pub async fn a_due_order_goes_to_one_of_many_claimers(store: Arc<dyn Store>) {
     assert_eq!(gone, all, "each went to one of them");
 }
 
-/// Whatever was decided is on record, and has an alarm of its own.
+/// Whatever was decided is on record, and has a timer of its own.
 pub async fn a_claim_ends_when_the_order_is_written(store: Arc<dyn Store>) {
     let queued = samples::queued("written", START);
     let version = create(&*store, &queued.order).await;
     assert_eq!(claimed(&*store, START, after(1000)).await, [queued.order.key]);
     let solving = samples::solving("written", START);
-    let poll_at = solving.order.due().expect("whoever waits has an alarm");
+    let poll_at = solving.order.due().expect("whoever waits has a timer");
     write(&*store, version, &solving.order).await;
-    assert_eq!(claimed(&*store, START, after(1000)).await, [], "its new alarm is later");
+    assert_eq!(claimed(&*store, START, after(1000)).await, [], "its new timer is later");
     assert_eq!(claimed(&*store, poll_at, after(1000)).await, [queued.order.key], "and long before the claim");
 }
 
@@ -106,9 +106,9 @@ pub async fn a_lapsed_claim_stands_behind_what_was_due_sooner(store: Arc<dyn Sto
 }
 
 /// Of whatever was not returned: what is due later, what was beyond the limit, and what somebody has claimed.
-pub async fn the_next_alarm_is_told(store: Arc<dyn Store>) {
+pub async fn the_next_timer_is_told(store: Arc<dyn Store>) {
     assert_eq!(claim(&*store, after(99), after(100), 10).await, Due::default(), "nothing waits");
-    create(&*store, &samples::dead("no alarm", START).order).await;
+    create(&*store, &samples::dead("no timer", START).order).await;
     assert_eq!(claim(&*store, after(99), after(100), 10).await.next, None, "nothing waits yet");
 
     let [first, second, third] = create_due_at(&*store, [10, 20, 30]).await;

@@ -175,16 +175,16 @@ pub async fn only_what_nobody_can_read_is_discarded(store: Arc<dyn Store>) {
         all.push(Versioned { version, order });
     }
     all.sort_by_key(|found| found.order.key);
-    let census = store.census().await.expect(AVAILABLE);
+    let order_counts = store.order_counts().await.expect(AVAILABLE);
     for Versioned { order, .. } in &all {
         assert!(!store.discard(&order.key).await.expect(AVAILABLE), "{}", order.phase.name());
     }
     assert!(!store.discard(&Key([7; 32])).await.expect(AVAILABLE), "nothing was ever there");
     assert_eq!(list(&*store, Which::ALL, None, 1000).await, all);
-    assert_eq!(store.census().await.expect(AVAILABLE), census);
+    assert_eq!(store.order_counts().await.expect(AVAILABLE), order_counts);
     let due = store.claim_due(after(1_000_000), after(1_000_060), 1000).await.expect(AVAILABLE);
     let waiting = all.iter().filter(|found| found.order.due().is_some()).count();
-    assert_eq!(due.orders.len(), waiting, "each still has its alarm");
+    assert_eq!(due.orders.len(), waiting, "each still has its timer");
 }
 
 /// The farthest moment there is lies behind no other, however a store writes its numbers.

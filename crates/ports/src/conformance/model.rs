@@ -4,12 +4,12 @@
 use super::AVAILABLE;
 use super::samples::{self, POLICY, START};
 use crate::memory::MemoryStore;
-use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
+use crate::store::{Commit, Day, Store, UsageRow, Version, Versioned, Which};
 use crate::watch::Watch;
 use futures_util::FutureExt;
 use quittance_lifecycle::{
-    Advance, Decision, Event, Evidence, FaultClass, Gate, Key, KeySettings, Order, Placement, PollOutcome,
-    SubmitOutcome, Tally, Timestamp, Word, place, transition,
+    Advance, CallbackResult, Counters, Decision, Event, Evidence, FaultClass, Gate, Key, KeySettings, Order,
+    Placement, PollOutcome, SubmitOutcome, Timestamp, place, transition,
 };
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -52,7 +52,7 @@ fn key_of(name: &str) -> Key {
 struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
+    fn members(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -61,7 +61,7 @@ impl Dice {
     }
 
     fn below(&mut self, sides: usize) -> usize {
-        usize::try_from(self.roll() % sides as u64).expect("it is less than a usize")
+        usize::try_from(self.members() % sides as u64).expect("it is less than a usize")
     }
 
     fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
@@ -77,7 +77,7 @@ struct Written {
     theirs: Version,
 }
 
-/// The same order, watched in both.
+/// One order, watched in both stores.
 struct Watched {
     ours: Watch,
     theirs: Watch,
@@ -110,16 +110,16 @@ impl Model {
         match self.dice.below(22) {
             0..8 => self.commit().await,
             8..10 => self.claim_due().await,
-            10 => self.shelf().await,
+            10 => self.list_stock().await,
             11..13 => self.take().await,
             13 => self.list().await,
             14 => self.purge().await,
             15 => self.count().await,
-            16 => self.books().await,
+            16 => self.usage().await,
             17 => self.load().await,
             18 => self.watch().await,
-            19 => self.close_books().await,
-            20 => self.census().await,
+            19 => self.compact_usage().await,
+            20 => self.order_counts().await,
             _ => drop((!self.watches.is_empty()).then(|| self.watches.remove(0))),
         }
     }
@@ -169,22 +169,23 @@ impl Model {
     async fn commit(&mut self) {
         let name = self.name();
         let key = key_of(&name);
-        let standing = self.reference.load(&key).await.expect(AVAILABLE).map(|found| found.version);
+        let class = self.reference.load(&key).await.expect(AVAILABLE).map(|found| found.version);
         let writes = self.written.get(&key).cloned().unwrap_or_default();
         let seen = match self.dice.below(8) {
             0 => None,
             1 if !writes.is_empty() => Some(self.dice.one_of(&writes)),
-            _ => writes.iter().find(|write| Some(write.ours) == standing).cloned(),
+            _ => writes.iter().find(|write| Some(write.ours) == class).cloned(),
         };
-        let Some(Advance { next, tally, .. }) = self.advance(&name, seen.as_ref().map(|seen| &*seen.order))
+        let Some(Advance { next, counters, .. }) =
+            self.advance(&name, seen.as_ref().map(|seen| &*seen.order))
         else {
             return;
         };
         let (ours, theirs) = seen.map_or((Version::ABSENT, Version::ABSENT), |seen| (seen.ours, seen.theirs));
         let at = self.skewed_now();
         let next = Arc::new(next);
-        let ours = self.reference.commit(ours, &next, &tally, at).await.expect(AVAILABLE);
-        let theirs = self.store.commit(theirs, &next, &tally, at).await.expect(AVAILABLE);
+        let ours = self.reference.commit(ours, &next, &counters, at).await.expect(AVAILABLE);
+        let theirs = self.store.commit(theirs, &next, &counters, at).await.expect(AVAILABLE);
         match (ours, theirs) {
             (Commit::Done(ours), Commit::Done(theirs)) => {
                 let earlier = writes.iter().map(|write| write.theirs).max().unwrap_or(Version::ABSENT);
@@ -208,11 +209,11 @@ impl Model {
         let Some(order) = order else { return self.place(name, None) };
         if self.dice.below(12) == 0 {
             // The same again: nothing is new but the version.
-            return Some(Advance { next: order.clone(), tally: Tally::default(), effect: None });
+            return Some(Advance { next: order.clone(), counters: Counters::default(), effect: None });
         }
         if self.dice.below(12) == 0 {
-            let next = samples::untold(order, now);
-            return Some(Advance { next, tally: Tally::default(), effect: None });
+            let next = samples::webhooks_failed(order, now);
+            return Some(Advance { next, counters: Counters::default(), effect: None });
         }
         (0..8).find_map(|_| match self.event(order) {
             None => self.place(name, Some(order)),
@@ -242,13 +243,13 @@ impl Model {
         }
     }
 
-    /// Straight to the shelf, from wherever and whosever it was: a store knows no rule, and left to life alone the dice
-    /// would seldom put two answers on the same shelf.
+    /// Straight to the stock, from wherever and whosever it was: a store knows no rule, and left to life alone the dice
+    /// would seldom put two answers on the same stock.
     fn stock(&mut self, name: &str) -> Advance {
-        let spoils = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
-        let stocked = samples::stocked(name, &self.page(), spoils);
+        let expires = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
+        let stocked = samples::stocked(name, &self.page(), expires);
         let order = samples::of_tenant(&stocked.order, self.dice.one_of(&TENANTS));
-        Advance { next: Arc::unwrap_or_clone(order), tally: stocked.tally, effect: None }
+        Advance { next: Arc::unwrap_or_clone(order), counters: stocked.counters, effect: None }
     }
 
     fn event(&mut self, order: &Order) -> Option<Event> {
@@ -267,7 +268,12 @@ impl Model {
             9 => Event::Submitted { attempt, outcome: SubmitOutcome::Answered(delivery) },
             10 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Answered(delivery) },
             11 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Pending },
-            12 => Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery), receipt: None },
+            12 => Event::CalledBack {
+                attempt: 1,
+                task: None,
+                word: CallbackResult::Answered(delivery),
+                receipt: None,
+            },
             13 => Event::Claimed { by: order.key, min_life: Duration::ZERO },
             14 => Event::Cancelled,
             15 => Event::Returned { by: order.taker()? },
@@ -281,14 +287,14 @@ impl Model {
         let ours = self.reference.claim_due(now, until, limit).await.expect(AVAILABLE);
         let theirs = self.store.claim_due(now, until, limit).await.expect(AVAILABLE);
         self.same_records("what is due", &ours.orders, &theirs.orders);
-        self.same("the next alarm", &ours.next, &theirs.next);
+        self.same("the next timer", &ours.next, &theirs.next);
     }
 
-    async fn shelf(&mut self) {
+    async fn list_stock(&mut self) {
         let (target, now, limit) = (samples::target(&self.page()), self.skewed_now(), self.limit());
-        let ours = self.reference.shelf(&target, now, limit).await.expect(AVAILABLE);
-        let theirs = self.store.shelf(&target, now, limit).await.expect(AVAILABLE);
-        self.same("a shelf", &ours, &theirs);
+        let ours = self.reference.list_stock(&target, now, limit).await.expect(AVAILABLE);
+        let theirs = self.store.list_stock(&target, now, limit).await.expect(AVAILABLE);
+        self.same("a stock", &ours, &theirs);
     }
 
     /// A handful of takers for each page, so that some come again.
@@ -298,9 +304,9 @@ impl Model {
         let by = key_of(&format!("taker {} of {page}", self.dice.below(4)));
         let good_until = self.now + Duration::from_secs(self.dice.one_of(&[0, 30, 60]));
         let at = self.skewed_now();
-        let tally = Tally { from_stock: 1, ..Tally::default() };
-        let ours = self.reference.take(&target, good_until, &by, at, &tally).await.expect(AVAILABLE);
-        let theirs = self.store.take(&target, good_until, &by, at, &tally).await.expect(AVAILABLE);
+        let counters = Counters { from_stock: 1, ..Counters::default() };
+        let ours = self.reference.take(&target, good_until, &by, at, &counters).await.expect(AVAILABLE);
+        let theirs = self.store.take(&target, good_until, &by, at, &counters).await.expect(AVAILABLE);
         let orders = |found: &Option<Versioned>| found.as_ref().map(|found| Arc::clone(&found.order));
         self.same("what was taken", &orders(&ours), &orders(&theirs));
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return };
@@ -332,33 +338,33 @@ impl Model {
         let tenant = self.dice.one_of(&["ann", "Bob", "eve", "Zoe"]).into();
         let site = self.dice.one_of(&["", "a.test", "b.test"]).into();
         let account = self.dice.one_of(&["one USD", "two USD", "one RUB"]).into();
-        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into(), site, account };
+        let line = UsageRow { day: Day::of(self.now), tenant, kind: "riddle".into(), site, account };
         let asked = self.dice.one_of(&[0, 1, 1_000_000_007]);
-        let tally = Tally { asked, joined: asked / 2, ..Tally::default() };
-        self.reference.count(&line, &tally).await.expect(AVAILABLE);
-        self.store.count(&line, &tally).await.expect(AVAILABLE);
+        let counters = Counters { asked, joined: asked / 2, ..Counters::default() };
+        self.reference.count(&line, &counters).await.expect(AVAILABLE);
+        self.store.count(&line, &counters).await.expect(AVAILABLE);
     }
 
-    async fn books(&mut self) {
+    async fn usage(&mut self) {
         let today = Day::of(self.now);
-        let from = Day(today.0 - self.dice.roll() % 6);
-        let ours = self.reference.books(from, today).await.expect(AVAILABLE);
-        let theirs = self.store.books(from, today).await.expect(AVAILABLE);
-        self.same("the books", &ours, &theirs);
+        let from = Day(today.0 - self.dice.members() % 6);
+        let ours = self.reference.usage(from, today).await.expect(AVAILABLE);
+        let theirs = self.store.usage(from, today).await.expect(AVAILABLE);
+        self.same("the usage", &ours, &theirs);
     }
 
-    async fn close_books(&mut self) {
+    async fn compact_usage(&mut self) {
         let today = Day::of(self.now);
-        let detail = Day(today.0 - self.dice.roll() % 3);
-        let sums = Day(detail.0 - self.dice.roll() % 3);
-        self.reference.close_books(detail, sums).await.expect(AVAILABLE);
-        self.store.close_books(detail, sums).await.expect(AVAILABLE);
+        let detail = Day(today.0 - self.dice.members() % 3);
+        let sums = Day(detail.0 - self.dice.members() % 3);
+        self.reference.compact_usage(detail, sums).await.expect(AVAILABLE);
+        self.store.compact_usage(detail, sums).await.expect(AVAILABLE);
     }
 
-    async fn census(&mut self) {
-        let ours = self.reference.census().await.expect(AVAILABLE);
-        let theirs = self.store.census().await.expect(AVAILABLE);
-        self.same("a census", &ours, &theirs);
+    async fn order_counts(&mut self) {
+        let ours = self.reference.order_counts().await.expect(AVAILABLE);
+        let theirs = self.store.order_counts().await.expect(AVAILABLE);
+        self.same("a order_counts", &ours, &theirs);
     }
 
     async fn load(&mut self) {

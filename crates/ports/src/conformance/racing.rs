@@ -3,9 +3,9 @@
 
 use super::samples::{self, START, after};
 use super::{AVAILABLE, commit, create, list, write};
-use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
+use crate::store::{Commit, Day, Store, UsageRow, Version, Versioned, Which};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Key, Order, Tally};
+use quittance_lifecycle::{Counters, Key, Order};
 use std::sync::Arc;
 
 const RACERS: u64 = 10;
@@ -66,28 +66,28 @@ pub async fn a_commit_to_a_record_that_is_gone_loses_to_nobody(store: Arc<dyn St
     assert_eq!(store.load(&order.key).await.expect(AVAILABLE), None);
 }
 
-/// Not the record, not the books, not the shelf, not the alarms, not a claim, not what may be forgotten.
+/// Not the record, not the usage, not the stock, not the timers, not a claim, not what may be forgotten.
 pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
     let page = "https://example.com/contested";
-    let on_shelf = samples::stocked("on the shelf", page, after(120));
+    let on_stock = samples::stocked("on the stock", page, after(120));
     let claimed = samples::queued("claimed", START);
     let waiting = samples::queued("waiting", after(500));
     let ended = samples::failed("ended", START);
     let day = Day::of(START);
     let mut stale = Vec::new();
-    for sample in [&on_shelf, &claimed, &waiting, &ended] {
+    for sample in [&on_stock, &claimed, &waiting, &ended] {
         let first = create(&*store, &sample.order).await;
         write(&*store, first, &sample.order).await;
         stale.push((first, sample.order.key));
     }
-    let count = Tally { asked: 1, ..Tally::default() };
-    store.count(&Line::of(&claimed.order, START), &count).await.expect(AVAILABLE);
+    let count = Counters { asked: 1, ..Counters::default() };
+    store.count(&UsageRow::of(&claimed.order, START), &count).await.expect(AVAILABLE);
     let hidden = store.claim_due(after(1), after(100), 10).await.expect(AVAILABLE);
     assert_eq!(hidden.orders.len(), 1, "only one of them is due yet");
 
     let before = everything(&*store, page, day).await;
     for (version, key) in stale {
-        for next in [&on_shelf, &claimed, &waiting, &ended] {
+        for next in [&on_stock, &claimed, &waiting, &ended] {
             let loser = Arc::new(Order { key, ..(*next.order).clone() });
             let outcome = store.commit(version, &loser, &count, START).await.expect(AVAILABLE);
             assert!(matches!(outcome, Commit::Conflict(Some(_))), "{outcome:?}");
@@ -106,8 +106,8 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
 /// All that can be seen of a store without changing it.
 async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
     let records = list(store, Which::ALL, None, 100).await;
-    let shelf: Vec<Key> = store.shelf(&samples::target(page), START, 100).await.expect(AVAILABLE);
-    // A claim for nobody tells the next alarm and hides nothing.
-    let alarm = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;
-    (records, shelf, alarm, store.books(day, day).await.expect(AVAILABLE))
+    let stock: Vec<Key> = store.list_stock(&samples::target(page), START, 100).await.expect(AVAILABLE);
+    // A claim for nobody tells the next timer and hides nothing.
+    let timer = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;
+    (records, stock, timer, store.usage(day, day).await.expect(AVAILABLE))
 }

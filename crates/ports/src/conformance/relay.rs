@@ -1,11 +1,11 @@
 //! Several nodes behind one face, so that every promise is also kept between them.
 
 use crate::store::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Which,
 };
 use crate::watch::Watch;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,10 +41,10 @@ impl Store for Relay {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.next().commit(expected, next, tally, at).await
+        self.next().commit(expected, next, counters, at).await
     }
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -57,13 +57,18 @@ impl Store for Relay {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.next().take(target, good_until, by, at, tally).await
+        self.next().take(target, good_until, by, at, counters).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.next().shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.next().list_stock(target, now, limit).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -87,20 +92,20 @@ impl Store for Relay {
         self.next().discard(key).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.next().count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.next().count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.next().books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.next().usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.next().close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.next().compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.next().census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.next().order_counts().await
     }
 }
 

@@ -2,9 +2,10 @@
 //! kinds are made up, and so are the moments.
 
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Evidence, Fault, FaultClass, Field, Gate, Goods, HostRules, Identity,
-    Key, KeySettings, Kind, Listener, Money, Order, Pace, Placement, Policy, PollOutcome, Reuse, Shape,
-    SubmitOutcome, Tally, Target, Telling, Terms, Timestamp, Value, Word, place, transition,
+    CallbackResult, Counters, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Field,
+    Gate, HostRules, Identity, Key, KeySettings, Kind, Money, Order, Pace, Payload, Placement, Policy,
+    PollOutcome, ProviderAnswer, Reuse, Shape, SubmitOutcome, Target, Terms, Timestamp, Value, Webhook,
+    place, transition,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,11 +65,11 @@ pub fn after(seconds: u64) -> Timestamp {
     START + Duration::from_secs(seconds)
 }
 
-/// An order, the clock that it lives by, and what its last step adds to the books.
+/// An order, the clock that it lives by, and what its last step adds to the usage.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub order: Arc<Order>,
-    pub tally: Tally,
+    pub counters: Counters,
     pub now: Timestamp,
     pub policy: Policy,
 }
@@ -89,7 +90,7 @@ impl Sample {
         terms.account = "somebody USD".into();
         match place(None, None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
-                Self { order: Arc::new(advance.next), tally: advance.tally, now, policy }
+                Self { order: Arc::new(advance.next), counters: advance.counters, now, policy }
             }
             other => panic!("an order that nobody has placed before is simply placed: {other:?}"),
         }
@@ -110,7 +111,7 @@ impl Sample {
     pub fn then(self, event: Event) -> Self {
         match transition(&self.order, event, self.now, &self.policy) {
             Decision::Advance(advance) => {
-                Self { order: Arc::new(advance.next), tally: advance.tally, ..self }
+                Self { order: Arc::new(advance.next), counters: advance.counters, ..self }
             }
             other => panic!("a sample in phase {} cannot take this: {other:?}", self.order.phase.name()),
         }
@@ -146,20 +147,20 @@ pub fn refused(attempt: u32, class: FaultClass) -> Event {
     submitted(attempt, SubmitOutcome::Rejected(Fault::new(class, "ERROR_\"QUOTED\"_\u{1F600}")))
 }
 
-/// The same order, of which a caller could never be told.
+/// This order, with a webhook that was never delivered.
 #[must_use]
-pub fn untold(order: &Order, at: Timestamp) -> Order {
-    let telling = Telling::Dead { at, why: "no answer".into() };
-    let caller = Listener { number: 1, url: "http://127.0.0.1/told".into(), dialect: "v1".into(), telling };
-    Order { listeners: vec![caller], last_listener: 1, ..order.clone() }
+pub fn webhooks_failed(order: &Order, at: Timestamp) -> Order {
+    let state = DeliveryState::Dead { at, why: "no answer".into() };
+    let caller = Webhook { number: 1, url: "http://127.0.0.1/told".into(), dialect: "v1".into(), state };
+    Order { webhooks: vec![caller], last_webhook: 1, ..order.clone() }
 }
 
 #[must_use]
-pub fn delivery() -> Delivery {
+pub fn delivery() -> ProviderAnswer {
     let extras = [("agent".into(), "curl/8".into()), ("\u{e9}\n".into(), String::new())];
     let text = "{\"token\": \"\\u0000 'x' \u{0} \u{1F511}\"}".into();
-    Delivery {
-        goods: Goods { text, is_json: true, extras: extras.into() },
+    ProviderAnswer {
+        payload: Payload { text, is_json: true, extras: extras.into() },
         solved_at: None,
         cost: Some(Money(2990)),
     }
@@ -175,7 +176,7 @@ pub fn draft(page: &str) -> Draft {
         .with("raw", Value::Bytes((0..=255).collect()))
 }
 
-/// The same order, if this tenant had placed it.
+/// This order, as if this tenant had placed it.
 #[must_use]
 pub fn of_tenant(order: &Order, tenant: &str) -> Arc<Order> {
     let terms = Terms { tenant: tenant.into(), ..(*order.terms).clone() };
@@ -199,7 +200,7 @@ pub fn solving(name: &str, now: Timestamp) -> Sample {
 }
 
 #[must_use]
-pub fn unsure(name: &str, now: Timestamp) -> Sample {
+pub fn in_doubt(name: &str, now: Timestamp) -> Sample {
     submitting(name, now).then(submitted(1, SubmitOutcome::InDoubt(Evidence::default())))
 }
 
@@ -210,17 +211,17 @@ pub fn solved(name: &str, now: Timestamp) -> Sample {
     solving(name, now).then(Event::Polled { attempt: 1, asked: now, outcome })
 }
 
-/// Solved, and on the shelf of its page for anybody to take until it spoils.
+/// Solved, and on the stock of its page for anybody to take until it expires.
 #[must_use]
-pub fn stocked(name: &str, page: &str, spoils: Timestamp) -> Sample {
-    let now = Timestamp::from_millis(spoils.as_millis() - 120_000);
+pub fn stocked(name: &str, page: &str, expires: Timestamp) -> Sample {
+    let now = Timestamp::from_millis(expires.as_millis() - 120_000);
     Sample::placed(name, draft(page), &riddle(), now)
         .then(woken())
         .then(Event::Cancelled)
         .then(submitted(1, SubmitOutcome::Answered(delivery())))
 }
 
-/// The shelf on which [`stocked`] puts its order.
+/// The stock on which [`stocked`] puts its order.
 #[must_use]
 pub fn target(page: &str) -> Target {
     Sample::placed("any", draft(page), &riddle(), START).order.terms.target
@@ -232,8 +233,8 @@ pub fn taken(sample: Sample) -> Sample {
 }
 
 #[must_use]
-pub fn spoiled(name: &str, spoils: Timestamp) -> Sample {
-    stocked(name, "https://example.com/door", spoils).at(spoils).then(woken())
+pub fn expired(name: &str, expires: Timestamp) -> Sample {
+    stocked(name, "https://example.com/door", expires).at(expires).then(woken())
 }
 
 /// Refused for good at this moment; it may be forgotten an hour later.
@@ -254,21 +255,26 @@ pub fn dead(name: &str, placed: Timestamp) -> Sample {
 #[must_use]
 pub fn every_phase() -> Vec<Sample> {
     let twice = |name| {
-        let doubted = unsure(name, START);
-        let until = doubted.order.due().expect("a doubt has an alarm");
+        let doubted = in_doubt(name, START);
+        let until = doubted.order.due().expect("a doubt has a timer");
         doubted.at(until).then(woken())
     };
     let trailing = solving("trailing", START);
     let deadline = trailing.order.deadline;
     let patient = Policy { callbacks: true, ..POLICY };
-    let late = Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery()), receipt: None };
+    let late = Event::CalledBack {
+        attempt: 1,
+        task: None,
+        word: CallbackResult::Answered(delivery()),
+        receipt: None,
+    };
     vec![
         queued("queued", START),
-        queued("held", START).then(woken()).then(refused(1, FaultClass::Account)),
+        queued("held", START).then(woken()).then(refused(1, FaultClass::AccountBlocked)),
         queued("later", START).then(woken()).then(refused(1, FaultClass::Busy)),
         submitting("submitting", START),
         solving("solving", START),
-        unsure("unsure", START),
+        in_doubt("unsure", START),
         submitting("patient", START)
             .under(patient)
             .then(submitted(1, SubmitOutcome::InDoubt(Evidence::default()))),
@@ -278,7 +284,7 @@ pub fn every_phase() -> Vec<Sample> {
             .then(submitted(1, SubmitOutcome::Answered(delivery()))),
         stocked("stocked", "https://example.com/door", after(120)),
         taken(stocked("taken", "https://example.com/door", after(120))),
-        spoiled("spoiled", after(120)),
+        expired("expired", after(120)),
         failed("failed", START),
         queued("cancelled", START).then(Event::Cancelled),
         dead("dead", START),

@@ -1,16 +1,16 @@
-//! What leaves a shelf leaves it once: for one taker, soonest to spoil first, and as if the order itself had been claimed.
+//! What leaves a stock leaves it once: for one taker, soonest to expire first, and as if the order itself had been claimed.
 
 use super::samples::{self, START, after};
-use super::shelf::{HERE, THERE, shelf, stock};
+use super::stock::{HERE, THERE, list_stock, stock};
 use super::{AVAILABLE, create, write};
-use crate::store::{Commit, Day, Line, Store, Versioned};
+use crate::store::{Commit, Day, Store, UsageRow, Versioned};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Key, Order, Phase, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Event, Key, Order, Phase, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn one() -> Tally {
-    Tally { asked: 1, from_stock: 1, ..Tally::default() }
+fn one() -> Counters {
+    Counters { asked: 1, from_stock: 1, ..Counters::default() }
 }
 
 fn taker(n: u8) -> Key {
@@ -25,20 +25,24 @@ async fn key_taken(store: &dyn Store, page: &str, good_until: Timestamp, by: u8)
     take(store, page, good_until, by).await.map(|found| found.order.key)
 }
 
-/// Each by its own expiry; and what spoils before it is wanted stays for whoever needs less of it.
-pub async fn the_soonest_to_spoil_is_taken_first_and_the_last_like_any_other(store: Arc<dyn Store>) {
+/// Each by its own expiry; and what expires before it is wanted stays for whoever needs less of it.
+pub async fn the_soonest_to_expire_is_taken_first_and_the_last_like_any_other(store: Arc<dyn Store>) {
     let store = &*store;
     let [c, a, b] = stock(store, HERE, [130, 110, 120]).await;
     let there = stock(store, THERE, [100]).await;
     assert_eq!(key_taken(store, HERE, after(131), 1).await, None);
-    assert_eq!(key_taken(store, HERE, after(120), 1).await, Some(b), "it is good until the moment it spoils");
+    assert_eq!(
+        key_taken(store, HERE, after(120), 1).await,
+        Some(b),
+        "it is good until the moment it expires"
+    );
     assert_eq!(key_taken(store, HERE, after(0), 2).await, Some(a));
     let [d] = stock(store, "https://example.com/elsewhere", [140]).await;
     assert_eq!(key_taken(store, HERE, after(0), 3).await, Some(c), "the last is handed out like any other");
     assert_eq!(key_taken(store, HERE, after(0), 4).await, None);
     assert_eq!(key_taken(store, THERE, after(0), 4).await, Some(there[0]));
-    assert_eq!(shelf(store, "https://example.com/elsewhere", START, 9).await, [d]);
-    assert_eq!(shelf(store, HERE, START, 9).await, []);
+    assert_eq!(list_stock(store, "https://example.com/elsewhere", START, 9).await, [d]);
+    assert_eq!(list_stock(store, HERE, START, 9).await, []);
 }
 
 pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store>) {
@@ -52,8 +56,8 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
     assert_eq!(store.load(&expected.key).await.expect(AVAILABLE), Some(found.clone()));
     assert_eq!(super::list(store, crate::store::Which::ALL, None, 9).await, core::slice::from_ref(&found));
     let day = Day::of(START);
-    let books = store.books(day, day).await.expect(AVAILABLE);
-    assert_eq!(books, [(Line::of(&expected, START), one())], "and it is in the books");
+    let usage = store.usage(day, day).await.expect(AVAILABLE);
+    assert_eq!(usage, [(UsageRow::of(&expected, START), one())], "and it is in the usage");
     // Until its caller has come for it, it is due when it expires: then it is waste. After that it is forgotten in its time.
     let due = store.claim_due(after(119), after(300), 9).await.expect(AVAILABLE);
     assert_eq!((due.orders, due.next), (Vec::new(), Some(after(120))));
@@ -61,7 +65,8 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
     assert_eq!(due.orders, core::slice::from_ref(&found));
     let expected = Order { uncollected: false, ..expected };
     let collected = Arc::new(expected.clone());
-    let written = store.commit(found.version, &collected, &Tally::default(), START).await.expect(AVAILABLE);
+    let written =
+        store.commit(found.version, &collected, &Counters::default(), START).await.expect(AVAILABLE);
     assert!(matches!(written, Commit::Done(_)), "{written:?}");
     let due = store.claim_due(after(200), after(300), 9).await.expect(AVAILABLE);
     assert_eq!((due.orders, due.next), (Vec::new(), None));
@@ -73,8 +78,8 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
 }
 
 pub async fn one_answer_goes_to_one_of_many_takers(store: Arc<dyn Store>) {
-    let spoils: [u64; 12] = std::array::from_fn(|n| 100 + n as u64 % 5);
-    let keys = stock(&*store, HERE, spoils).await;
+    let expires: [u64; 12] = std::array::from_fn(|n| 100 + n as u64 % 5);
+    let keys = stock(&*store, HERE, expires).await;
     let takers = (0..40).map(|n| take(&*store, HERE, START, n));
     let taken: Vec<Versioned> = join_all(takers).await.into_iter().flatten().collect();
     assert_eq!(taken.len(), keys.len());
@@ -83,8 +88,8 @@ pub async fn one_answer_goes_to_one_of_many_takers(store: Arc<dyn Store>) {
     let owners: BTreeSet<Key> = taken.iter().filter_map(|found| found.order.taker()).collect();
     assert_eq!(owners.len(), keys.len(), "and each of them has one");
     let day = Day::of(START);
-    let books = store.books(day, day).await.expect(AVAILABLE);
-    assert_eq!(books.iter().map(|(_, tally)| tally.from_stock).sum::<u64>(), keys.len() as u64);
+    let usage = store.usage(day, day).await.expect(AVAILABLE);
+    assert_eq!(usage.iter().map(|(_, counters)| counters.from_stock).sum::<u64>(), keys.len() as u64);
 }
 
 /// Whoever does not know whether he was given anything asks again: it is counted once, and nobody else goes short.
@@ -98,8 +103,8 @@ pub async fn whoever_takes_again_is_given_the_same(store: Arc<dyn Store>) {
     }
     assert_eq!(key_taken(store, HERE, START, 2).await, Some(second));
     let day = Day::of(START);
-    let books = store.books(day, day).await.expect(AVAILABLE);
-    assert_eq!(books.iter().map(|(_, tally)| tally.from_stock).sum::<u64>(), 2);
+    let usage = store.usage(day, day).await.expect(AVAILABLE);
+    assert_eq!(usage.iter().map(|(_, counters)| counters.from_stock).sum::<u64>(), 2);
 }
 
 pub async fn what_is_given_back_can_be_taken_by_another(store: Arc<dyn Store>) {
@@ -110,7 +115,7 @@ pub async fn what_is_given_back_can_be_taken_by_another(store: Arc<dyn Store>) {
     let back = samples::next(&found.order, Event::Returned { by: taker(1) }, START);
     assert!(matches!(back.phase, Phase::Solved { .. }));
     write(store, found.version, &Arc::new(back)).await;
-    assert_eq!(shelf(store, HERE, START, 9).await, [stocked.order.key]);
+    assert_eq!(list_stock(store, HERE, START, 9).await, [stocked.order.key]);
     assert_eq!(key_taken(store, HERE, START, 2).await, Some(stocked.order.key));
     assert_eq!(key_taken(store, HERE, START, 1).await, None, "it is no longer his");
 }
@@ -120,8 +125,8 @@ pub async fn what_was_taken_can_be_moved_on_by_whoever_saw_it_taken(store: Arc<d
     let stocked = samples::stocked("moved on", HERE, after(120));
     let before = create(store, &stocked.order).await;
     let found = take(store, HERE, START, 1).await.expect("it stands there");
-    let spoiled = stocked.at(after(120)).then(samples::woken());
-    match store.commit(before, &spoiled.order, &Tally::default(), START).await.expect(AVAILABLE) {
+    let expired = stocked.at(after(120)).then(samples::woken());
+    match store.commit(before, &expired.order, &Counters::default(), START).await.expect(AVAILABLE) {
         Commit::Conflict(Some(winner)) => assert_eq!(*winner, found, "it was taken in time"),
         other => panic!("whoever has not seen it taken loses: {other:?}"),
     }
@@ -135,10 +140,10 @@ pub async fn what_was_taken_can_be_moved_on_by_whoever_saw_it_taken(store: Arc<d
 /// A paid attempt that trails behind, somebody who is to be called: taking the answer ends none of it.
 pub async fn what_else_a_taken_order_has_to_do_is_still_done(store: Arc<dyn Store>) {
     let store = &*store;
-    let listened = Event::ListenedFor { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
+    let listened = Event::WebhookAdded { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
     let stocked = samples::stocked("busy", HERE, after(120)).then(listened);
     let due = stocked.order.due().expect("somebody is to be called");
-    assert!(due < after(120) && stocked.order.shelf().is_some());
+    assert!(due < after(120) && stocked.order.list_stock().is_some());
     create(store, &stocked.order).await;
     let found = take(store, HERE, START, 1).await.expect("it stands there");
     assert_eq!(found.order.due(), Some(due));

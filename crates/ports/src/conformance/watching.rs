@@ -39,7 +39,7 @@ fn news() -> Vec<Arc<Order>> {
         samples::solved(WATCHED, START),
         stocked.clone(),
         samples::taken(stocked),
-        samples::spoiled(WATCHED, after(120)),
+        samples::expired(WATCHED, after(120)),
         samples::failed(WATCHED, START),
         samples::dead(WATCHED, START),
         samples::queued(WATCHED, START).then(Event::Cancelled),
@@ -63,7 +63,7 @@ pub async fn a_watch_misses_no_commit_made_after_it_returns(store: Arc<dyn Store
     }
 }
 
-/// The same with the caller already asleep.
+/// A watch wakes a caller that is already asleep.
 pub async fn a_watch_wakes_whoever_waits_already(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
@@ -146,7 +146,7 @@ pub async fn a_commit_that_tells_waiters_nothing_wakes_nobody(store: Arc<dyn Sto
     let mut version_of_other = create(&*store, &other).await;
     let mut waiter = watch(&*store, &awaited(WATCHED).key).await;
     let mut bystander = watch(&*store, &other.key).await;
-    for next in [samples::submitting, samples::solving, samples::unsure, samples::queued] {
+    for next in [samples::submitting, samples::solving, samples::in_doubt, samples::queued] {
         version = write(&*store, version, &next(WATCHED, START).order).await;
         // Where word takes a while, word of this should be here when word of a later commit is.
         version_of_other = write(&*store, version_of_other, &solved(UNWATCHED)).await;

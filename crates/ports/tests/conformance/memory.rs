@@ -1,8 +1,8 @@
 //! The memory store keeps every promise; and what only it can show.
 
-use quittance_lifecycle::{Event, Key, Tally};
+use quittance_lifecycle::{Counters, Event, Key};
 use quittance_ports::conformance::{Promise, Relay, drive, model, samples};
-use quittance_ports::{Arrival, Commit, Day, MemorySpill, MemoryStore, Spill, Store, Version, Which};
+use quittance_ports::{Commit, Day, IncomingEvent, MemorySpill, MemoryStore, Spill, Store, Version, Which};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,16 +16,44 @@ fn run(promise: Promise) {
 
 quittance_ports::conformance!(run);
 
-mod roster {
+mod membership {
     use super::{Arc, now};
-    use quittance_ports::MemoryRoster;
-    use quittance_ports::conformance::RosterPromise;
+    use quittance_ports::MemoryMembership;
+    use quittance_ports::conformance::MembershipPromise;
 
-    fn run(promise: RosterPromise) {
-        now(promise(Arc::new(MemoryRoster::default())));
+    fn run(promise: MembershipPromise) {
+        now(promise(Arc::new(MemoryMembership::default())));
     }
 
-    quittance_ports::roster_conformance!(run);
+    quittance_ports::membership_conformance!(run);
+}
+
+mod leases {
+    use super::{Arc, now};
+    use async_trait::async_trait;
+    use quittance_lifecycle::Timestamp;
+    use quittance_ports::conformance::LeasesPromise;
+    use quittance_ports::{Clock, MemoryLeases};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A millisecond passes whenever it is asked.
+    #[derive(Default)]
+    struct Ticking(AtomicU64);
+
+    #[async_trait]
+    impl Clock for Ticking {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+
+        async fn sleep_until(&self, _: Timestamp) {}
+    }
+
+    fn run(promise: LeasesPromise) {
+        now(promise(Arc::new(MemoryLeases::new(Arc::new(Ticking::default())))));
+    }
+
+    quittance_ports::leases_conformance!(run);
 }
 
 mod between_two_handles {
@@ -46,7 +74,7 @@ fn clones_of_a_store_share_its_orders() {
     let order = samples::solved("shared", samples::START).order;
     now(async {
         let mut watch = elsewhere.watch(&order.key).await.unwrap();
-        let commit = store.commit(Version::ABSENT, &order, &Tally::default(), samples::START).await;
+        let commit = store.commit(Version::ABSENT, &order, &Counters::default(), samples::START).await;
         let Commit::Done(version) = commit.unwrap() else { panic!("nobody else is here") };
         watch.changed().await;
         assert_eq!(elsewhere.load(&order.key).await.unwrap().unwrap().version, version);
@@ -55,14 +83,15 @@ fn clones_of_a_store_share_its_orders() {
 
 /// The suite races on one thread; here are real ones.
 #[test]
-fn of_many_threads_one_creates_and_the_books_say_so() {
+fn of_many_threads_one_creates_and_the_usage_say_so() {
     let store = MemoryStore::default();
     let sample = samples::queued("herd", samples::START);
     let winners: usize = std::thread::scope(|scope| {
         let racers: Vec<_> = (0..16)
             .map(|_| {
                 scope.spawn(|| {
-                    let commit = store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START);
+                    let commit =
+                        store.commit(Version::ABSENT, &sample.order, &sample.counters, samples::START);
                     usize::from(matches!(now(commit).unwrap(), Commit::Done(_)))
                 })
             })
@@ -71,9 +100,9 @@ fn of_many_threads_one_creates_and_the_books_say_so() {
     });
     assert_eq!(winners, 1);
     let day = Day::of(samples::START);
-    let books = now(store.books(day, day)).unwrap();
-    assert_eq!(books.len(), 1);
-    assert_eq!(books[0].1, sample.tally);
+    let usage = now(store.usage(day, day)).unwrap();
+    assert_eq!(usage.len(), 1);
+    assert_eq!(usage[0].1, sample.counters);
 }
 
 #[test]
@@ -102,7 +131,7 @@ fn the_same_seed_leaves_the_same_records() {
 #[test]
 fn what_was_spilled_waits_in_order_until_it_is_safe() {
     let spill = MemorySpill::default();
-    let arrivals = [1, 2, 3].map(|n| Arrival {
+    let arrivals = [1, 2, 3].map(|n| IncomingEvent {
         key: Key([n; 32]),
         born: samples::START,
         target: None,

@@ -3,9 +3,10 @@
 
 use crate::crimes::Crime;
 use async_trait::async_trait;
-use quittance_lifecycle::{Beat, HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
+use quittance_lifecycle::{Counters, HandOut, Key, Order, Phase, Target, TimelineEvent, Timestamp, Value};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch,
+    Watchers, Which,
 };
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,7 +25,7 @@ pub(crate) struct Naive {
 struct Desk {
     versions: u64,
     rows: Vec<Row>,
-    books: Vec<(Line, Tally)>,
+    usage: Vec<(UsageRow, Counters)>,
 }
 
 #[derive(Clone)]
@@ -83,7 +84,7 @@ impl Naive {
         if self.commits(crime) { &row.first } else { &row.found.order }
     }
 
-    fn alarm(&self, row: &Row) -> Option<Timestamp> {
+    fn timer(&self, row: &Row) -> Option<Timestamp> {
         self.indexed(row, Crime::DueAsFirstWritten).due().map(|due| due.max(row.claimed_until))
     }
 
@@ -102,8 +103,8 @@ impl Naive {
             _ => Version(desk.versions),
         };
         let mut order = next.clone();
-        if self.commits(Crime::ForgetsTheStory) {
-            order.story.entries.clear();
+        if self.commits(Crime::ForgetsTheTimeline) {
+            order.timeline.entries.clear();
         }
         if self.commits(Crime::CutsLongValues) {
             let terms = Arc::make_mut(&mut order.terms);
@@ -123,15 +124,15 @@ impl Naive {
         version
     }
 
-    fn book(&self, line: &Line, tally: &Tally) {
-        if *tally == Tally::default() && !self.commits(Crime::BooksHaveEmptyLines) {
+    fn book(&self, line: &UsageRow, counters: &Counters) {
+        if *counters == Counters::default() && !self.commits(Crime::BooksHaveEmptyLines) {
             return;
         }
         let mut desk = self.desk();
-        match desk.books.iter_mut().find(|(known, _)| known == line) {
-            Some((_, sum)) if self.commits(Crime::BooksKeepTheLastOnly) => *sum = *tally,
-            Some((_, sum)) => *sum += *tally,
-            None => desk.books.push((line.clone(), *tally)),
+        match desk.usage.iter_mut().find(|(known, _)| known == line) {
+            Some((_, sum)) if self.commits(Crime::BooksKeepTheLastOnly) => *sum = *counters,
+            Some((_, sum)) => *sum += *counters,
+            None => desk.usage.push((line.clone(), *counters)),
         }
     }
 
@@ -166,9 +167,9 @@ impl Naive {
     }
 
     /// What a commit that lost may leave behind, if it is not careful.
-    fn lose(&self, next: &Order, tally: &Tally, at: Timestamp) {
+    fn lose(&self, next: &Order, counters: &Counters, at: Timestamp) {
         if self.commits(Crime::BooksCountLosers) {
-            self.book(&Line::of(next, at), tally);
+            self.book(&UsageRow::of(next, at), counters);
         }
         if self.commits(Crime::WakesForLosers) {
             self.wake(next);
@@ -209,7 +210,7 @@ impl Store for Naive {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         let found = self.row(&next.key).map(|row| row.found);
@@ -219,7 +220,7 @@ impl Store for Naive {
             Some(found) => found.version == expected,
         };
         if !wins {
-            self.lose(next, tally, at);
+            self.lose(next, counters, at);
             let found = found.filter(|_| !self.commits(Crime::LoserIsToldNothing));
             return Ok(Commit::Conflict(found.map(Box::new)));
         }
@@ -231,7 +232,7 @@ impl Store for Naive {
             dawdle().await;
         }
         let day = if self.commits(Crime::BooksByTheDayOfTheOrder) { next.born } else { at };
-        self.book(&Line::of(next, day), tally);
+        self.book(&UsageRow::of(next, day), counters);
         let version = self.write(next);
         if !self.commits(Crime::WakesBeforeItWrites) {
             self.wake(next);
@@ -241,14 +242,14 @@ impl Store for Naive {
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let mut rows = self.rows();
-        rows.retain(|row| self.alarm(row).is_some());
+        rows.retain(|row| self.timer(row).is_some());
         if !self.commits(Crime::DueInAnyOrder) {
-            rows.sort_by_key(|row| (self.alarm(row), row.found.order.key));
+            rows.sort_by_key(|row| (self.timer(row), row.found.order.key));
         }
         if self.commits(Crime::LapsedComesFirst) {
             rows.sort_by_key(|row| (row.found.order.due(), row.found.order.key));
         }
-        let is_due = |row: &Row| match self.alarm(row) {
+        let is_due = |row: &Row| match self.timer(row) {
             _ if self.commits(Crime::ClaimNeverLapses) && row.claimed_until > Timestamp::ZERO => false,
             Some(at) if self.commits(Crime::RingsTooSoon) => at <= now + Duration::from_millis(1),
             Some(at) if self.commits(Crime::RingsTooLate) => at < now,
@@ -259,7 +260,7 @@ impl Store for Naive {
         let beyond = due.iter().skip(limit).filter(|_| !self.commits(Crime::NextForgetsWhatIsBeyondTheLimit));
         let is_claimed = |row: &&Row| row.claimed_until > Timestamp::ZERO;
         let rest = rest.iter().filter(|row| !(self.commits(Crime::NextForgetsClaims) && is_claimed(row)));
-        let next = beyond.chain(rest).filter_map(|row| self.alarm(row)).min();
+        let next = beyond.chain(rest).filter_map(|row| self.timer(row)).min();
         let orders: Vec<Versioned> = due.into_iter().take(limit).map(|row| row.found).collect();
         if self.commits(Crime::ClaimsThenHides) {
             dawdle().await;
@@ -279,45 +280,46 @@ impl Store for Naive {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         let of_target = |row: &Row| row.found.order.terms.target == *target;
         let rows: Vec<Row> = self.rows().into_iter().filter(of_target).collect();
         let is_his = |row: &&Row| match row.found.order.phase {
             _ if self.commits(Crime::TakesAnotherEachTime) => false,
-            Phase::Taken { by: owner, .. } => owner == *by && row.found.order.key != *by,
+            Phase::Claimed { by: owner, .. } => owner == *by && row.found.order.key != *by,
             _ => false,
         };
         if let Some(his) = rows.iter().find(is_his) {
             return Ok(Some(his.found.clone()));
         }
-        let returned = |order: &Order| order.story.entries.iter().any(|entry| entry.beat == Beat::Returned);
-        let mut standing: Vec<(Timestamp, Key, Row)> = Vec::new();
+        let returned =
+            |order: &Order| order.timeline.entries.iter().any(|entry| entry.event == TimelineEvent::Returned);
+        let mut class: Vec<(Timestamp, Key, Row)> = Vec::new();
         for row in rows {
             let order = &row.found.order;
-            if let Some((_, spoils)) = order.shelf()
-                && spoils >= good_until
+            if let Some((_, expires)) = order.list_stock()
+                && expires >= good_until
                 && !(self.commits(Crime::TakesForOneOnly) && returned(order))
             {
-                standing.push((spoils, order.key, row.clone()));
+                class.push((expires, order.key, row.clone()));
             }
         }
-        standing.sort_by_key(|(spoils, key, _)| (*spoils, *key));
+        class.sort_by_key(|(expires, key, _)| (*expires, *key));
         if self.commits(Crime::TakesTheFreshestFirst) {
-            standing.reverse();
+            class.reverse();
         }
-        let Some((.., row)) = standing.into_iter().next() else { return Ok(None) };
+        let Some((.., row)) = class.into_iter().next() else { return Ok(None) };
         if self.commits(Crime::TakesThenHides) {
             dawdle().await;
         }
         let mut taken = (*row.found.order).clone().taken(*by, at);
         if self.commits(Crime::TakesWithoutAMark) {
-            taken.story.entries.pop();
+            taken.timeline.entries.pop();
         }
-        if self.commits(Crime::TakenForgetsItsErrands) {
-            taken.listeners.clear();
+        if self.commits(Crime::ClaimedForgetsItsFollowUps) {
+            taken.webhooks.clear();
         }
-        self.book(&Line::of(&taken, at), tally);
+        self.book(&UsageRow::of(&taken, at), counters);
         let mut version = self.write(&taken);
         if self.commits(Crime::TakesUnderTheOldVersion) {
             version = row.found.version;
@@ -329,20 +331,25 @@ impl Store for Naive {
         Ok(Some(Versioned { version, order: Arc::new(taken) }))
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        let mut standing: Vec<(Timestamp, Key)> = Vec::new();
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let mut class: Vec<(Timestamp, Key)> = Vec::new();
         for row in self.rows() {
-            if let Some((of, spoils)) = self.indexed(&row, Crime::ShelfAsFirstWritten).shelf()
-                && (of == *target || self.commits(Crime::ShelfOfEverybody))
-                && (spoils > now || self.commits(Crime::ShelfOfTheSpoiled))
+            if let Some((of, expires)) = self.indexed(&row, Crime::StockAsFirstWritten).list_stock()
+                && (of == *target || self.commits(Crime::StockOfEverybody))
+                && (expires > now || self.commits(Crime::StockOfTheExpired))
             {
-                standing.push((spoils, row.found.order.key));
+                class.push((expires, row.found.order.key));
             }
         }
-        if !self.commits(Crime::ShelfInAnyOrder) {
-            standing.sort_unstable();
+        if !self.commits(Crime::StockInAnyOrder) {
+            class.sort_unstable();
         }
-        Ok(standing.into_iter().take(limit).map(|(_, key)| key).collect())
+        Ok(class.into_iter().take(limit).map(|(_, key)| key).collect())
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -364,7 +371,7 @@ impl Store for Naive {
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         let which = match self.crime {
-            Some(Crime::ListIgnoresWhich) => Which { standing: None, ..which },
+            Some(Crime::ListIgnoresWhich) => Which { class: None, ..which },
             Some(Crime::ListOfEverybody) => Which { tenant: None, ..which },
             _ => which,
         };
@@ -412,54 +419,55 @@ impl Store for Naive {
         Ok(self.commits(Crime::DiscardsWhatIsNotThere) && self.row(key).is_none())
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         if self.commits(Crime::CountReadsThenWrites) {
-            let before = self.desk().books.clone();
+            let before = self.desk().usage.clone();
             dawdle().await;
-            self.desk().books = before;
+            self.desk().usage = before;
         }
-        self.book(line, tally);
+        self.book(line, counters);
         Ok(())
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        let mut books = self.desk().books.clone();
-        books.retain(|(line, _)| {
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        let mut usage = self.desk().usage.clone();
+        usage.retain(|(line, _)| {
             let before_end =
                 if self.commits(Crime::BooksIgnoreTheLastDay) { line.day < to } else { line.day <= to };
             line.day >= from && before_end
         });
         if !self.commits(Crime::BooksInAnyOrder) {
-            books.sort_by(|(a, _), (b, _)| a.cmp(b));
+            usage.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
-        Ok(books)
+        Ok(usage)
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        let before = std::mem::take(&mut self.desk().books);
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        let before = std::mem::take(&mut self.desk().usage);
         if self.commits(Crime::ClosingReadsThenWrites) {
-            self.desk().books = before.clone();
+            self.desk().usage = before.clone();
             dawdle().await;
-            self.desk().books.clear();
+            self.desk().usage.clear();
         }
-        for (mut line, tally) in before {
+        for (mut line, counters) in before {
             let is_kept = line.day >= sums || self.commits(Crime::ClosingForgetsNothing);
             if line.day < detail {
-                line.site = Line::ALL_SITES.to_owned();
+                line.site = UsageRow::ALL_SITES.to_owned();
             }
             if self.commits(Crime::ClosingMixesProviders) && line.day < detail {
                 line.account = String::new();
             }
             if is_kept {
-                self.book(&line, &tally);
+                self.book(&line, &counters);
             }
         }
         Ok(())
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
         let count = async |which| Ok::<_, StoreError>(self.list(which, None, usize::MAX).await?.len() as u64);
-        let open = count(if self.commits(Crime::CensusCountsAll) { Which::ALL } else { Which::OPEN }).await?;
-        Ok(Census { open, dead: count(Which::DEAD).await? })
+        let open =
+            count(if self.commits(Crime::OrderCountsCountAll) { Which::ALL } else { Which::OPEN }).await?;
+        Ok(OrderCounts { open, dead: count(Which::DEAD).await? })
     }
 }

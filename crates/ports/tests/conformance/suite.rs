@@ -9,12 +9,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 const SOURCES: [&str; 8] = [
-    include_str!("../../src/conformance/books.rs"),
+    include_str!("../../src/conformance/usage.rs"),
     include_str!("../../src/conformance/due.rs"),
     include_str!("../../src/conformance/keeping.rs"),
     include_str!("../../src/conformance/racing.rs"),
     include_str!("../../src/conformance/records.rs"),
-    include_str!("../../src/conformance/shelf.rs"),
+    include_str!("../../src/conformance/stock.rs"),
     include_str!("../../src/conformance/taking.rs"),
     include_str!("../../src/conformance/watching.rs"),
 ];
@@ -34,7 +34,8 @@ fn every_promise_that_is_written_is_run() {
 fn the_samples_know_every_phase_and_every_state_of_an_attempt() {
     let samples = samples::every_phase();
     let phases: BTreeSet<_> = samples.iter().map(|sample| sample.order.phase.name()).collect();
-    let all = ["dead", "failed", "queued", "solved", "solving", "spoiled", "submitting", "taken", "unsure"];
+    let all =
+        ["claimed", "dead", "expired", "failed", "in_doubt", "queued", "solved", "solving", "submitting"];
     assert_eq!(phases.into_iter().collect::<Vec<_>>(), all);
 
     let attempts = samples.iter().flat_map(|sample| &sample.order.attempts);
@@ -46,7 +47,7 @@ fn the_samples_know_every_phase_and_every_state_of_an_attempt() {
             Progress::GivenUp { .. } => "given up",
             Progress::Faulted => "faulted",
             Progress::Answered => "answered",
-            Progress::Spare { .. } => "spare",
+            Progress::Surplus { .. } => "spare",
         })
         .collect();
     assert_eq!(states.len(), 7, "{states:?}");

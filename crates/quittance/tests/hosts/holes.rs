@@ -7,7 +7,9 @@ use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Fault, PollOutcome, ReportOutcome, Role, SubmitOutcome, Terms, Value};
 use quittance::targets::NotAllowed;
 use quittance_engine::inspect::{Inspection, Step, inspect};
-use quittance_ports::{Account, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField};
+use quittance_ports::{
+    Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -179,8 +181,8 @@ impl Provider for Overwriting {
         self.inner.penalty(fault)
     }
 
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
-        self.inner.hear(callback)
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
+        self.inner.read_callback(callback)
     }
 
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The key, and the line of an export.
 pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Key, String) {
-    let described = quittance_catalog::kind("turnstile").unwrap();
+    let described = quittance_protocol::kinds::kind("turnstile").unwrap();
     let now = Timestamp::from_millis(1_700_000_000_000);
     let draft = Draft::new("default")
         .with("sitekey", format!("{number}").as_str())
@@ -45,7 +45,7 @@ pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Ke
 async fn a_letter_of_nobody_or_without_its_page_is_not_replayed() {
     let whole = json!({ "sitekey": "0x4", "pageurl": "https://shop.example.org/" });
     let without_page = json!({ "sitekey": "0x4" });
-    let provider = Provider::Json(quittance_simulator::Flavour::TwoCaptcha);
+    let provider = Provider::Json(quittance_mock_provider::Flavour::TwoCaptcha);
     for (tenants, params, refused) in [
         (&["default"][..], &whole, None),
         (&[], &whole, None),

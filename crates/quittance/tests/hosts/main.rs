@@ -17,7 +17,7 @@ mod world;
 
 use cases::{Case, Dice};
 use holes::Hole;
-use quittance_simulator::Flavour;
+use quittance_mock_provider::Flavour;
 use std::collections::BTreeMap;
 use world::{Provider, World};
 

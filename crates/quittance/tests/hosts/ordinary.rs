@@ -5,7 +5,7 @@ use crate::cases::Dice;
 use crate::hide::base64;
 use crate::holes::Hole;
 use crate::world::{Caller, KEY, Provider, World, form};
-use quittance_simulator::Flavour;
+use quittance_mock_provider::Flavour;
 use serde_json::{Map, Value, json};
 
 const PAGE: &str = "https://shop.example.org/login";

@@ -3,7 +3,7 @@
 
 use crate::holes::Hole;
 use crate::world::{Caller, KEY, Provider, World, form};
-use quittance_simulator::{Flavour, Ledger, Shown};
+use quittance_mock_provider::{Flavour, Ledger, Shown};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -280,11 +280,9 @@ async fn real_orders_are_taken_for_listed_pages_and_arrive_as_ordered() {
                 let page = format!("{LISTED}&n={number}-{api:?}");
                 let (accepted, said) = order.place(&mut caller, api, &page).await;
                 assert!(accepted, "{provider:?} {api:?} {}: {said}", order.kind);
-                let has_arrived = world
-                    .simulator
-                    .until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page))
-                    .await;
-                let ledger = world.simulator.ledger();
+                let has_arrived =
+                    world.mock.until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page)).await;
+                let ledger = world.mock.ledger();
                 assert!(has_arrived, "{provider:?} {api:?} {}: {:#?}", order.kind, ledger.tasks.last());
                 let refused = ledger.tasks.iter().any(|task| {
                     matches!(task.params.get("pageurl"), Some(Shown::Text(text)) if text.contains(".example.net"))
@@ -313,7 +311,7 @@ async fn an_address_that_is_not_the_vendors_is_refused_on_every_api() {
         let (accepted, said) = elsewhere.place(&mut caller, api, LISTED).await;
         assert!(!accepted, "{api:?}: {said}");
     }
-    assert_eq!(world.simulator.ledger().tasks.len(), 0);
+    assert_eq!(world.mock.ledger().tasks.len(), 0);
     world.stop().await;
 }
 
@@ -338,8 +336,8 @@ async fn a_blob_that_looks_like_a_host_by_chance_is_taken() {
         let (accepted, said) = placed.place(&mut caller, api, &page).await;
         assert!(accepted, "{api:?}: {said}");
         let has_arrived =
-            world.simulator.until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page)).await;
-        assert!(has_arrived, "{api:?}: {:#?}", world.simulator.ledger().tasks.last());
+            world.mock.until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page)).await;
+        assert!(has_arrived, "{api:?}: {:#?}", world.mock.ledger().tasks.last());
     }
     world.stop().await;
 }

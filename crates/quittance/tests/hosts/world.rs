@@ -7,8 +7,8 @@ use crate::letters::letter;
 use crate::tap::Tap;
 use quittance::{ApiKey, ClassicProvider, ClassicSettings, GatewaySetup, Place, Profile, Quittance};
 use quittance_engine::TenantRule;
-use quittance_provider_json::{JsonProvider, Settings as JsonSettings};
-use quittance_simulator::{DEMO_KEY, Flavour, Settings as SimSettings, Simulator};
+use quittance_mock_provider::{DEMO_KEY, Flavour, MockProvider, Settings as SimSettings};
+use quittance_provider::json::{JsonProvider, Settings as JsonSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) gateway: SocketAddr,
     pub(crate) tap: Tap,
     node: Quittance,
-    pub(crate) simulator: Simulator,
+    pub(crate) mock: MockProvider,
 }
 
 impl World {
@@ -39,12 +39,12 @@ impl World {
     /// On a node that knows these tenants.
     pub(crate) async fn start_for(provider: Provider, hole: Hole, tenants: &'static [&'static str]) -> Self {
         let played = match provider {
-            Provider::Classic(Profile::CaptchaAi) => quittance_simulator::Profile::CaptchaAi,
-            _ => quittance_simulator::Profile::TwoCaptcha,
+            Provider::Classic(Profile::CaptchaAi) => quittance_mock_provider::Profile::CaptchaAi,
+            _ => quittance_mock_provider::Profile::TwoCaptcha,
         };
-        let simulator = Simulator::start(SimSettings::quick(played)).await.unwrap();
+        let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let tap = Tap::default();
-        let url = format!("http://{}", tap.clone().listen(simulator.address()).await);
+        let url = format!("http://{}", tap.clone().listen(mock.address()).await);
         let provider: Arc<dyn quittance_ports::Provider> = match provider {
             Provider::Classic(profile) => {
                 let settings = ClassicSettings::new("mock", profile, url, ApiKey::new(DEMO_KEY));
@@ -52,7 +52,7 @@ impl World {
             }
             Provider::Json(flavour) => {
                 let url = format!("{url}/{}", named(flavour));
-                let flavour = quittance_json::Flavour::parse(named(flavour)).unwrap();
+                let flavour = quittance_protocol::json::Flavour::parse(named(flavour)).unwrap();
                 let settings = JsonSettings::new("mock", flavour, url, ApiKey::new(DEMO_KEY));
                 Arc::new(JsonProvider::new(settings).unwrap())
             }
@@ -74,7 +74,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gateway = listener.local_addr().unwrap();
         tokio::spawn(node.gateway().unwrap().serve(listener, None));
-        Self { gateway, tap, node, simulator }
+        Self { gateway, tap, node, mock }
     }
 
     /// Until nothing more leaves for the provider.
@@ -229,7 +229,7 @@ impl Caller {
             self.call("DELETE", &path, "", b"").await;
         }
         // Only what is described and good for one use can be kept in stock.
-        let is_known = quittance_catalog::kind(case.kind).is_some_and(|kind| kind.single_use);
+        let is_known = quittance_protocol::kinds::kind(case.kind).is_some_and(|kind| kind.single_use);
         ("pool", status < 300 || !is_known, format!("{body} {said}"))
     }
 

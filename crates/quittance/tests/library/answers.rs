@@ -5,7 +5,7 @@ use quittance::{
     FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, Profile, RecaptchaV2,
     RecaptchaV3, SolveError, Text, Turnstile,
 };
-use quittance_simulator::{Rule, State};
+use quittance_mock_provider::{Rule, State};
 use serde_json::json;
 
 const PAGE: &str = "https://shop.example.com/login";
@@ -87,7 +87,7 @@ async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
 async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
     for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
         let room = Room::new(profile).await;
-        room.simulator
+        room.mock
             .script(vec![rule(json!({ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }))])
             .unwrap();
         let node = room.called_back().await;
@@ -103,7 +103,7 @@ async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
 #[tokio::test]
 async fn a_callback_before_the_reply_is_kept_and_a_lost_one_is_made_up_for() {
     let room = Room::new(Profile::TwoCaptcha).await;
-    room.simulator
+    room.mock
         .script(vec![
             rule(json!({ "on": "pingback", "match": { "pageurl": "https://early.example.com/" }, "do": { "early": {} } })),
             rule(json!({ "on": "pingback", "match": { "pageurl": "https://lost.example.com/" }, "do": { "lost": {} } })),
@@ -123,7 +123,7 @@ async fn an_error_code_in_a_callback_is_never_an_answer() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let code = json!({ "on": "pingback", "nth": 1, "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } });
     let unsolvable = json!({ "on": "in.php", "nth": 1, "do": { "unsolvable": {} } });
-    room.simulator.script(vec![rule(code), rule(unsolvable)]).unwrap();
+    room.mock.script(vec![rule(code), rule(unsolvable)]).unwrap();
     let node = room.called_back().await;
     let solved = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
     let ledger = room.ledger();
@@ -153,7 +153,7 @@ async fn what_may_not_be_automated_is_refused_before_anything_is_paid_for() {
 async fn a_permanent_error_is_told_with_its_code_and_not_tried_again() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let wrong = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_GOOGLEKEY" } });
-    room.simulator.script(vec![rule(wrong)]).unwrap();
+    room.mock.script(vec![rule(wrong)]).unwrap();
     let node = room.polling().await;
     let told = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap_err();
     assert!(matches!(&told, SolveError::NoAnswer(NoAnswer::Failed(_))), "{told}");
@@ -169,7 +169,11 @@ async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_
     let node = room.called_back().await;
     let bound = RecaptchaV2::new(SITE_KEY, PAGE).enterprise("1");
     let solved = node.solve(bound).await.unwrap();
-    assert!(solved.answer.goods.extras.contains_key("user_agent"), "{:?}", solved.answer.goods.extras.keys());
+    assert!(
+        solved.answer.payload.extras.contains_key("user_agent"),
+        "{:?}",
+        solved.answer.payload.extras.keys()
+    );
     assert!(!room.ledger().tasks[0].pingback_wanted);
     node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
     assert!(room.ledger().tasks[1].pingback_wanted, "an ordinary token is called back");

@@ -3,15 +3,16 @@
 
 use crate::room::{Room, eventually};
 use quittance::copy::{CopyError, Progress, copy, survey};
-use quittance::lifecycle::{Order, Tally, Timestamp};
-use quittance::sheet::SHEETS_MAX;
+use quittance::document::DOCUMENTS_MAX;
+use quittance::lifecycle::{Counters, Order, Timestamp};
 use quittance::{
-    Card, Day, Goal, Line, Opened, Place, PoolSheet, PoolSpec, Quittance, Sheet, Spent, StartError,
+    Day, Goal, NodeStatus, Opened, Place, PoolDocument, PoolSpec, Quittance, SharedDocument, Spent,
+    StartError, UsageRow,
 };
-use quittance::{TrustSheet, Turnstile, Vitals, Which};
+use quittance::{NodeStats, TrustDocument, Turnstile, Which};
 use quittance_pool::Trust;
 use quittance_ports::conformance::samples;
-use quittance_ports::{Commit, SheetWritten, Version};
+use quittance_ports::{Commit, DocumentWritten, Version};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -25,28 +26,31 @@ async fn place() -> (TempDir, Place, Opened) {
     (dir, place, opened)
 }
 
-/// One order in every phase, some more than a page holds, and books.
+/// One order in every phase, some more than a page holds, and usage.
 async fn fill(opened: &Opened) -> usize {
     let more = (0..300).map(|n| samples::solving(&format!("order {n}"), samples::START));
     let all: Vec<_> = samples::every_phase().into_iter().chain(more).collect();
     for sample in &all {
-        let done =
-            opened.store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START).await.unwrap();
+        let done = opened
+            .store
+            .commit(Version::ABSENT, &sample.order, &sample.counters, samples::START)
+            .await
+            .unwrap();
         assert!(matches!(done, Commit::Done(_)));
     }
     let late = line("late");
     for line in [
-        Line { site: Line::ALL_SITES.into(), ..late.clone() },
-        Line { account: "another RUB".into(), ..late.clone() },
+        UsageRow { site: UsageRow::ALL_SITES.into(), ..late.clone() },
+        UsageRow { account: "another RUB".into(), ..late.clone() },
         late,
     ] {
-        opened.store.count(&line, &Tally { joined: 3, ..Tally::default() }).await.unwrap();
+        opened.store.count(&line, &Counters { joined: 3, ..Counters::default() }).await.unwrap();
     }
     all.len()
 }
 
-fn line(tenant: &str) -> Line {
-    Line {
+fn line(tenant: &str) -> UsageRow {
+    UsageRow {
         day: Day::of(samples::START),
         tenant: tenant.into(),
         kind: "riddle".into(),
@@ -56,11 +60,11 @@ fn line(tenant: &str) -> Line {
 }
 
 async fn put(opened: &Opened, expected: Version, order: &Arc<Order>) {
-    let done = opened.store.commit(expected, order, &Tally::default(), samples::START).await.unwrap();
+    let done = opened.store.commit(expected, order, &Counters::default(), samples::START).await.unwrap();
     assert!(matches!(done, Commit::Done(_)));
 }
 
-fn pool(name: &str, size: u32) -> Sheet {
+fn pool(name: &str, size: u32) -> SharedDocument {
     let spec = PoolSpec {
         name: name.into(),
         tenant: "default".into(),
@@ -73,27 +77,32 @@ fn pool(name: &str, size: u32) -> Sheet {
         is_on: true,
     };
     let spent = Spent::default();
-    Sheet::Pool(PoolSheet { generations: vec![3, 1, 4], spent, ..PoolSheet::new(spec, Timestamp::ZERO) })
+    SharedDocument::Pool(PoolDocument {
+        generations: vec![3, 1, 4],
+        spent,
+        ..PoolDocument::new(spec, Timestamp::ZERO)
+    })
 }
 
-fn trust() -> Sheet {
+fn trust() -> SharedDocument {
     let mut trust = Trust::default();
     trust.refused(samples::START, Duration::from_secs(100));
     let site = "shop.example.com".into();
-    Sheet::Trust(TrustSheet { tenant: "default".into(), kind: "turnstile".into(), site, trust })
+    SharedDocument::Trust(TrustDocument { tenant: "default".into(), kind: "turnstile".into(), site, trust })
 }
 
-async fn write(opened: &Opened, sheet: &Sheet) {
-    let done = opened.roster.write_sheet(&sheet.name(), Version::ABSENT, Some(sheet)).await.unwrap();
-    assert!(matches!(done, SheetWritten::Done(_)), "{done:?}");
+async fn write(opened: &Opened, document: &SharedDocument) {
+    let done =
+        opened.membership.write_document(&document.name(), Version::ABSENT, Some(document)).await.unwrap();
+    assert!(matches!(done, DocumentWritten::Done(_)), "{done:?}");
 }
 
-async fn sheets(opened: &Opened) -> Vec<Sheet> {
-    opened.roster.sheets().await.unwrap().into_iter().map(|found| found.sheet).collect()
+async fn documents(opened: &Opened) -> Vec<SharedDocument> {
+    opened.membership.documents().await.unwrap().into_iter().map(|found| found.document).collect()
 }
 
-async fn books(opened: &Opened) -> Vec<(Line, Tally)> {
-    opened.store.books(Day(0), Day::of(Timestamp::MAX)).await.unwrap()
+async fn usage(opened: &Opened) -> Vec<(UsageRow, Counters)> {
+    opened.store.usage(Day(0), Day::of(Timestamp::MAX)).await.unwrap()
 }
 
 async fn orders(opened: &Opened) -> Vec<Arc<Order>> {
@@ -108,14 +117,14 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
     let count = fill(&from).await;
     let mut seen = Vec::new();
     let would = survey(&from, &mut |_| ()).await.unwrap();
-    assert_eq!((would.written, would.lines), (count as u64, books(&from).await.len()));
-    assert_eq!(from.roster.sealed().await.unwrap(), None, "looking changes nothing");
+    assert_eq!((would.written, would.lines), (count as u64, usage(&from).await.len()));
+    assert_eq!(from.membership.sealed().await.unwrap(), None, "looking changes nothing");
 
     let copied = copy(&from, &to, ADDRESS, &mut |progress| seen.push(progress)).await.unwrap();
     assert!(copied.is_complete(), "{copied:?}");
     assert_eq!((copied.written, copied.there), (count as u64, 0));
     assert_eq!(orders(&to).await, orders(&from).await);
-    assert_eq!(books(&to).await, books(&from).await);
+    assert_eq!(usage(&to).await, usage(&from).await);
     assert_eq!(
         to.secret([1; 32]).await.unwrap(),
         from.secret([2; 32]).await.unwrap(),
@@ -123,10 +132,10 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
     );
     assert!(seen.contains(&Progress::Comparing { orders: count as u64 }), "{seen:?}");
 
-    let note = from.roster.sealed().await.unwrap().unwrap();
+    let note = from.membership.sealed().await.unwrap().unwrap();
     assert!(note.contains(ADDRESS), "{note}");
     let order = samples::queued("new", samples::START).order;
-    let refused = from.store.commit(Version::ABSENT, &order, &Tally::default(), samples::START).await;
+    let refused = from.store.commit(Version::ABSENT, &order, &Counters::default(), samples::START).await;
     assert!(refused.is_err());
     drop(from);
     let error =
@@ -138,7 +147,7 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
 
 /// As after a kill in the middle, and when the new store has moved orders on since.
 #[tokio::test]
-async fn what_is_there_already_is_left_alone_and_books_are_added_once() {
+async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
     let count = fill(&from).await;
@@ -164,13 +173,13 @@ async fn what_is_there_already_is_left_alone_and_books_are_added_once() {
     );
     // As if it had been interrupted right before its end.
     let note = format!(
-        "its orders are being moved to {ADDRESS}; lines of the books that were copied: {}",
+        "its orders are being moved to {ADDRESS}; lines of the usage that were copied: {}",
         first.lines
     );
-    from.roster.seal(Some(&note)).await.unwrap();
+    from.membership.seal(Some(&note)).await.unwrap();
     let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
     assert_eq!((again.written, again.there, again.lines), (0, count as u64, 0));
-    assert_eq!(books(&to).await, books(&from).await, "no line was added twice");
+    assert_eq!(usage(&to).await, usage(&from).await, "no line was added twice");
 }
 
 /// Where they went they may have ended and been forgotten: whoever brought them back would pay for them again.
@@ -190,13 +199,13 @@ async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
     assert_eq!(orders(&to).await, left, "what was forgotten stays forgotten");
     let error = copy(&from, &third, "embedded:a-third-place", &mut |_| ()).await.unwrap_err();
     assert!(matches!(&error, CopyError::OtherMove { note } if note.contains(ADDRESS)), "{error}");
-    from.roster
-        .seal(Some("its orders are being moved to embedded:other; lines of the books that were copied: 1"))
+    from.membership
+        .seal(Some("its orders are being moved to embedded:other; lines of the usage that were copied: 1"))
         .await
         .unwrap();
     let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
     assert!(matches!(&error, CopyError::OtherMove { .. }), "{error}");
-    from.roster.seal(Some("closed for the night")).await.unwrap();
+    from.membership.seal(Some("closed for the night")).await.unwrap();
     assert!(copy(&from, &third, "embedded:a-third-place", &mut |_| ()).await.unwrap().is_complete());
 }
 
@@ -204,18 +213,18 @@ async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
 async fn pools_and_what_reports_have_taught_move_too_and_the_old_store_is_right() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
-    for sheet in [pool("login", 5), pool("search", 2), trust()] {
-        write(&from, &sheet).await;
+    for document in [pool("login", 5), pool("search", 2), trust()] {
+        write(&from, &document).await;
     }
     // What a copy that was killed has left, what somebody tried before, and what is nobody's business here.
-    for sheet in [pool("search", 2), pool("login", 9), pool("other", 1)] {
-        write(&to, &sheet).await;
+    for document in [pool("search", 2), pool("login", 9), pool("other", 1)] {
+        write(&to, &document).await;
     }
-    assert_eq!(survey(&from, &mut |_| ()).await.unwrap().sheets, 3);
+    assert_eq!(survey(&from, &mut |_| ()).await.unwrap().documents, 3);
     let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
     assert!(copied.is_complete(), "{copied:?}");
-    assert_eq!(copied.sheets, 3);
-    assert_eq!(sheets(&to).await, [pool("login", 5), pool("other", 1), pool("search", 2), trust()]);
+    assert_eq!(copied.documents, 3);
+    assert_eq!(documents(&to).await, [pool("login", 5), pool("other", 1), pool("search", 2), trust()]);
 }
 
 #[tokio::test]
@@ -223,18 +232,18 @@ async fn a_pool_that_finds_no_room_is_named_and_comes_with_the_next_try() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
     write(&from, &pool("login", 5)).await;
-    for number in 0..SHEETS_MAX {
+    for number in 0..DOCUMENTS_MAX {
         write(&to, &pool(&format!("other-{number}"), 1)).await;
     }
     let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
     assert!(!copied.is_complete());
-    assert_eq!((copied.sheets, copied.sheets_missing), (0, vec![pool("login", 5).name()]));
-    assert!(to.roster.filling().await.unwrap().is_some(), "it is not over");
-    let found = to.roster.sheets().await.unwrap().remove(0);
-    _ = to.roster.write_sheet(&found.name, found.version, None).await.unwrap();
+    assert_eq!((copied.documents, copied.documents_missing), (0, vec![pool("login", 5).name()]));
+    assert!(to.membership.filling().await.unwrap().is_some(), "it is not over");
+    let found = to.membership.documents().await.unwrap().remove(0);
+    _ = to.membership.write_document(&found.name, found.version, None).await.unwrap();
     let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
-    assert!(again.is_complete() && again.sheets == 1, "{again:?}");
-    assert_eq!(to.roster.filling().await.unwrap(), None);
+    assert!(again.is_complete() && again.documents == 1, "{again:?}");
+    assert_eq!(to.membership.filling().await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -256,7 +265,7 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
     fill(&from).await;
-    let card = Card {
+    let node_status = NodeStatus {
         node: 1,
         name: "early bird".into(),
         version: "1".into(),
@@ -264,16 +273,16 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
         started: samples::START,
         at: samples::START,
         skew_ms: None,
-        vitals: Vitals::default(),
+        node_stats: NodeStats::default(),
         reach: None,
         demand: std::collections::BTreeMap::new(),
     };
-    to.roster.sign_in(&card).await.unwrap();
+    to.membership.heartbeat(&node_status).await.unwrap();
     let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
     assert!(matches!(&error, CopyError::TargetInUse { nodes } if nodes == &["early bird"]), "{error}");
-    assert_eq!(from.roster.sealed().await.unwrap(), None);
-    to.roster.sign_out(1).await.unwrap();
-    to.roster.seal(Some("moved to the moon")).await.unwrap();
+    assert_eq!(from.membership.sealed().await.unwrap(), None);
+    to.membership.leave(1).await.unwrap();
+    to.membership.seal(Some("moved to the moon")).await.unwrap();
     let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
     assert!(matches!(&error, CopyError::TargetSealed { note } if note.contains("moon")), "{error}");
 }
@@ -285,10 +294,10 @@ async fn no_node_begins_to_work_on_a_store_that_is_being_filled() {
     let (_new, place_after, to) = place().await;
     fill(&from).await;
     copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
-    assert_eq!(to.roster.filling().await.unwrap(), None, "all have come");
+    assert_eq!(to.membership.filling().await.unwrap(), None, "all have come");
     // As a copy that was killed leaves it.
     let killed = "orders are being moved here, under the address elsewhere";
-    to.roster.set_filling(Some(killed)).await.unwrap();
+    to.membership.set_filling(Some(killed)).await.unwrap();
     drop(to);
     let error = loop {
         let started =
@@ -308,8 +317,8 @@ async fn a_store_is_not_moved_to_itself_whatever_it_is_called() {
     fill(&from).await;
     let error = copy(&from, &from.clone(), "embedded:under/another/name", &mut |_| ()).await.unwrap_err();
     assert!(matches!(error, CopyError::SameStore), "{error}");
-    assert_eq!(from.roster.sealed().await.unwrap(), None, "it is as it was");
-    assert_eq!(from.roster.filling().await.unwrap(), None);
+    assert_eq!(from.membership.sealed().await.unwrap(), None, "it is as it was");
+    assert_eq!(from.membership.filling().await.unwrap(), None);
 }
 
 /// The key under which an order with this idempotency key stands on this node, once it has its answer.

@@ -1,4 +1,4 @@
-//! The library as its users see it: against the simulator over real HTTP, on a real store.
+//! The library as its users see it: against the mock provider over real HTTP, on a real store.
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod answers;

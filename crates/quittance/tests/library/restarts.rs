@@ -2,7 +2,7 @@
 
 use crate::room::{Room, eventually};
 use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which, embedded};
-use quittance_simulator::{AccountChange, Rule};
+use quittance_mock_provider::{AccountChange, Rule};
 use serde_json::json;
 
 const PAGE: &str = "https://shop.example.com/login";
@@ -13,7 +13,7 @@ const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let slow = json!({ "on": "in.php", "nth": 1, "do": { "solve_ms": 300 } });
-    room.simulator.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
+    room.mock.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
     let key = {
         let node = room.called_back().await;
         let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
@@ -41,14 +41,14 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
 }
 
 #[tokio::test]
-async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was_mended() {
+async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was_fixed() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let account = |balance| AccountChange {
         name: "demo".into(),
         balance_micros: Some(balance),
         ..AccountChange::default()
     };
-    assert!(room.simulator.change_account(&account(0)));
+    assert!(room.mock.change_account(&account(0)));
     let node = room.polling().await;
     let ticket = node.place(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
     let fault = loop {
@@ -62,7 +62,7 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
         tokio::task::yield_now().await;
     }
     assert_eq!(room.ledger().totals.requests["in.php"], 1, "nothing more is sent");
-    assert!(room.simulator.change_account(&account(1_000_000)));
+    assert!(room.mock.change_account(&account(1_000_000)));
     // None, if the submit itself has noticed and let the order go before.
     assert!(node.release().await.unwrap() <= 1);
     ticket.wait().await.unwrap();
@@ -71,10 +71,10 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
 }
 
 #[tokio::test]
-async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_books_say_so() {
+async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_usage_say_so() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let odd = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_NEVER_SEEN_BEFORE" } });
-    room.simulator.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
+    room.mock.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
     let node = room.polling().await;
     let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
     let told = ticket.wait().await.unwrap_err();
@@ -82,14 +82,14 @@ async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_books_say_so() {
     assert_eq!(room.ledger().totals.requests["in.php"], 3, "a code that nobody knows is tried twice more");
     let dead = node.list(Which::DEAD, None, 10).await.unwrap();
     assert_eq!(dead.len(), 1);
-    room.simulator.script(Vec::new()).unwrap();
+    room.mock.script(Vec::new()).unwrap();
     assert!(node.replay(&ticket.order()).await.unwrap());
     node.ticket(&ticket.order()).await.unwrap().unwrap().wait().await.unwrap();
     assert!(!node.drop_dead(&ticket.order()).await.unwrap(), "it is alive");
     node.stop().await;
-    let mut books = quittance::lifecycle::Tally::default();
-    node.books(Day(0), Day(u64::MAX)).await.unwrap().into_iter().for_each(|(_, tally)| books += tally);
-    assert_eq!((books.paid, books.dead, books.revived, books.solved), (1, 1, 1, 1));
+    let mut usage = quittance::lifecycle::Counters::default();
+    node.usage(Day(0), Day(u64::MAX)).await.unwrap().into_iter().for_each(|(_, counters)| usage += counters);
+    assert_eq!((usage.paid, usage.dead, usage.revived, usage.solved), (1, 1, 1, 1));
 }
 
 #[tokio::test]
@@ -111,12 +111,12 @@ async fn two_nodes_cannot_use_one_store_and_the_second_is_told_why() {
 async fn a_node_is_on_the_roll_with_what_it_was_told_until_it_ends() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let node = room.polling().await;
-    assert_eq!(node.roll().await.unwrap().nodes[0].card.vitals.released, None);
+    assert_eq!(node.members().await.unwrap().nodes[0].node_status.node_stats.released, None);
     node.release().await.unwrap();
     eventually("its card says that the provider was released", async || {
-        node.roll().await.unwrap().nodes[0].card.vitals.released
+        node.members().await.unwrap().nodes[0].node_status.node_stats.released
     })
     .await;
     node.stop().await;
-    assert_eq!(node.roll().await.unwrap().nodes, [], "whoever ends politely signs out");
+    assert_eq!(node.members().await.unwrap().nodes, [], "whoever ends politely signs out");
 }

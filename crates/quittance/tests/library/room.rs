@@ -1,7 +1,7 @@
-//! A simulator, a folder for the store, and a node with spans short enough for a test.
+//! A mock provider, a folder for the store, and a node with spans short enough for a test.
 
 use quittance::{ApiKey, Builder, Callbacks, ClassicProvider, ClassicSettings, Profile, Quittance, Settings};
-use quittance_simulator::{DEMO_KEY, Ledger, Settings as SimSettings, Simulator};
+use quittance_mock_provider::{DEMO_KEY, Ledger, MockProvider, Settings as SimSettings};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
 }
 
 pub(crate) struct Room {
-    pub(crate) simulator: Simulator,
+    pub(crate) mock: MockProvider,
     folder: tempfile::TempDir,
     profile: Profile,
     port: u16,
@@ -33,12 +33,12 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) async fn new(profile: Profile) -> Self {
         let played = match profile {
-            Profile::CaptchaAi => quittance_simulator::Profile::CaptchaAi,
-            Profile::TwoCaptcha => quittance_simulator::Profile::TwoCaptcha,
+            Profile::CaptchaAi => quittance_mock_provider::Profile::CaptchaAi,
+            Profile::TwoCaptcha => quittance_mock_provider::Profile::TwoCaptcha,
         };
-        let simulator = Simulator::start(SimSettings::quick(played)).await.unwrap();
+        let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        Self { simulator, folder: tempfile::tempdir().unwrap(), profile, port }
+        Self { mock, folder: tempfile::tempdir().unwrap(), profile, port }
     }
 
     pub(crate) fn store(&self) -> PathBuf {
@@ -46,7 +46,7 @@ impl Room {
     }
 
     pub(crate) fn builder(&self) -> Builder {
-        let settings = ClassicSettings::new("sim", self.profile, self.simulator.url(), ApiKey::new(DEMO_KEY));
+        let settings = ClassicSettings::new("sim", self.profile, self.mock.url(), ApiKey::new(DEMO_KEY));
         Quittance::builder()
             .embedded(self.store())
             .provider(ClassicProvider::new(settings).unwrap())
@@ -66,7 +66,7 @@ impl Room {
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
-        self.simulator.ledger()
+        self.mock.ledger()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pools, and answers from the shelf, as a user of the library sees them.
+//! Pools, and answers from the stock, as a user of the library sees them.
 
 use crate::room::{Room, eventually, nobody};
 use quittance::{
@@ -35,11 +35,11 @@ async fn until(node: &Quittance, is_so: impl Fn(&PoolShown) -> bool) -> PoolShow
 }
 
 fn fresh(pool: &PoolShown) -> u32 {
-    pool.sheet.level.as_ref().map_or(0, |level| level.fresh)
+    pool.document.level.as_ref().map_or(0, |level| level.fresh)
 }
 
 #[tokio::test]
-async fn whoever_wants_one_of_his_own_gets_it_from_the_shelf_and_is_told_so() {
+async fn whoever_wants_one_of_his_own_gets_it_from_the_stock_and_is_told_so() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let node = room.builder().pool(pool(3)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 3).await;
@@ -54,7 +54,7 @@ async fn whoever_wants_one_of_his_own_gets_it_from_the_shelf_and_is_told_so() {
     assert_eq!(new.origin, Origin::Api);
     assert!(room.ledger().tasks.len() > bought);
     let seen = until(&node, |pool| pool.demand.served == 2).await;
-    assert_eq!(seen.sheet.spec, pool(3));
+    assert_eq!(seen.document.spec, pool(3));
     node.stop().await;
 }
 
@@ -65,9 +65,9 @@ async fn others_can_read_on_its_card_what_was_asked_of_a_node() {
     until(&node, |pool| fresh(pool) == 1).await;
     node.solve(order().exclusive()).await.unwrap();
     eventually("its card says so", async || {
-        let nodes = node.roll().await.unwrap().nodes;
+        let nodes = node.members().await.unwrap().nodes;
         let demand = Demand { served: 1, missed: 0 };
-        nodes.iter().any(|signed| signed.card.demand.get("login") == Some(&demand)).then_some(())
+        nodes.iter().any(|signed| signed.node_status.demand.get("login") == Some(&demand)).then_some(())
     })
     .await;
     node.stop().await;
@@ -87,7 +87,7 @@ async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should
                 Err(error) => panic!("{error}"),
             }
         };
-        until(&node, |pool| pool.sheet.level.is_some()).await;
+        until(&node, |pool| pool.document.level.is_some()).await;
         node.stop().await;
     };
     let version = async || {
@@ -97,8 +97,8 @@ async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should
                 Err(_) => tokio::task::yield_now().await,
             }
         };
-        let found = opened.roster.sheets().await.unwrap().pop().unwrap();
-        (found.version, found.sheet)
+        let found = opened.membership.documents().await.unwrap().pop().unwrap();
+        (found.version, found.document)
     };
     start(2).await;
     let first = version().await;

@@ -4,12 +4,13 @@ mod shared;
 
 use super::Written;
 use quittance_lifecycle::{
-    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, Evidence, FailCause, Fault, FaultClass, Gate,
-    Goods, Key, Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse,
-    Signal, Slot, Story, SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
+    Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
+    Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
+    Report, ReportOutcome, ReportState, Reuse, Signal, Slot, SubmitOutcome, Target, Terms, Timeline,
+    TimelineEntry, TimelineEvent, Timestamp, Value, Via, Webhook,
 };
 use quittance_lifecycle::{Outage, Receipt};
-use quittance_ports::Arrival;
+use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl Any {
             life: self.maybe(Self::span),
             min_life: self.span(),
             margin: self.span(),
-            patience: self.span(),
+            timeout: self.span(),
             keep: self.span(),
             site: self.text(),
             takes_stock: self.flag(),
@@ -140,14 +141,14 @@ impl Any {
         Slot { pool: self.text(), number: self.count(), generation: self.wide() }
     }
 
-    fn goods(&mut self) -> Goods {
+    fn payload(&mut self) -> Payload {
         let extras: BTreeMap<_, _> = self.list(3, |any| (any.text(), any.text())).into_iter().collect();
-        Goods { text: self.text(), is_json: self.flag(), extras }
+        Payload { text: self.text(), is_json: self.flag(), extras }
     }
 
     fn answer(&mut self) -> Answer {
         Answer {
-            goods: self.goods(),
+            payload: self.payload(),
             attempt: self.count(),
             earliest: self.moment(),
             expires: self.maybe(Self::moment),
@@ -155,9 +156,9 @@ impl Any {
         }
     }
 
-    fn delivery(&mut self) -> Delivery {
-        Delivery {
-            goods: self.goods(),
+    fn delivery(&mut self) -> ProviderAnswer {
+        ProviderAnswer {
+            payload: self.payload(),
             solved_at: self.maybe(Self::moment),
             cost: self.maybe(Self::wide).map(Money),
         }
@@ -192,10 +193,10 @@ impl Any {
             0 => Phase::Queued { until, held: self.flag() },
             1 => Phase::Submitting { attempt, stamp: self.wide(), until },
             2 => Phase::Solving { attempt, poll_at: until, misses: self.small() },
-            3 => Phase::Unsure { attempt, until },
+            3 => Phase::InDoubt { attempt, until },
             4 => Phase::Solved { answer: self.answer(), at },
-            5 => Phase::Taken { answer: self.answer(), by: self.key(), at },
-            6 => Phase::Spoiled { at },
+            5 => Phase::Claimed { answer: self.answer(), by: self.key(), at },
+            6 => Phase::Expired { at },
             7 => Phase::Failed { cause: FailCause::Refused(self.fault()), at },
             8 => Phase::Failed { cause: FailCause::Cancelled, at },
             _ => Phase::Dead { cause: self.dead_cause(), at },
@@ -210,7 +211,7 @@ impl Any {
             3 => Progress::GivenUp { counted: self.flag() },
             4 => Progress::Faulted,
             5 => Progress::Answered,
-            _ => Progress::Spare { answer: self.answer(), since: self.moment() },
+            _ => Progress::Surplus { answer: self.answer(), since: self.moment() },
         };
         Attempt {
             number: self.count(),
@@ -224,17 +225,18 @@ impl Any {
             cost: self.maybe(Self::wide).map(Money),
             unpriced_since: self.maybe(Self::moment),
             former: self.maybe(|any| (any.moment(), any.count())),
+            callback_address: self.maybe(Self::count),
         }
     }
 
     fn report(&mut self) -> Report {
-        let passing = match self.below(4) {
-            0 => Passing::Owed { at: self.moment(), tries: self.small() },
-            1 => Passing::Passed,
-            2 => Passing::Refused { code: self.text() },
-            _ => Passing::Lost,
+        let state = match self.below(4) {
+            0 => ReportState::Owed { at: self.moment(), tries: self.small() },
+            1 => ReportState::Passed,
+            2 => ReportState::Refused { code: self.text() },
+            _ => ReportState::Lost,
         };
-        Report { is_good: self.flag(), at: self.moment(), passing }
+        Report { is_good: self.flag(), at: self.moment(), state }
     }
 
     fn outage(&mut self) -> Outage {
@@ -245,53 +247,55 @@ impl Any {
         Receipt { at: self.moment(), outages: self.list(3, Self::outage) }
     }
 
-    fn listener(&mut self) -> Listener {
-        let telling = match self.flag() {
-            true => Telling::Owed { at: self.moment(), tries: self.small() },
-            false => Telling::Dead { at: self.moment(), why: self.text() },
+    fn webhook(&mut self) -> Webhook {
+        let state = match self.flag() {
+            true => DeliveryState::Owed { at: self.moment(), tries: self.small() },
+            false => DeliveryState::Dead { at: self.moment(), why: self.text() },
         };
-        Listener { number: self.count(), url: self.text(), dialect: self.text(), telling }
+        Webhook { number: self.count(), url: self.text(), dialect: self.text(), state }
     }
 
-    fn beat(&mut self) -> Beat {
+    fn event(&mut self) -> TimelineEvent {
         let (attempt, until) = (self.count(), self.moment());
         match self.below(31) {
-            0 => Beat::Placed { life: self.count() },
-            1 => Beat::Rejoined,
-            2 => Beat::Deferred { until },
-            3 => Beat::Submitted { attempt },
-            4 => Beat::Accepted { attempt, task: self.text() },
-            5 => Beat::Doubted { attempt, until },
-            6 => Beat::GaveUp { attempt },
-            7 => Beat::Faulted { attempt, fault: self.fault() },
-            8 => Beat::Retried { class: self.one_of(&Signal::ALL), number: self.small(), at: until },
-            28 => Beat::LeftInDoubt { attempt, evidence: self.evidence() },
-            9 => Beat::Held,
-            10 => Beat::Released,
-            11 => Beat::Solved { attempt, via: self.one_of(&[Via::Submit, Via::Callback, Via::Poll]) },
-            12 => Beat::CameLate { attempt },
-            13 => Beat::TooOld { attempt },
-            14 => Beat::Stocked { attempt },
-            15 => Beat::Taken,
-            16 => Beat::Spoiled,
-            17 => Beat::Failed,
-            18 => Beat::Buried { cause: self.dead_cause() },
-            19 => Beat::Cancelled,
-            20 => Beat::Dropped,
-            21 => Beat::Reported { attempt, is_good: self.flag() },
-            22 => Beat::Told { listener: attempt },
-            23 => Beat::NotTold { listener: attempt, why: self.text() },
-            24 => Beat::Supplied { from: self.key() },
-            25 => Beat::Returned,
-            26 => Beat::Noted { text: self.text() },
-            27 => Beat::PutBack,
-            29 => Beat::Recalled { attempt },
-            _ => Beat::Replayed,
+            0 => TimelineEvent::Placed { life: self.count() },
+            1 => TimelineEvent::Rejoined,
+            2 => TimelineEvent::Deferred { until },
+            3 => TimelineEvent::Submitted { attempt },
+            4 => TimelineEvent::Accepted { attempt, task: self.text() },
+            5 => TimelineEvent::InDoubt { attempt, until },
+            6 => TimelineEvent::GaveUp { attempt },
+            7 => TimelineEvent::Faulted { attempt, fault: self.fault() },
+            8 => TimelineEvent::Retried { class: self.one_of(&Signal::ALL), number: self.small(), at: until },
+            28 => TimelineEvent::LeftInDoubt { attempt, evidence: self.evidence() },
+            9 => TimelineEvent::Held,
+            10 => TimelineEvent::Released,
+            11 => {
+                TimelineEvent::Solved { attempt, via: self.one_of(&[Via::Submit, Via::Callback, Via::Poll]) }
+            }
+            12 => TimelineEvent::CameLate { attempt },
+            13 => TimelineEvent::TooOld { attempt },
+            14 => TimelineEvent::Stocked { attempt },
+            15 => TimelineEvent::Claimed,
+            16 => TimelineEvent::Expired,
+            17 => TimelineEvent::Failed,
+            18 => TimelineEvent::MovedToDeadLetters { cause: self.dead_cause() },
+            19 => TimelineEvent::Cancelled,
+            20 => TimelineEvent::Dropped,
+            21 => TimelineEvent::Reported { attempt, is_good: self.flag() },
+            22 => TimelineEvent::WebhookDelivered { webhook: attempt },
+            23 => TimelineEvent::WebhookFailed { webhook: attempt, why: self.text() },
+            24 => TimelineEvent::ServedFromStock { from: self.key() },
+            25 => TimelineEvent::Returned,
+            26 => TimelineEvent::Noted { text: self.text() },
+            27 => TimelineEvent::PutBack,
+            29 => TimelineEvent::Recalled { attempt },
+            _ => TimelineEvent::Replayed,
         }
     }
 
     fn order(&mut self) -> Order {
-        let entry = |any: &mut Self| Entry { at: any.moment(), beat: any.beat() };
+        let entry = |any: &mut Self| TimelineEntry { at: any.moment(), event: any.event() };
         Order {
             key: self.key(),
             terms: Arc::new(self.terms()),
@@ -306,11 +310,11 @@ impl Any {
             last_attempt: self.count(),
             retries: std::array::from_fn(|_| self.small()),
             possible_doubles: self.count(),
-            listeners: self.list(3, Self::listener),
-            last_listener: self.count(),
+            webhooks: self.list(3, Self::webhook),
+            last_webhook: self.count(),
             put_back: self.maybe(Self::moment),
             followed_by: self.maybe(Self::key),
-            story: Story { entries: self.list(6, entry), left_out: self.count() },
+            timeline: Timeline { entries: self.list(6, entry), left_out: self.count() },
         }
     }
 
@@ -328,31 +332,39 @@ impl Any {
             0 => PollOutcome::Pending,
             1 => PollOutcome::Answered(self.delivery()),
             2 => PollOutcome::Faulted(self.fault()),
-            _ => PollOutcome::NoWord,
+            _ => PollOutcome::NoReply,
         }
     }
 
     fn report_outcome(&mut self) -> ReportOutcome {
         match self.below(3) {
-            0 => ReportOutcome::Taken,
+            0 => ReportOutcome::Accepted,
             1 => ReportOutcome::Refused { code: self.text() },
-            _ => ReportOutcome::NoWord,
+            _ => ReportOutcome::NoReply,
         }
     }
 
-    fn tell_outcome(&mut self) -> TellOutcome {
-        if self.flag() { TellOutcome::Taken } else { TellOutcome::NotTaken { why: self.text() } }
+    fn tell_outcome(&mut self) -> DeliveryOutcome {
+        if self.flag() {
+            DeliveryOutcome::Delivered
+        } else {
+            DeliveryOutcome::NotDelivered { why: self.text() }
+        }
     }
 
-    fn word(&mut self) -> Word {
-        if self.flag() { Word::Answered(self.delivery()) } else { Word::Faulted(self.fault()) }
+    fn word(&mut self) -> CallbackResult {
+        if self.flag() {
+            CallbackResult::Answered(self.delivery())
+        } else {
+            CallbackResult::Faulted(self.fault())
+        }
     }
 
     fn gate(&mut self) -> Gate {
         self.maybe(Self::moment).map_or(Gate::Pass, Gate::ShutUntil)
     }
 
-    pub(super) fn arrival(&mut self) -> Arrival {
+    pub(super) fn arrival(&mut self) -> IncomingEvent {
         let attempt = self.count();
         let event = match self.below(20) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
@@ -371,9 +383,9 @@ impl Any {
             8 => Event::Dropped,
             9 => Event::Reported { is_good: self.flag() },
             10 => Event::ReportPassed { attempt, outcome: self.report_outcome() },
-            11 => Event::ListenedFor { url: self.text(), dialect: self.text() },
-            12 => Event::Told { listener: attempt, outcome: self.tell_outcome() },
-            13 => Event::Supplied {
+            11 => Event::WebhookAdded { url: self.text(), dialect: self.text() },
+            12 => Event::WebhookTried { webhook: attempt, outcome: self.tell_outcome() },
+            13 => Event::ServedFromStock {
                 by: self.key(),
                 from: self.key(),
                 answer: self.answer(),
@@ -386,16 +398,16 @@ impl Any {
             18 => Event::Recalled { born: self.moment(), attempts: self.list(3, Self::attempt) },
             _ => Event::Released,
         };
-        Arrival { key: self.key(), born: self.moment(), target: self.maybe(Self::wide), event }
+        IncomingEvent { key: self.key(), born: self.moment(), target: self.maybe(Self::wide), event }
     }
 
     pub(super) fn written(&mut self) -> Written {
         match self.below(5) {
             0 => Written::Terms(Arc::new(self.terms())),
             1 => Written::Order(Box::new(self.order())),
-            2 => Written::Card(Box::new(self.card())),
-            3 => Written::Sheet(Box::new(self.sheet())),
-            _ => Written::Arrival(self.arrival()),
+            2 => Written::NodeStatus(Box::new(self.node_status())),
+            3 => Written::SharedDocument(Box::new(self.document())),
+            _ => Written::IncomingEvent(self.arrival()),
         }
     }
 }

@@ -8,11 +8,12 @@ mod stock;
 
 use super::Written;
 use quittance_lifecycle::{
-    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, Evidence, FailCause, Fault, FaultClass, Gate,
-    Goods, Key, Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse,
-    Signal, Story, SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
+    Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
+    Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
+    Report, ReportOutcome, ReportState, Reuse, Signal, SubmitOutcome, Target, Terms, Timeline, TimelineEntry,
+    TimelineEvent, Timestamp, Value, Via, Webhook,
 };
-use quittance_ports::Arrival;
+use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,22 +26,22 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(phases());
     cases.extend(parts());
     cases.extend(arrivals());
-    cases.extend(shared::cards());
-    cases.extend(shared::sheets());
+    cases.extend(shared::node_statuses());
+    cases.extend(shared::documents());
     cases.extend(stock::terms());
     cases.extend(stock::orders());
     cases.extend(stock::arrivals());
     cases.extend(sight::terms());
     cases.extend(sight::orders());
     cases.extend(sight::arrivals());
-    cases.extend(sight::sheets());
+    cases.extend(sight::documents());
     cases.extend(forgotten::orders());
     cases.extend(forgotten::arrivals());
     cases.extend(freshness::terms());
     cases.extend(freshness::orders());
     cases.extend(freshness::arrivals());
-    cases.extend(freshness::cards());
-    cases.extend(freshness::sheets());
+    cases.extend(freshness::node_statuses());
+    cases.extend(freshness::documents());
     cases
 }
 
@@ -74,7 +75,7 @@ fn token_terms() -> Terms {
         life: Some(Duration::from_secs(120)),
         min_life: Duration::from_secs(40),
         margin: Duration::from_secs(40),
-        patience: Duration::from_secs(300),
+        timeout: Duration::from_secs(300),
         keep: Duration::from_secs(3600),
         site: String::new(),
         takes_stock: true,
@@ -124,9 +125,9 @@ fn terms() -> Vec<(&'static str, Written)> {
     .into()
 }
 
-fn goods() -> Goods {
+fn payload() -> Payload {
     let extras = [("useragent", secret("Mozilla")), ("cookie", secret("cf"))];
-    Goods {
+    Payload {
         text: secret("03AGdBq"),
         is_json: false,
         extras: extras.into_iter().map(|(name, value)| (name.into(), value)).collect(),
@@ -134,13 +135,19 @@ fn goods() -> Goods {
 }
 
 fn answer() -> Answer {
-    Answer { goods: goods(), attempt: 2, earliest: at(20), expires: Some(at(140)), cost: Some(Money(2990)) }
+    Answer {
+        payload: payload(),
+        attempt: 2,
+        earliest: at(20),
+        expires: Some(at(140)),
+        cost: Some(Money(2990)),
+    }
 }
 
 /// Lives for ever, has no known cost and brings nothing along.
 fn plain_answer() -> Answer {
-    let goods = Goods { is_json: true, ..Goods::text(format!("{{\"x\":\"{SECRET}\"}}")) };
-    Answer { goods, attempt: 1, earliest: at(20), expires: None, cost: None }
+    let payload = Payload { is_json: true, ..Payload::text(format!("{{\"x\":\"{SECRET}\"}}")) };
+    Answer { payload, attempt: 1, earliest: at(20), expires: None, cost: None }
 }
 
 fn fault(class: FaultClass) -> Fault {
@@ -164,6 +171,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         cost: None,
         unpriced_since: None,
         former: None,
+        callback_address: None,
     }
 }
 
@@ -182,11 +190,14 @@ fn order(phase: Phase) -> Order {
         last_attempt: 0,
         retries: [0; Signal::ALL.len()],
         possible_doubles: 0,
-        listeners: Vec::new(),
-        last_listener: 0,
+        webhooks: Vec::new(),
+        last_webhook: 0,
         put_back: None,
         followed_by: None,
-        story: Story { entries: vec![Entry { at: at(0), beat: Beat::Placed { life: 1 } }], left_out: 0 },
+        timeline: Timeline {
+            entries: vec![TimelineEntry { at: at(0), event: TimelineEvent::Placed { life: 1 } }],
+            left_out: 0,
+        },
     }
 }
 
@@ -218,27 +229,31 @@ fn phases() -> Vec<(&'static str, Written)> {
             },
         ),
         ("order-solving-without-misses", order(Phase::Solving { attempt: 2, poll_at: at(15), misses: 0 })),
-        ("order-unsure", order(Phase::Unsure { attempt: 1, until: at(180) })),
+        ("order-unsure", order(Phase::InDoubt { attempt: 1, until: at(180) })),
         ("order-solved", order(Phase::Solved { answer: answer(), at: at(21) })),
         ("order-solved-for-ever", order(Phase::Solved { answer: plain_answer(), at: at(21) })),
-        ("order-taken", order(Phase::Taken { answer: answer(), by: Key(digest(0x4d)), at: at(22) })),
-        ("order-spoiled", order(Phase::Spoiled { at: at(140) })),
+        ("order-taken", order(Phase::Claimed { answer: answer(), by: Key(digest(0x4d)), at: at(22) })),
+        ("order-expired", order(Phase::Expired { at: at(140) })),
         ("order-refused", order(Phase::Failed { cause: refused, at: at(3) })),
         ("order-cancelled", order(Phase::Failed { cause: FailCause::Cancelled, at: at(3) })),
         ("order-dead-spent", order(Phase::Dead { cause: spent, at: at(90) })),
         ("order-dead-deadline", order(Phase::Dead { cause: DeadCause::Deadline, at: at(300) })),
         ("order-dead-not-taken", {
             let busy = DeadCause::NotTaken(Some(fault(FaultClass::Busy)));
-            let buried = Entry { at: at(299), beat: Beat::Buried { cause: DeadCause::NotTaken(None) } };
-            let story = Story { entries: vec![buried], left_out: 0 };
-            Order { story, ..order(Phase::Dead { cause: busy, at: at(300) }) }
+            let buried = TimelineEntry {
+                at: at(299),
+                event: TimelineEvent::MovedToDeadLetters { cause: DeadCause::NotTaken(None) },
+            };
+            let timeline = Timeline { entries: vec![buried], left_out: 0 };
+            Order { timeline, ..order(Phase::Dead { cause: busy, at: at(300) }) }
         }),
         ("order-dead-doubt", order(Phase::Dead { cause: DeadCause::Doubt, at: at(180) })),
     ])
 }
 
 fn parts() -> Vec<(&'static str, Written)> {
-    let dropped = Story { entries: vec![Entry { at: at(5), beat: Beat::Dropped }], left_out: 0 };
+    let dropped =
+        Timeline { entries: vec![TimelineEntry { at: at(5), event: TimelineEvent::Dropped }], left_out: 0 };
     let progress = [
         Progress::Sent,
         Progress::Solving { task: secret("1") },
@@ -247,20 +262,21 @@ fn parts() -> Vec<(&'static str, Written)> {
         Progress::GivenUp { counted: true },
         Progress::Faulted,
         Progress::Answered,
-        Progress::Spare { answer: answer(), since: at(50) },
-        Progress::Spare { answer: plain_answer(), since: at(51) },
+        Progress::Surplus { answer: answer(), since: at(50) },
+        Progress::Surplus { answer: plain_answer(), since: at(51) },
     ];
-    let story = beats().into_iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat });
+    let timeline =
+        events().into_iter().zip(1..).map(|(event, second)| TimelineEntry { at: at(second), event });
     let queued = Phase::Queued { until: at(60), held: false };
     let every_retry = retries([
         (FaultClass::Busy.into(), 5),
         (FaultClass::Unreachable.into(), 3),
         (Signal::InDoubt, 2),
         (FaultClass::Unsolvable.into(), 1),
-        (FaultClass::Broke.into(), 255),
-        (FaultClass::Account.into(), 6),
+        (FaultClass::NoFunds.into(), 255),
+        (FaultClass::AccountBlocked.into(), 6),
         (FaultClass::Caller.into(), 7),
-        (FaultClass::UnknownCode.into(), 8),
+        (FaultClass::UnlistedCode.into(), 8),
     ]);
     orders([
         (
@@ -277,7 +293,7 @@ fn parts() -> Vec<(&'static str, Written)> {
             Order {
                 life: 2,
                 wanted: false,
-                story: Story { entries: story.collect(), left_out: 12 },
+                timeline: Timeline { entries: timeline.collect(), left_out: 12 },
                 ..order(queued.clone())
             },
         ),
@@ -286,19 +302,19 @@ fn parts() -> Vec<(&'static str, Written)> {
             "order-one-retry",
             Order { retries: retries([(FaultClass::Unsolvable.into(), 2)]), ..order(queued.clone()) },
         ),
-        ("order-without-a-story", Order { story: Story::default(), ..order(queued.clone()) }),
-        ("order-dropped", Order { story: dropped, ..order(queued) }),
+        ("order-without-a-timeline", Order { timeline: Timeline::default(), ..order(queued.clone()) }),
+        ("order-dropped", Order { timeline: dropped, ..order(queued) }),
         (
-            "order-with-errands",
+            "order-with-follow_ups",
             Order {
                 attempts: reports().into_iter().zip(1..).map(|(report, n)| reported(n, report)).collect(),
-                listeners: listeners(),
-                last_listener: 7,
-                story: Story {
-                    entries: errands()
+                webhooks: webhooks(),
+                last_webhook: 7,
+                timeline: Timeline {
+                    entries: follow_ups()
                         .into_iter()
                         .zip(1..)
-                        .map(|(beat, n)| Entry { at: at(n), beat })
+                        .map(|(event, n)| TimelineEntry { at: at(n), event })
                         .collect(),
                     left_out: 0,
                 },
@@ -313,32 +329,32 @@ fn reported(number: u32, report: Report) -> Attempt {
 }
 
 fn reports() -> Vec<Report> {
-    let report = |is_good, passing| Report { is_good, at: at(30), passing };
+    let report = |is_good, state| Report { is_good, at: at(30), state };
     vec![
-        report(true, Passing::Owed { at: at(60), tries: 2 }),
-        report(false, Passing::Passed),
-        report(false, Passing::Refused { code: "ERROR_DUPLICATE_REPORT".into() }),
-        report(true, Passing::Lost),
+        report(true, ReportState::Owed { at: at(60), tries: 2 }),
+        report(false, ReportState::Passed),
+        report(false, ReportState::Refused { code: "ERROR_DUPLICATE_REPORT".into() }),
+        report(true, ReportState::Lost),
     ]
 }
 
-fn listeners() -> Vec<Listener> {
-    let listener = |number, dialect: &str, telling| {
+fn webhooks() -> Vec<Webhook> {
+    let webhook = |number, dialect: &str, state| {
         let url = format!("https://caller.example.com/{SECRET}");
-        Listener { number, url, dialect: dialect.into(), telling }
+        Webhook { number, url, dialect: dialect.into(), state }
     };
     vec![
-        listener(3, "2captcha", Telling::Owed { at: at(40), tries: 0 }),
-        listener(5, "v1", Telling::Owed { at: at(41), tries: 3 }),
-        listener(7, "capsolver", Telling::Dead { at: at(99), why: "HTTP 500".into() }),
+        webhook(3, "2captcha", DeliveryState::Owed { at: at(40), tries: 0 }),
+        webhook(5, "v1", DeliveryState::Owed { at: at(41), tries: 3 }),
+        webhook(7, "capsolver", DeliveryState::Dead { at: at(99), why: "HTTP 500".into() }),
     ]
 }
 
-fn errands() -> Vec<Beat> {
+fn follow_ups() -> Vec<TimelineEvent> {
     vec![
-        Beat::Reported { attempt: 1, is_good: false },
-        Beat::Told { listener: 1 },
-        Beat::NotTold { listener: 7, why: "HTTP 500".into() },
+        TimelineEvent::Reported { attempt: 1, is_good: false },
+        TimelineEvent::WebhookDelivered { webhook: 1 },
+        TimelineEvent::WebhookFailed { webhook: 7, why: "HTTP 500".into() },
     ]
 }
 
@@ -350,53 +366,62 @@ fn retries<const N: usize>(counts: [(Signal, u8); N]) -> [u8; Signal::ALL.len()]
     retries
 }
 
-fn beats() -> Vec<Beat> {
-    let mut beats = vec![
-        Beat::Placed { life: 2 },
-        Beat::Rejoined,
-        Beat::Deferred { until: at(9) },
-        Beat::Submitted { attempt: 1 },
-        Beat::Accepted { attempt: 1, task: secret("73045") },
-        Beat::Doubted { attempt: 1, until: at(99) },
-        Beat::GaveUp { attempt: 1 },
-        Beat::Held,
-        Beat::Released,
-        Beat::CameLate { attempt: 1 },
-        Beat::TooOld { attempt: 1 },
-        Beat::Stocked { attempt: 1 },
-        Beat::Taken,
-        Beat::Spoiled,
-        Beat::Failed,
-        Beat::Cancelled,
-        Beat::Replayed,
+fn events() -> Vec<TimelineEvent> {
+    let mut events = vec![
+        TimelineEvent::Placed { life: 2 },
+        TimelineEvent::Rejoined,
+        TimelineEvent::Deferred { until: at(9) },
+        TimelineEvent::Submitted { attempt: 1 },
+        TimelineEvent::Accepted { attempt: 1, task: secret("73045") },
+        TimelineEvent::InDoubt { attempt: 1, until: at(99) },
+        TimelineEvent::GaveUp { attempt: 1 },
+        TimelineEvent::Held,
+        TimelineEvent::Released,
+        TimelineEvent::CameLate { attempt: 1 },
+        TimelineEvent::TooOld { attempt: 1 },
+        TimelineEvent::Stocked { attempt: 1 },
+        TimelineEvent::Claimed,
+        TimelineEvent::Expired,
+        TimelineEvent::Failed,
+        TimelineEvent::Cancelled,
+        TimelineEvent::Replayed,
     ];
-    beats.extend([Via::Submit, Via::Callback, Via::Poll].map(|via| Beat::Solved { attempt: 3, via }));
-    beats.extend(Signal::ALL.map(|signal| match signal {
-        Signal::Fault(class) => Beat::Faulted { attempt: 2, fault: fault(class) },
-        Signal::InDoubt => Beat::LeftInDoubt { attempt: 2, evidence: evidence() },
+    events
+        .extend([Via::Submit, Via::Callback, Via::Poll].map(|via| TimelineEvent::Solved { attempt: 3, via }));
+    events.extend(Signal::ALL.map(|signal| match signal {
+        Signal::Fault(class) => TimelineEvent::Faulted { attempt: 2, fault: fault(class) },
+        Signal::InDoubt => TimelineEvent::LeftInDoubt { attempt: 2, evidence: evidence() },
     }));
-    beats.extend(Signal::ALL.map(|class| Beat::Retried { class, number: 4, at: at(70) }));
+    events.extend(Signal::ALL.map(|class| TimelineEvent::Retried { class, number: 4, at: at(70) }));
     let causes = [DeadCause::DoubtsSpent(evidence()), DeadCause::Deadline, DeadCause::Doubt];
-    beats.extend(causes.map(|cause| Beat::Buried { cause }));
-    beats
+    events.extend(causes.map(|cause| TimelineEvent::MovedToDeadLetters { cause }));
+    events
 }
 
-pub(super) fn arrival(event: Event) -> Arrival {
-    Arrival { key: Key(digest(0x5e)), born: at(0), target: None, event }
+pub(super) fn arrival(event: Event) -> IncomingEvent {
+    IncomingEvent { key: Key(digest(0x5e)), born: at(0), target: None, event }
 }
 
-pub(super) fn called_back(attempt: u32) -> Arrival {
-    let word = Word::Answered(Delivery { goods: goods(), solved_at: None, cost: Some(Money(2990)) });
+pub(super) fn called_back(attempt: u32) -> IncomingEvent {
+    let word = CallbackResult::Answered(ProviderAnswer {
+        payload: payload(),
+        solved_at: None,
+        cost: Some(Money(2990)),
+    });
     arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word, receipt: None })
 }
 
 fn arrivals() -> Vec<(&'static str, Written)> {
-    let delivery = || Delivery { goods: Goods::text(SECRET), solved_at: Some(at(20)), cost: None };
+    let delivery = || ProviderAnswer { payload: Payload::text(SECRET), solved_at: Some(at(20)), cost: None };
     let submitted = |outcome| Event::Submitted { attempt: 1, outcome };
     let polled = |outcome| Event::Polled { attempt: 1, asked: at(19), outcome };
     let unsolvable = || fault(FaultClass::Unsolvable);
-    let no_task =
-        Event::CalledBack { attempt: 7, task: None, word: Word::Faulted(unsolvable()), receipt: None };
+    let no_task = Event::CalledBack {
+        attempt: 7,
+        task: None,
+        word: CallbackResult::Faulted(unsolvable()),
+        receipt: None,
+    };
     let taken = SubmitOutcome::Accepted { task: secret("73045") };
     let mut cases: Vec<_> = [
         ("arrival-called-back-faulted", no_task),
@@ -408,7 +433,7 @@ fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-polled-pending", polled(PollOutcome::Pending)),
         ("arrival-polled-answered", polled(PollOutcome::Answered(delivery()))),
         ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),
-        ("arrival-polled-no-word", polled(PollOutcome::NoWord)),
+        ("arrival-polled-no-word", polled(PollOutcome::NoReply)),
         ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Pass }),
         ("arrival-woken-shut", Event::Woken { stamp: u64::MAX, gate: Gate::ShutUntil(at(66)) }),
         ("arrival-stocked", Event::Stocked { attempt: u32::MAX }),
@@ -421,21 +446,27 @@ fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-dropped", Event::Dropped),
         ("arrival-released", Event::Released),
         ("arrival-reported", Event::Reported { is_good: false }),
-        ("arrival-report-passed", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::Taken }),
-        ("arrival-report-no-word", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::NoWord }),
+        ("arrival-report-passed", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::Accepted }),
+        ("arrival-report-no-word", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::NoReply }),
         (
             "arrival-report-refused",
             Event::ReportPassed { attempt: 1, outcome: ReportOutcome::Refused { code: "ERROR_X".into() } },
         ),
-        ("arrival-listened-for", Event::ListenedFor { url: secret("https://a.test/"), dialect: "v1".into() }),
-        ("arrival-told", Event::Told { listener: 2, outcome: TellOutcome::Taken }),
+        (
+            "arrival-listened-for",
+            Event::WebhookAdded { url: secret("https://a.test/"), dialect: "v1".into() },
+        ),
+        ("arrival-told", Event::WebhookTried { webhook: 2, outcome: DeliveryOutcome::Delivered }),
         (
             "arrival-not-told",
-            Event::Told { listener: 2, outcome: TellOutcome::NotTaken { why: "HTTP 500".into() } },
+            Event::WebhookTried {
+                webhook: 2,
+                outcome: DeliveryOutcome::NotDelivered { why: "HTTP 500".into() },
+            },
         ),
     ]
-    .map(|(name, event)| (name, Written::Arrival(arrival(event))))
+    .map(|(name, event)| (name, Written::IncomingEvent(arrival(event))))
     .into();
-    cases.push(("arrival-called-back-answered", Written::Arrival(called_back(7))));
+    cases.push(("arrival-called-back-answered", Written::IncomingEvent(called_back(7))));
     cases
 }

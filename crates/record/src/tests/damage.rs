@@ -141,7 +141,7 @@ fn an_unknown_name_is_told_with_its_place_and_what_to_do() {
     assert_eq!(
         decode(&order, &json).unwrap_err().to_string(),
         "`attempts[7].is` says `mislaid`, and this version of Quittance knows only sent, solving, trailing, \
-         given_up, faulted, answered, spare: leave the record as it is, and read it with the version that wrote \
+         given_up, faulted, answered, surplus: leave the record as it is, and read it with the version that wrote \
          it or a later one"
     );
 }

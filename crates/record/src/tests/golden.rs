@@ -3,7 +3,6 @@
 use super::names::{every_use, uses_in};
 use super::{Written, cases};
 use crate::VERSION;
-use quittance_lifecycle::{Event, SubmitOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -67,15 +66,6 @@ fn the_current_version_still_writes_every_golden_file_byte_for_byte() {
         let golden = String::from_utf8(files[name].clone()).unwrap();
         assert_eq!(written, golden, "{name}");
     }
-}
-
-/// Adapters once said so of a submit that the provider may have taken.
-#[test]
-fn a_refusal_of_class_unknown_in_an_old_file_is_read_as_a_doubt() {
-    let old = String::from_utf8(files(1)["arrival-submitted-refused"].clone()).unwrap();
-    let old = old.replace("unsolvable", "unknown");
-    let event = crate::decode_arrival(old.as_bytes()).unwrap().event;
-    assert!(matches!(event, Event::Submitted { outcome: SubmitOutcome::InDoubt(_), .. }), "{event:?}");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Which names a record uses, and where: so that tests that claim to try every variant can be held to it.
 
-use crate::afterwards::{PassingName, TellingName};
-use crate::arrival::{EventName, GateName, PollName, ReportName, SubmitName, TellName, WordName};
+use crate::afterwards::{DeliveryStateName, ReportStateName};
+use crate::arrival::{
+    CallbackResultName, DeliveryName, EventName, GateName, PollName, ReportName, SubmitName,
+};
 use crate::attempt::ProgressName;
+use crate::document::DocumentName;
 use crate::fields::Named;
 use crate::phase::{DeadName, FailName, PhaseName};
-use crate::sheet::SheetName;
-use crate::story::BeatName;
+use crate::timeline::TimelineEventName;
 use quittance_lifecycle::{FaultClass, Reuse, Via};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,31 +18,31 @@ pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
 
 /// Every place where names stand, with those that can stand there.
 const PLACES: [(&str, &[&str]); 26] = [
-    ("/is", SheetName::NAMES),
-    ("/event(supplied)/made/is", &["answered"]),
+    ("/is", DocumentName::NAMES),
+    ("/event(served_from_stock)/made/is", &["answered"]),
     ("/reuse", Reuse::NAMES),
     ("/phase/is", PhaseName::NAMES),
     ("/phase(failed)/cause/is", FailName::NAMES),
     ("/phase(dead)/cause/is", DeadName::NAMES),
     ("/attempts/is", ProgressName::NAMES),
     ("/retries", FaultClass::NAMES),
-    ("/story/is", BeatName::NAMES),
-    ("/story/class", FaultClass::NAMES),
-    ("/story/via", Via::NAMES),
-    ("/story(faulted)/fault/class", FaultClass::NAMES),
-    ("/story(buried)/cause/is", DeadName::NAMES),
+    ("/timeline/is", TimelineEventName::NAMES),
+    ("/timeline/class", FaultClass::NAMES),
+    ("/timeline/via", Via::NAMES),
+    ("/timeline(faulted)/fault/class", FaultClass::NAMES),
+    ("/timeline(moved_to_dead_letters)/cause/is", DeadName::NAMES),
     ("/event/is", EventName::NAMES),
     ("/event(woken)/gate/is", GateName::NAMES),
     ("/event(submitted)/outcome/is", SubmitName::NAMES),
     ("/event(polled)/outcome/is", PollName::NAMES),
-    ("/event(called_back)/outcome/is", WordName::NAMES),
+    ("/event(called_back)/outcome/is", CallbackResultName::NAMES),
     ("/event(report_passed)/outcome/is", ReportName::NAMES),
-    ("/event(told)/outcome/is", TellName::NAMES),
-    ("/attempts(answered)/report/is", PassingName::NAMES),
-    ("/listeners/is", TellingName::NAMES),
+    ("/event(webhook_tried)/outcome/is", DeliveryName::NAMES),
+    ("/attempts(answered)/report/is", ReportStateName::NAMES),
+    ("/webhooks/is", DeliveryStateName::NAMES),
     ("/phase(failed)/cause(refused)/fault/class", &["caller"]),
     ("/phase(dead)/cause(spent)/fault/class", &["busy"]),
-    ("/event(submitted)/outcome(refused)/fault/class", &["unsolvable"]),
+    ("/event(submitted)/outcome(rejected)/fault/class", &["unsolvable"]),
     ("/event(called_back)/outcome(faulted)/fault/class", &["unsolvable"]),
 ];
 

@@ -36,8 +36,8 @@ fn no_two_variants_share_a_name() {
     }
     check::<crate::phase::PhaseName>();
     check::<crate::attempt::ProgressName>();
-    check::<crate::story::BeatName>();
+    check::<crate::timeline::TimelineEventName>();
     check::<crate::arrival::EventName>();
-    check::<crate::sheet::SheetName>();
+    check::<crate::document::DocumentName>();
     check::<quittance_lifecycle::FaultClass>();
 }

@@ -3,9 +3,9 @@
 use super::any::Any;
 use super::cases::{arrival, called_back};
 use crate::disk::beside;
-use crate::{SpillFile, encode_arrival};
+use crate::{SpillFile, encode_incoming};
 use quittance_lifecycle::Event;
-use quittance_ports::{Arrival, Spill, SpillError};
+use quittance_ports::{IncomingEvent, Spill, SpillError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl Room {
     }
 
     /// What stands in the file after these were kept.
-    fn file_of(&self, arrivals: &[Arrival]) -> Vec<u8> {
+    fn file_of(&self, arrivals: &[IncomingEvent]) -> Vec<u8> {
         drop(fs::remove_file(&self.path));
         let spill = self.open();
         arrivals.iter().for_each(|arrival| spill.keep(arrival).unwrap());
@@ -42,7 +42,7 @@ impl Room {
     }
 }
 
-pub(super) fn stocked(attempts: impl IntoIterator<Item = u32>) -> Vec<Arrival> {
+pub(super) fn stocked(attempts: impl IntoIterator<Item = u32>) -> Vec<IncomingEvent> {
     attempts.into_iter().map(|attempt| arrival(Event::Stocked { attempt })).collect()
 }
 
@@ -129,7 +129,7 @@ fn damage_is_also_noticed_while_the_spill_is_open() {
 #[test]
 fn an_entry_of_a_later_version_is_set_aside_whole_and_can_be_put_back() {
     let room = room();
-    let later = String::from_utf8(encode_arrival(&called_back(2))).unwrap().replace("{\"v\":1", "{\"v\":2");
+    let later = String::from_utf8(encode_incoming(&called_back(2))).unwrap().replace("{\"v\":1", "{\"v\":2");
     let later = crate::frame::frame(later.as_bytes()).unwrap();
     let mut file = room.file_of(&[called_back(1)]);
     file.extend(&later);
@@ -146,7 +146,7 @@ fn an_entry_of_a_later_version_is_set_aside_whole_and_can_be_put_back() {
 #[test]
 fn an_answer_that_looks_like_an_entry_is_not_taken_for_one() {
     let room = room();
-    let inner = crate::frame::frame(&encode_arrival(&called_back(1))).unwrap();
+    let inner = crate::frame::frame(&encode_incoming(&called_back(1))).unwrap();
     let task = String::from_utf8(inner).unwrap();
     let forged = arrival(Event::Submitted {
         attempt: 1,
@@ -203,7 +203,7 @@ fn many_may_keep_while_one_empties_and_each_thing_is_shown_once_and_in_order() {
     let room = room();
     let spill = room.open();
     let done = AtomicBool::new(false);
-    let mut seen: Vec<Arrival> = Vec::new();
+    let mut seen: Vec<IncomingEvent> = Vec::new();
     std::thread::scope(|scope| {
         let keepers: Vec<_> = (0..KEEPERS)
             .map(|keeper| {

@@ -5,7 +5,7 @@ use super::cases::called_back;
 use super::flaky::{Failure, FlakyDisk};
 use super::spill::{BYTES_MAX, Room, room, stocked};
 use crate::SpillFile;
-use quittance_ports::{Arrival, Spill};
+use quittance_ports::{IncomingEvent, Spill};
 use std::collections::VecDeque;
 use std::fs;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn when_the_disk_is_full_half_an_entry_is_taken_back() {
 }
 
 #[test]
-fn a_count_from_before_the_spill_was_mended_is_not_used() {
+fn a_count_from_before_the_spill_was_fixed_is_not_used() {
     let room = room();
     let (spill, left) = flaky(&room, Failure::After);
     stocked(0..4).iter().for_each(|arrival| spill.keep(arrival).unwrap());
@@ -98,7 +98,7 @@ fn a_panic_while_the_spill_is_held_does_not_end_it() {
 struct Ledger {
     next: u32,
     /// In order, each with whether it must be there.
-    owed: VecDeque<(Arrival, bool)>,
+    owed: VecDeque<(IncomingEvent, bool)>,
 }
 
 impl Ledger {
@@ -121,7 +121,7 @@ impl Ledger {
         });
     }
 
-    fn check(&self, shown: &[Arrival]) {
+    fn check(&self, shown: &[IncomingEvent]) {
         let mut shown = shown.iter().peekable();
         for (arrival, must) in &self.owed {
             let there = shown.next_if(|next| *next == arrival).is_some();

@@ -11,7 +11,7 @@ fn ping(stream: &mut TcpStream) -> Option<[u8; 7]> {
 }
 
 #[test]
-fn a_tap_relays_until_it_is_cut_and_again_when_it_is_mended() {
+fn a_tap_relays_until_it_is_cut_and_again_when_it_is_fixed() {
     let redis = Redis::start(&[]);
     let tap = Tap::in_front_of(redis.port());
     let call = || TcpStream::connect(("127.0.0.1", tap.port()));

@@ -1,13 +1,16 @@
 //! Fresh answers are given, not refused: the other half of "never stale".
 
 use super::{COLLECTED_IN, Court, FROZEN_MAX, SLACK, life_of};
-use crate::truth::{Fate, Told, Trouble};
-use quittance_lifecycle::{Beat, Origin, Via};
+use crate::truth::{CallerResult, Fate, SimFault};
+use quittance_lifecycle::{Origin, TimelineEvent, Via};
 use std::time::Duration;
 
 /// How much older than its callback an answer may be taken to be if nothing went wrong: the provider's lag, how far clocks
 /// differ, and what nodes may not know of each other yet.
 const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
+
+/// How long callbacks may go to a node that has died for good, and a little.
+const STILL_ROUTED: u64 = 60_000 + 2 * SLACK;
 
 /// How long a node that was killed is away at most, and a little.
 const RESTART_MAX: u64 = 20_000 + 2 * SLACK;
@@ -18,12 +21,15 @@ const CLOCK_SKEW: u64 = 5_000;
 impl Court<'_> {
     /// Whether callbacks could come all the time from this moment on, until another, and the nodes could know it.
     fn was_reachable(&self, from: u64, to: u64) -> bool {
+        // A node that died for good may be sent callbacks for a while, and is back in the calm.
+        let calm_at = self.truth.calm_at;
         let is_hurt = self.truth.troubles.iter().any(|(_, trouble, at)| {
-            let lasts = match trouble {
-                Trouble::Killed => RESTART_MAX,
-                Trouble::Frozen => FROZEN_MAX,
+            let over = match trouble {
+                SimFault::Killed => at + RESTART_MAX,
+                SimFault::Gone => (at + STILL_ROUTED).min(calm_at.max(*at) + RESTART_MAX),
+                SimFault::Frozen => at + FROZEN_MAX,
             };
-            (from.saturating_sub(lasts)..=to).contains(at)
+            *at <= to && from <= over
         });
         // A clock that is set forward looks like a freeze to its node, which then takes answers to be older than they are.
         let begun = from.saturating_sub(2 * SLACK);
@@ -40,14 +46,12 @@ impl Court<'_> {
             let kind = task.identity.split('|').nth(1).unwrap_or_default();
             let (Some((life, _)), Some(heard)) = (life_of(kind), task.callback_acked) else { continue };
             let Some(order) = self.orders.get(&task.key) else { continue };
-            let by_callback = order
-                .story
-                .entries
-                .iter()
-                .any(|entry| entry.beat == Beat::Solved { attempt: task.attempt, via: Via::Callback });
+            let by_callback = order.timeline.entries.iter().any(|entry| {
+                entry.event == TimelineEvent::Solved { attempt: task.attempt, via: Via::Callback }
+            });
             // While the store is away, a callback waits in the spill. When the store is back, a poll may be faster.
-            let too_old = order.story.entries.iter().any(|entry| {
-                entry.beat == Beat::TooOld { attempt: task.attempt }
+            let too_old = order.timeline.entries.iter().any(|entry| {
+                entry.event == TimelineEvent::TooOld { attempt: task.attempt }
                     && self.was_reachable(task.sent_at, entry.at.as_millis() + SLACK)
             });
             // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows; unless a poll has
@@ -77,7 +81,7 @@ impl Court<'_> {
                 by_callback
                     && is_own
                     && lives
-                    && matches!(visit.told, Some((at, Told::Expired)) if is_early(at))
+                    && matches!(visit.told, Some((at, CallerResult::Expired)) if is_early(at))
             });
             if let Some(visit) = refused {
                 let detail = format!("{} was refused {}, bought for it and fresh", visit.who, task.token());
@@ -86,7 +90,9 @@ impl Court<'_> {
         }
         for visit in &truth.visits {
             let is_there = matches!(visit.origin, Some(Origin::Cached | Origin::Stock));
-            let (Some(accepted), Some((at, Told::Expired))) = (visit.accepted, &visit.told) else { continue };
+            let (Some(accepted), Some((at, CallerResult::Expired))) = (visit.accepted, &visit.told) else {
+                continue;
+            };
             if is_there && *at + SLACK < accepted + COLLECTED_IN {
                 let detail =
                     format!("{} came for an answer after {} ms, and was refused", visit.who, at - accepted);
@@ -103,8 +109,8 @@ impl Court<'_> {
             let (Some((life, _)), Some(attempt)) = (life_of(kind), self.attempt(task)) else { continue };
             let Some(order) = self.orders.get(&task.key) else { continue };
             let solved =
-                order.story.entries.iter().find(
-                    |entry| matches!(entry.beat, Beat::Solved { attempt, .. } if attempt == task.attempt),
+                order.timeline.entries.iter().find(
+                    |entry| matches!(entry.event, TimelineEvent::Solved { attempt, .. } if attempt == task.attempt),
                 );
             let Some(solved) = solved.map(|entry| entry.at.as_millis()) else { continue };
             // Where another task of the order was paid for and not answered yet, a new life goes on with that one, and may buy

@@ -4,12 +4,13 @@
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Order, Phase, PollOutcome, SubmitOutcome, Tally,
-    Target, Timestamp,
+    Counters, Fault, FaultClass, Field, Key, Kind, Order, Payload, Phase, PollOutcome, ProviderAnswer,
+    SubmitOutcome, Target, Timestamp,
 };
 use quittance_ports::{
-    Arrival, Callback, Census, Commit, Day, Due, Guard, Line, Params, Provider, Saying, Spill, SpillError,
-    Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Callback, CallbackMessage, Commit, Day, Due, Guard, IncomingEvent, OrderCounts, Params, Provider, Spill,
+    SpillError, Store, StoreError, Submission, Unreadable, UsageRow, Version, Versioned, Watch, Watchers,
+    Which,
 };
 use std::sync::Arc;
 
@@ -62,24 +63,24 @@ impl Store for WrongStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         let is_submit = matches!(next.phase, Phase::Submitting { .. });
         if self.idea == Idea::EffectsFirst && is_submit {
             // The write follows in its own time, if the node lives to see it.
             let (store, executor) = (Arc::clone(&self.store), self.executor.clone());
-            let (next, tally) = (next.clone(), *tally);
+            let (next, counters) = (next.clone(), *counters);
             self.executor.spawn(self.group, async move {
                 executor.sleep(500).await;
-                _ = store.commit(expected, &next, &tally, at).await;
+                _ = store.commit(expected, &next, &counters, at).await;
             });
             return Ok(Commit::Done(expected));
         }
-        let mut done = self.store.commit(expected, next, tally, at).await?;
+        let mut done = self.store.commit(expected, next, counters, at).await?;
         while let Commit::Conflict(Some(winner)) = &done {
             match self.idea {
-                Idea::LastWriteWins => done = self.store.commit(winner.version, next, tally, at).await?,
+                Idea::LastWriteWins => done = self.store.commit(winner.version, next, counters, at).await?,
                 Idea::LoserPerforms if is_submit => return Ok(Commit::Done(winner.version)),
                 _ => break,
             }
@@ -108,13 +109,18 @@ impl Store for WrongStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.store.take(target, good_until, by, at, tally).await
+        self.store.take(target, good_until, by, at, counters).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.store.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.store.list_stock(target, now, limit).await
     }
 
     async fn list(
@@ -134,20 +140,20 @@ impl Store for WrongStore {
         self.store.discard(key).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.store.count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.store.count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.store.books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.store.usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.store.close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.store.compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.store.census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.store.order_counts().await
     }
 }
 
@@ -174,8 +180,8 @@ pub(super) fn silence_means_no(provider: Arc<dyn Provider>) -> Arc<dyn Provider>
 pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
     let polled = |_: &[String], replies: Replies| {
         let taken_literally = |outcome| match outcome {
-            PollOutcome::Faulted(fault) => PollOutcome::Answered(Delivery {
-                goods: Goods::text(fault.code),
+            PollOutcome::Faulted(fault) => PollOutcome::Answered(ProviderAnswer {
+                payload: Payload::text(fault.code),
                 solved_at: None,
                 cost: None,
             }),
@@ -188,7 +194,9 @@ pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider
 
 pub(super) fn an_account_is_busy(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
     let submitted = |outcome| match outcome {
-        SubmitOutcome::Rejected(fault) if matches!(fault.class, FaultClass::Account | FaultClass::Broke) => {
+        SubmitOutcome::Rejected(fault)
+            if matches!(fault.class, FaultClass::AccountBlocked | FaultClass::NoFunds) =>
+        {
             SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, fault.code))
         }
         outcome => outcome,
@@ -243,8 +251,8 @@ impl Provider for WrongProvider {
         self.provider.submit_interval()
     }
 
-    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
-        self.provider.hear(callback)
+    fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
+        self.provider.read_callback(callback)
     }
 }
 
@@ -255,11 +263,11 @@ pub(super) fn nothing_is_replayed(spill: Arc<dyn Spill>) -> Arc<dyn Spill> {
 }
 
 impl Spill for ForgetfulSpill {
-    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+    fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError> {
         self.0.keep(arrival)
     }
 
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError> {
         Ok(Vec::new())
     }
 
@@ -270,7 +278,7 @@ impl Spill for ForgetfulSpill {
 
 /// The page address and the action do not identify anything.
 pub(super) fn a_key_without_a_field(name: &str) -> Option<Kind> {
-    let mut kind = quittance_catalog::kind(name)?;
+    let mut kind = quittance_protocol::kinds::kind(name)?;
     let dull = |field: &Field| Field { identifies: field.identifies && field.name != "action", ..*field };
     // Leaked once per look-up, in a build that exists to be wrong.
     kind.fields = Vec::leak(kind.fields.iter().map(dull).collect());

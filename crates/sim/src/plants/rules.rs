@@ -1,4 +1,4 @@
-//! Wrong ideas about what an event means: each asks the real rule and then spoils what it said.
+//! Wrong ideas about what an event means: each asks the real rule and then expires what it said.
 
 use quittance_lifecycle::{
     Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const DROPPED: Decision = Decision::Ignore(WhyIgnored::OldNews);
 
-/// The real decision, with the next order spoiled.
-fn spoil(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
+/// The real decision, with the next order expired.
+fn expire(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
     match decision {
         Decision::Advance(mut advance) => {
             how(&mut advance.next);
@@ -27,8 +27,8 @@ pub(super) fn a_crash_is_resubmitted(
     policy: &Policy,
 ) -> Decision {
     let is_silent = matches!((&order.phase, &event), (Phase::Submitting { .. }, Event::Woken { .. }));
-    spoil(transition(order, event, now, policy), |next| {
-        if is_silent && let Phase::Unsure { attempt, .. } = next.phase {
+    expire(transition(order, event, now, policy), |next| {
+        if is_silent && let Phase::InDoubt { attempt, .. } = next.phase {
             next.phase = Phase::Queued { until: now, held: false };
             if let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == attempt) {
                 attempt.progress = Progress::Faulted;
@@ -38,7 +38,7 @@ pub(super) fn a_crash_is_resubmitted(
 }
 
 pub(super) fn no_fallback(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    spoil(transition(order, event, now, policy), |next| {
+    expire(transition(order, event, now, policy), |next| {
         if let Phase::Solving { poll_at, .. } = &mut next.phase {
             *poll_at = Timestamp::MAX;
         }
@@ -79,7 +79,7 @@ pub(super) fn late_answers_dropped(order: &Order, event: Event, now: Timestamp, 
 }
 
 pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    spoil(transition(order, event, now, policy), |next| {
+    expire(transition(order, event, now, policy), |next| {
         for attempt in &mut next.attempts {
             if let Progress::Trailing { .. } = attempt.progress {
                 attempt.progress = Progress::GivenUp { counted: true };
@@ -89,7 +89,7 @@ pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy
 }
 
 pub(super) fn retries_start_anew(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    spoil(transition(order, event, now, policy), |next| {
+    expire(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { .. } = next.phase {
             next.retries = Default::default();
         }
@@ -115,11 +115,16 @@ pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, p
         Event::CalledBack {
             attempt,
             task,
-            word: quittance_lifecycle::Word::Answered(mut delivery),
+            word: quittance_lifecycle::CallbackResult::Answered(mut delivery),
             receipt,
         } => {
             delivery.solved_at = Some(now);
-            Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(delivery), receipt }
+            Event::CalledBack {
+                attempt,
+                task,
+                word: quittance_lifecycle::CallbackResult::Answered(delivery),
+                receipt,
+            }
         }
         Event::Polled {
             attempt,
@@ -140,19 +145,19 @@ pub(super) fn handed_out_and_shelved(
     now: Timestamp,
     policy: &Policy,
 ) -> Decision {
-    spoil(transition(order, event, now, policy), |next| {
+    expire(transition(order, event, now, policy), |next| {
         if let Phase::Solved { answer, .. } = next.phase.clone()
             && let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == answer.attempt)
             && order.phase.is_open()
             && next.terms.single_use
         {
-            attempt.progress = Progress::Spare { answer, since: now };
+            attempt.progress = Progress::Surplus { answer, since: now };
         }
     })
 }
 
-pub(super) fn no_alarm(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    spoil(transition(order, event, now, policy), |next| {
+pub(super) fn no_timer(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    expire(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { until, .. } = &mut next.phase {
             *until = now + Duration::from_secs(365 * 24 * 3600);
             next.deadline = *until;
@@ -164,7 +169,7 @@ pub(super) fn doubles_unlisted(order: &Order, event: Event, now: Timestamp, poli
     match transition(order, event, now, policy) {
         Decision::Advance(mut advance) => {
             advance.next.possible_doubles = 0;
-            advance.tally.possible_doubles = 0;
+            advance.counters.possible_doubles = 0;
             Decision::Advance(advance)
         }
         other => other,
@@ -192,9 +197,11 @@ pub(super) fn shared_for_ever(
     policy: &Policy,
 ) -> Placement {
     match found.map(|order| &order.phase) {
-        Some(Phase::Solved { .. }) => {
-            Placement::Stands { key, origin: quittance_lifecycle::Origin::Cached, tally: Default::default() }
-        }
+        Some(Phase::Solved { .. }) => Placement::Stands {
+            key,
+            origin: quittance_lifecycle::Origin::Cached,
+            counters: Default::default(),
+        },
         _ => place(found, follower, key, terms, now, policy),
     }
 }
@@ -212,7 +219,7 @@ pub(super) fn placing_pays(
         Some(order) if order.phase.is_open() => {
             let mut ended = order.clone();
             ended.attempts.iter_mut().for_each(|attempt| attempt.progress = Progress::Faulted);
-            ended.phase = Phase::Spoiled { at: now };
+            ended.phase = Phase::Expired { at: now };
             place(Some(&ended), follower, key, terms, now, policy)
         }
         _ => place(found, follower, key, terms, now, policy),
@@ -267,7 +274,7 @@ pub(super) fn overwrites_what_is_alive(
 ) -> Placement {
     match place(found, follower, key, terms, now, policy) {
         Placement::Follow { advance } => {
-            let ended = Order { phase: Phase::Spoiled { at: now }, followed_by: None, ..advance.next };
+            let ended = Order { phase: Phase::Expired { at: now }, followed_by: None, ..advance.next };
             place(Some(&ended), None, key, terms, now, policy)
         }
         placement => placement,

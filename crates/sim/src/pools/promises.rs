@@ -2,12 +2,12 @@
 
 use super::study::{GOAL_PERMILLE, Row};
 use quittance_lifecycle::Money;
-use quittance_pool::SPOILED_MAX;
+use quittance_pool::EXPIRED_MAX;
 
 const SERVED_GOAL: f64 = GOAL_PERMILLE as f64 / 1000.0;
-/// How far under the goal the shelf may stay: one point.
+/// How far under the goal the stock may stay: one point.
 const SERVED_SLACK: f64 = 0.01;
-/// With fewer orders than this in a lifetime more may spoil, and nobody can tell within one that their rate has changed.
+/// With fewer orders than this in a lifetime more may expire, and nobody can tell within one that their rate has changed.
 const PER_LIFE_PROMISED: f64 = 7.5;
 /// Money that differs by less is the same, in thousandths.
 const SAME_PERMILLE: u64 = 5;
@@ -52,12 +52,12 @@ impl Row {
     /// The promises that do not hold here, in words.
     #[must_use]
     pub fn broken(&self) -> Vec<&'static str> {
-        // Where the goal would spoil too much it is given up, and so it is where nothing is held at all.
+        // Where the goal would expire too much it is given up, and so it is where nothing is held at all.
         let is_goal_given_up = self.best.is_limited;
         let promises = [
             ("served", is_goal_given_up || self.served >= SERVED_GOAL - SERVED_SLACK),
             ("level", (self.level - f64::from(self.best.size)).abs().round() <= 1.0),
-            ("waste", self.per_life() < PER_LIFE_PROMISED || self.waste <= SPOILED_MAX),
+            ("waste", self.per_life() < PER_LIFE_PROMISED || self.waste <= EXPIRED_MAX),
             ("money", self.spends() != Spends::More),
             ("steps up", !self.can_tell_steps() || self.up.median <= 1.0),
             ("steps down", !self.can_tell_steps() || self.down.median <= 1.0),

@@ -1,7 +1,7 @@
 //! What happens to a pool: how orders come, for how long, when their rate steps, how long solves take.
 
-use super::shelf::{Micros, unit};
-use crate::dice::Dice;
+use super::stock::{Micros, unit};
+use crate::rng::Rng;
 use quittance_lifecycle::Kind;
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ impl SolveTimes {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "whole microseconds")]
-    pub(super) fn draw(self, dice: &mut Dice) -> Micros {
-        let normal = (-2.0 * unit(dice).ln()).sqrt() * (std::f64::consts::TAU * unit(dice)).cos();
+    pub(super) fn draw(self, rng: &mut Rng) -> Micros {
+        let normal = (-2.0 * unit(rng).ln()).sqrt() * (std::f64::consts::TAU * unit(rng)).cos();
         ((self.ln_median_s + self.sigma * normal).exp() * 1e6) as Micros
     }
 }

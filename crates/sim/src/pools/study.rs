@@ -2,9 +2,9 @@
 //! finds, and a fixed pool of five, all in the same demand.
 
 use super::script::{Script, stepped};
-use super::shelf::{Keeper, Outcome, Shelf};
+use super::stock::{Keeper, Outcome, StockPlace};
 use quittance_lifecycle::{Kind, Money};
-use quittance_pool::{Goal, SIZE_MAX, SPOILED_MAX, Sizer, expected};
+use quittance_pool::{EXPIRED_MAX, Goal, SIZE_MAX, Sizer, expected};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -30,9 +30,9 @@ pub struct Row {
     pub usable: Duration,
     pub lead: Duration,
     pub orders: u64,
-    /// The share of orders served from the shelf.
+    /// The share of orders served from the stock.
     pub served: f64,
-    /// The share of what was bought for the shelf that spoiled.
+    /// The share of what was bought for the stock that expired.
     pub waste: f64,
     /// The mean over time.
     pub level: f64,
@@ -55,7 +55,7 @@ pub struct Best {
     /// What it serves, and what it costs for each thousand orders.
     pub served: f64,
     pub money: Money,
-    /// More would serve what was asked, and spoil too much.
+    /// More would serve what was asked, and expire too much.
     pub is_limited: bool,
 }
 
@@ -120,7 +120,7 @@ impl Study {
         let rate_max = self.rates.iter().copied().fold(0.0, f64::max);
         let mut cases = Vec::new();
         for kind in &self.kinds {
-            let kind = quittance_catalog::kind(kind).expect("the catalog has it");
+            let kind = quittance_protocol::kinds::kind(kind).expect("the catalog has it");
             for rate in &self.rates {
                 let seed = self.seed.wrapping_mul(1000).wrapping_add(cases.len() as u64);
                 let (orders, other) = (per_kind * share(rate) / shares, stepped(*rate, rate_max));
@@ -137,7 +137,7 @@ impl Case {
     }
 
     fn fixed(&self, size: u32) -> Outcome {
-        Shelf::live(&self.script([0, 0]), Keeper::Fixed(size), self.seed)
+        StockPlace::live(&self.script([0, 0]), Keeper::Fixed(size), self.seed)
     }
 
     /// The smallest level that reaches the goal in this very demand; where that wastes too much, the greatest that does not;
@@ -161,8 +161,8 @@ impl Case {
             }
             (size, tried) = (size - 1, fewer);
         }
-        let is_limited = tried.waste() > SPOILED_MAX;
-        while size > 0 && tried.waste() > SPOILED_MAX {
+        let is_limited = tried.waste() > EXPIRED_MAX;
+        while size > 0 && tried.waste() > EXPIRED_MAX {
             size -= 1;
             tried = self.fixed(size);
         }
@@ -175,7 +175,7 @@ impl Case {
         // What it is told of the lead is wrong at first: it must see for itself.
         let goal = Goal::Served { permille: GOAL_PERMILLE };
         let sizer = Sizer::new(goal, usable, self.kind.pace.p50);
-        let found = Shelf::live(&script, Keeper::Sized(Box::new(sizer)), self.seed);
+        let found = StockPlace::live(&script, Keeper::Sized(Box::new(sizer)), self.seed);
         let five = self.fixed(FIXED);
         let life = self.kind.life.unwrap_or_default();
         let (to_other, back): (Vec<_>, Vec<_>) =

@@ -1,6 +1,6 @@
 //! What one order learns about the provider holds for all of them: busy, broke, closed, unreachable.
 
-use crate::provider::{Reply, Word};
+use crate::provider::{CallbackResult, Reply};
 use crate::world::{turnstile, world};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset};
@@ -10,9 +10,10 @@ use std::sync::Arc;
 /// person has mended it everything goes on.
 #[test]
 fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
-    for (class, code) in
-        [(FaultClass::Broke, "ERROR_ZERO_BALANCE"), (FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")]
-    {
+    for (class, code) in [
+        (FaultClass::NoFunds, "ERROR_ZERO_BALANCE"),
+        (FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"),
+    ] {
         let world = world();
         let node = world.node();
         world.provider.on_submit("first", &[Reply::Refuses(class, code)]);
@@ -39,7 +40,7 @@ fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
 fn a_held_order_is_a_dead_letter_at_its_deadline() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Broke, "ERROR_ZERO_BALANCE"); 500]);
+    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::NoFunds, "ERROR_ZERO_BALANCE"); 500]);
     let caller = node.asks(turnstile("site").within(60));
     world.after(61);
     assert!(matches!(
@@ -55,11 +56,13 @@ fn a_held_order_is_a_dead_letter_at_its_deadline() {
 
 /// Promise: a closed account in the reply to a poll costs nothing: the task is asked for again after the release.
 #[test]
-fn a_task_that_cannot_be_asked_for_is_kept_until_the_account_is_mended() {
+fn a_task_that_cannot_be_asked_for_is_kept_until_the_account_is_fixed() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
-    world.provider.on_poll("site", &[Word::Faults(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")]);
+    world
+        .provider
+        .on_poll("site", &[CallbackResult::Faults(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")]);
     let caller = node.asks(turnstile("site"));
     world.after(120);
     assert_eq!((world.provider.polled_at("task-1").len(), caller.told()), (1, None));

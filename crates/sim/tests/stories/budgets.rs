@@ -1,13 +1,13 @@
 //! Budgets of pools: every submit that may be charged is counted before it is made, at a price that holds now, and corrected by
 //! what it really cost.
 
-use crate::pools::{places, pool, set, sheet};
-use crate::provider::{PRICE, Reply, Word};
+use crate::pools::{document, places, pool, set};
+use crate::provider::{CallbackResult, PRICE, Reply};
 use crate::world::{Node, World, turnstile, world, world_with};
 use quittance_engine::{PoolShown, Settings};
 use quittance_lifecycle::{FaultClass, Money, Policy, PriceSum, Unsolvable};
 use quittance_pool::Goal;
-use quittance_ports::{MemorySpill, PoolSpec};
+use quittance_ports::{Membership as _, MemorySpill, PoolSpec};
 use std::sync::Arc;
 
 fn node(world: &World, adjust: impl FnOnce(&mut Settings)) -> Node {
@@ -30,13 +30,13 @@ fn shown(node: &Node) -> PoolShown {
 }
 
 fn why(node: &Node) -> String {
-    sheet(node).level.expect("it has been sized").why
+    document(node).level.expect("it has been sized").why
 }
 
 /// What the pool says that it spent is what usage says.
 fn agrees_with_usage(world: &World, node: &Node) -> PriceSum {
-    let spent = shown(node).sheet.spent.sum();
-    assert_eq!(spent, world.books().spent(), "the pool and usage");
+    let spent = shown(node).document.spent.sum();
+    assert_eq!(spent, world.usage().spent(), "the pool and usage");
     spent
 }
 
@@ -53,7 +53,7 @@ fn a_price_that_was_learned_for_another_kind_does_not_buy() {
     assert_eq!(shown(&node).price, None, "nobody has said what this kind costs");
     world.after(120);
     assert_eq!(world.provider.taken(), taken, "nothing is bought at a price that is not known");
-    assert!(why(&node).contains("the price of `hcaptcha` is not known"), "{:?}", sheet(&node));
+    assert!(why(&node).contains("the price of `hcaptcha` is not known"), "{:?}", document(&node));
 }
 
 /// Also what was ordered before and answered after tells no price: its price came from the list that is gone.
@@ -94,12 +94,12 @@ fn amounts_in_another_currency_are_not_relabelled() {
     world.provider.solves("site", 5);
     set(&before, with_budget(3 * PRICE));
     world.after(60);
-    assert_eq!(shown(&before).sheet.spent.money, Money(3 * PRICE));
+    assert_eq!(shown(&before).document.spent.money, Money(3 * PRICE));
     before.kill();
     let after = node(&world, |settings| settings.currency = "RUB".into());
-    let PoolShown { sheet, price, currency, .. } = shown(&after);
+    let PoolShown { document, price, currency, .. } = shown(&after);
     assert_eq!((price, currency.as_str()), (None, "RUB"));
-    assert_eq!((sheet.spent.sum().known(), sheet.spent.unpriced), (None, 3), "dollars are no rubles");
+    assert_eq!((document.spent.sum().known(), document.spent.unpriced), (None, 3), "dollars are no rubles");
     let taken = world.provider.taken();
     drop(after.asks(turnstile("site").exclusive()));
     world.after(120);
@@ -122,7 +122,7 @@ fn usage_keeps_the_currency_in_which_it_was_counted() {
     drop(after.asks(turnstile("site").exclusive()));
     world.after(200);
     let usage = world.usage_by_account();
-    let spent = |account: &str| usage.get(account).map(quittance_lifecycle::Tally::spent);
+    let spent = |account: &str| usage.get(account).map(quittance_lifecycle::Counters::spent);
     assert_eq!(spent(" USD"), Some(PriceSum { sum: Money(PRICE), unpriced: 1 }), "{usage:?}");
     assert_eq!(spent(" RUB"), Some(PriceSum { sum: Money(PRICE), unpriced: 0 }), "{usage:?}");
     let slow =
@@ -159,7 +159,9 @@ fn a_submit_whose_reply_is_lost_is_counted_and_so_is_the_next() {
 fn what_cannot_be_solved_is_counted_where_it_is_charged() {
     let world = world_with(Policy { unsolvable: Unsolvable::Charged, ..Policy::DEFAULT }, 1);
     let node = priced(&world, PRICE);
-    world.provider.on_poll("site", &[Word::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 30]);
+    world
+        .provider
+        .on_poll("site", &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 30]);
     world.provider.solves("site", 5);
     set(&node, with_budget(2 * PRICE));
     world.after(1_700);
@@ -179,8 +181,47 @@ fn what_was_never_answered_uses_up_the_budget() {
     assert!(why(&node).contains("its budget for this hour is spent"), "{}", why(&node));
 }
 
+/// Promise: a budget of an hour holds, also for a pool that is removed and set again within it.
 #[test]
-fn a_pool_that_is_removed_and_set_again_counts_only_what_it_buys() {
+fn a_pool_that_is_removed_and_set_again_has_what_is_left_of_the_hour() {
+    let world = world();
+    let node = priced(&world, PRICE);
+    world.provider.solves("site", 5);
+    let remove = || {
+        let engine = Arc::clone(&node.engine);
+        node.does(async move { engine.remove_pool("door").await }).expect("the store is there")
+    };
+    let listed = || {
+        let engine = Arc::clone(&node.engine);
+        node.does(async move { engine.pools().await }).expect("the store is there").len()
+    };
+    let documents = || {
+        let membership = world.membership.clone();
+        node.does(async move { membership.documents().await }).expect("the store is there").len()
+    };
+    set(&node, with_budget(2 * PRICE));
+    world.after(60);
+    assert_eq!(world.provider.taken(), 2, "a budget for two");
+    for _ in 0..2 {
+        assert!(remove(), "it was there");
+        assert!(!remove(), "it is not there any more");
+        world.after(20);
+        assert_eq!((listed(), documents()), (0, 1), "no list shows it, and what it has spent is on record");
+        set(&node, with_budget(2 * PRICE));
+        world.after(60);
+        assert_eq!(world.provider.taken(), 2, "the budget of the hour was spent");
+        assert_eq!(document(&node).spent.refills, 2);
+    }
+    assert!(remove());
+    world.after(3_600);
+    assert_eq!(documents(), 0, "its hour is over");
+    set(&node, with_budget(2 * PRICE));
+    world.after(60);
+    assert_eq!(world.provider.taken(), 4, "another hour has a budget of its own");
+}
+
+#[test]
+fn a_pool_that_is_removed_and_set_again_counts_what_it_has_bought_before() {
     let world = world();
     let first = priced(&world, PRICE);
     world.provider.solves("site", 5);
@@ -192,9 +233,9 @@ fn a_pool_that_is_removed_and_set_again_counts_only_what_it_buys() {
     set(&first, PoolSpec { budget: Some(Money(20 * PRICE)), ..pool(Goal::Fixed { size: 5 }) });
     world.after(60);
     let bought = world.provider.taken() - taken;
-    assert_eq!(bought, 2, "three stand on the shelf already");
-    let spent = sheet(&first).spent;
-    assert_eq!((spent.refills, spent.money), (2, Money(2 * PRICE)));
+    assert_eq!(bought, 2, "three stand on the stock already");
+    let spent = document(&first).spent;
+    assert_eq!((spent.refills, spent.money), (5, Money(5 * PRICE)), "all of this hour");
     assert_eq!(places(&world).len(), 5, "five orders of their own");
 }
 

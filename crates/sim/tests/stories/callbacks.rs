@@ -1,16 +1,16 @@
 //! Callbacks: which are believed, which are not, and what happens when none comes.
 
-use crate::provider::{Reply, Word as Poll, token};
+use crate::provider::{CallbackResult as Poll, Reply, token};
 use crate::world::{recaptcha, turnstile, world_with_callbacks};
-use quittance_engine::{Heard, Outcome};
-use quittance_lifecycle::{FailCause, Fault, FaultClass, Phase, Tally, WhyIgnored, Word};
+use quittance_engine::{CallbackOutcome, Outcome};
+use quittance_lifecycle::{CallbackResult, Counters, FailCause, Fault, FaultClass, Phase, WhyIgnored};
 
-fn answered(text: &str) -> Word {
-    Word::Answered(token(text))
+fn answered(text: &str) -> CallbackResult {
+    CallbackResult::Answered(token(text))
 }
 
-fn faulted(class: FaultClass, code: &str) -> Word {
-    Word::Faulted(Fault::new(class, code))
+fn faulted(class: FaultClass, code: &str) -> CallbackResult {
+    CallbackResult::Faulted(Fault::new(class, code))
 }
 
 /// Promise: callback first. It settles the order without a single poll, and the caller is told at once.
@@ -21,20 +21,20 @@ fn a_callback_settles_the_order_and_nobody_asks_for_it() {
     let caller = node.asks(turnstile("site"));
     world.after(20);
     let heard = node.hears(world.provider.last_submit("site").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), Heard::Applied);
+    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
     world.after(600);
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(20_000)));
     assert!(world.provider.polls().is_empty());
-    let expected = Tally {
+    let expected = Counters {
         asked: 1,
         attempts: 1,
         paid: 1,
         solved: 1,
         priced: 1,
         cost_micros: 2_990,
-        ..Tally::default()
+        ..Counters::default()
     };
-    assert_eq!(world.books(), expected);
+    assert_eq!(world.usage(), expected);
 }
 
 /// Trap: a callback accepted from anyone: with a made-up proof, with the proof of another order, or with the proof
@@ -62,7 +62,11 @@ fn a_callback_from_anyone_changes_nothing() {
         "task-1".to_owned(),
     ];
     for forgery in &forgeries {
-        assert_eq!(node.hears(forgery, answered("forged")).expect("safe"), Heard::Forged, "{forgery}");
+        assert_eq!(
+            node.hears(forgery, answered("forged")).expect("safe"),
+            CallbackOutcome::Forged,
+            "{forgery}"
+        );
     }
     assert_eq!(node.engine.forged(), forgeries.len() as u64);
     assert_eq!(node.reads(caller.key()), before);
@@ -82,10 +86,10 @@ fn a_callback_that_names_another_task_changes_nothing() {
         let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
         node.does(async move { engine.called_back(&segment, Some(task), word).await }).expect("safe")
     };
-    assert_eq!(hears("task-99", "forged"), Heard::Ignored(WhyIgnored::OtherTask));
+    assert_eq!(hears("task-99", "forged"), CallbackOutcome::Ignored(WhyIgnored::OtherTask));
     world.settle();
     assert_eq!(caller.told(), None);
-    assert_eq!(hears("task-1", "gold"), Heard::Applied);
+    assert_eq!(hears("task-1", "gold"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("gold"));
 }
@@ -96,24 +100,24 @@ fn a_callback_for_an_unknown_order_is_not_stored() {
     let world = world_with_callbacks();
     let node = world.node();
     let stranger = format!("{}-{}-1-{:032x}", "ab".repeat(32), 1_800_000_000_000u64, 7);
-    assert_eq!(node.hears(&stranger, answered("forged")).expect("safe"), Heard::Forged);
+    assert_eq!(node.hears(&stranger, answered("forged")).expect("safe"), CallbackOutcome::Forged);
     assert!(world.orders().is_empty());
 
     // A genuine one, for an order that we have long forgotten.
     let caller = node.asks(turnstile("site"));
     let address = world.provider.last_submit("site").callback().to_owned();
-    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), CallbackOutcome::Applied);
     world.settle();
     assert!(caller.token().is_some());
     world.after(2 * 24 * 3600);
     assert!(world.orders().is_empty(), "the record was purged");
-    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), Heard::Forgotten);
+    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), CallbackOutcome::Forgotten);
     assert!(world.orders().is_empty());
 
     // And for the forgotten record of a key that has a new one.
     let again = node.asks(turnstile("site"));
     let heard = node.hears(&address, answered("stale")).expect("safe");
-    assert_eq!(heard, Heard::Ignored(WhyIgnored::UnknownAttempt));
+    assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::UnknownAttempt));
     assert_eq!(again.told(), None);
 }
 
@@ -126,22 +130,25 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
         |site: &str, word| node.hears(world.provider.last_submit(site).callback(), word).expect("safe");
 
     let typo = node.asks(turnstile("typo"));
-    assert_eq!(call("typo", faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")), Heard::Applied);
+    assert_eq!(call("typo", faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")), CallbackOutcome::Applied);
     let fault = Fault::new(FaultClass::Caller, "ERROR_BAD_TOKEN");
     assert_eq!(typo.told(), None, "it is told when the world goes on");
     world.settle();
     assert_eq!(typo.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
 
     let hard = node.asks(turnstile("hard"));
-    assert_eq!(call("hard", faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")), Heard::Applied);
+    assert_eq!(
+        call("hard", faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")),
+        CallbackOutcome::Applied
+    );
     world.after(1);
     assert_eq!(hard.told(), None);
     assert_eq!(world.provider.submits("hard").len(), 2, "submitted again");
 
     let odd = node.asks(turnstile("odd"));
-    let heard = call("odd", faulted(FaultClass::UnknownCode, "ERROR_BLUE_MOON"));
-    assert_eq!(heard, Heard::Ignored(WhyIgnored::NotFinal));
-    assert_eq!(call("odd", answered("gold")), Heard::Applied);
+    let heard = call("odd", faulted(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"));
+    assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::NotFinal));
+    assert_eq!(call("odd", answered("gold")), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(odd.token().as_deref(), Some("gold"), "and the true answer is still taken");
 }
@@ -155,13 +162,13 @@ fn a_callback_before_the_reply_to_the_submit_settles_the_order_and_is_paid_once(
     let caller = node.asks(turnstile("quick"));
     world.after(1);
     let heard = node.hears(world.provider.last_submit("quick").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), Heard::Applied);
+    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
     world.after(600);
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(1000)));
     assert_eq!(world.provider.submits("quick").len(), 1);
     assert!(world.provider.polls().is_empty(), "the reply that came after wakes nothing");
-    let books = world.books();
-    assert_eq!((books.paid, books.solved, books.doubts, books.cost_micros), (1, 1, 0, 2_990));
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.solved, usage.doubts, usage.cost_micros), (1, 1, 0, 2_990));
 }
 
 /// Promise: a repeated callback changes nothing, whatever it says.
@@ -171,17 +178,17 @@ fn a_repeated_callback_changes_nothing() {
     let node = world.node();
     let caller = node.asks(turnstile("site"));
     let address = world.provider.last_submit("site").callback().to_owned();
-    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(&address, answered("gold")).expect("safe"), CallbackOutcome::Applied);
     world.settle();
     let before = node.reads(caller.key());
     for word in [answered("gold"), answered("brass"), faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")] {
         let heard = node.hears(&address, word).expect("safe");
-        assert_eq!(heard, Heard::Ignored(WhyIgnored::AlreadyAnswered));
+        assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::AlreadyAnswered));
     }
     assert_eq!(node.reads(caller.key()), before);
     assert_eq!(caller.token().as_deref(), Some("gold"));
-    let books = world.books();
-    assert_eq!((books.paid, books.solved, books.cost_micros), (1, 1, 2_990));
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.solved, usage.cost_micros), (1, 1, 2_990));
 }
 
 /// Trap: a flat 120 s before the fallback poll, when a token that lives 120 s is dead on arrival.
@@ -199,8 +206,8 @@ fn the_fallback_poll_comes_while_a_token_of_120_seconds_can_still_be_used() {
     let truly_expires = world.moment(3_000 + 120_000);
     assert!(answer.expires.is_some_and(|expires| expires <= truly_expires), "no life is made up");
     assert!(answer.expires.is_some_and(|expires| expires >= world.moment(told_at + 40_000)));
-    let books = world.books();
-    assert_eq!((books.recovered_by_poll, books.paid, books.wasted), (1, 1, 0));
+    let usage = world.usage();
+    assert_eq!((usage.recovered_by_poll, usage.paid, usage.wasted), (1, 1, 0));
 }
 
 /// Promise: never wasted. The token was there all the time, and the wire is an ordinary one: that one reply was lost
@@ -227,7 +234,7 @@ fn a_slow_token_that_was_asked_for_in_vain_is_fresh_when_it_comes() {
     let caller = node.asks(recaptcha("slow"));
     world.after(100);
     let heard = node.hears(world.provider.last_submit("slow").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), Heard::Applied);
+    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
     world.settle();
     let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
     let last_in_vain = world.provider.polled_at("task-1").last().copied().expect("polled");

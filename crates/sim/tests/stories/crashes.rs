@@ -24,8 +24,8 @@ fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     assert_eq!(world.provider.submits("site").len(), 1);
     assert!(world.provider.polls().iter().all(|(_, tasks)| *tasks == ["task-1"]));
     assert_eq!(other.reads(key).attempts.len(), 1);
-    let books = world.books();
-    assert_eq!((books.attempts, books.paid, books.doubts), (1, 1, 0));
+    let usage = world.usage();
+    assert_eq!((usage.attempts, usage.paid, usage.doubts), (1, 1, 0));
 }
 
 /// Promise: an order that was accepted is carried out, although its node died before the first submit.
@@ -70,8 +70,8 @@ fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     world.after(60);
     assert_eq!(again.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.submits("site").len(), 1);
-    let books = world.books();
-    assert_eq!((books.dead, books.revived, books.attempts, books.paid), (1, 1, 1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.dead, usage.revived, usage.attempts, usage.paid), (1, 1, 1, 1));
 }
 
 /// Promise: whoever joins shortly before the deadline is not told "too late" at once.
@@ -87,7 +87,7 @@ fn a_late_joiner_moves_the_deadline() {
     world.after(30);
     assert_eq!(first.told(), Some(Outcome::NotYet), "his own time was up");
     assert_eq!(second.token().as_deref(), Some("token-1"));
-    assert_eq!(world.books().dead, 0);
+    assert_eq!(world.usage().dead, 0);
 }
 
 /// Promise: a graceful stop takes nothing new, finishes what it is doing, and loses nothing.
@@ -112,11 +112,11 @@ fn a_graceful_stop_waits_for_the_submit_under_way_and_loses_nothing() {
     let successor = world.node();
     world.after(30);
     assert!(
-        matches!(&successor.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "token-1")
+        matches!(&successor.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "token-1")
     );
     assert_eq!(world.provider.submits("later").len(), 1, "what it had accepted is carried out");
     assert!(queued.is_placed());
-    assert_eq!(world.books().doubts, 0);
+    assert_eq!(world.usage().doubts, 0);
 }
 
 /// Promise: a graceful stop loses nothing, the last second's counts neither.
@@ -132,8 +132,8 @@ fn a_graceful_stop_writes_down_what_was_counted_last() {
     node.engine.stop();
     world.after(5);
     assert!(!node.is_working());
-    let books = world.books();
-    assert_eq!((books.asked, books.joined), (6, 5));
+    let usage = world.usage();
+    assert_eq!((usage.asked, usage.joined), (6, 5));
 }
 
 /// Promise: an order is carried out whatever happens to the caller.
@@ -153,7 +153,7 @@ fn a_caller_who_hangs_up_does_not_cancel_the_order() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: whoever waits has an alarm, so an outage of the store makes an order late, and never lost.
+/// Promise: whoever waits has a timer, so an outage of the store makes an order late, and never lost.
 #[test]
 fn a_store_that_was_away_for_a_minute_makes_an_order_late_and_never_lost() {
     let world = world();

@@ -3,7 +3,7 @@
 use crate::provider::{Reply, token};
 use crate::world::{Caller, Node, World, turnstile, world, world_with, world_with_callbacks};
 use quittance_engine::{Applied, Outcome};
-use quittance_lifecycle::{DeadCause, Key, Origin, Phase, Policy, Refusal, WithoutWord, Word};
+use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
 use std::sync::Arc;
 
 /// An order whose node died while it was submitting, and the node that finds it.
@@ -24,20 +24,21 @@ fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
     world.after(29);
     assert!(matches!(node.reads(key).phase, Phase::Submitting { .. }));
     world.after(3);
-    assert!(matches!(node.reads(key).phase, Phase::Unsure { .. }));
+    assert!(matches!(node.reads(key).phase, Phase::InDoubt { .. }));
     let caller = node.asks(turnstile("site"));
     assert_eq!(caller.placed().origin, Origin::Joined);
     world.after(28);
-    node.hears(world.provider.last_submit("site").callback(), Word::Answered(token("gold"))).expect("safe");
+    node.hears(world.provider.last_submit("site").callback(), CallbackResult::Answered(token("gold")))
+        .expect("safe");
     world.after(600);
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(60_000)));
     assert_eq!(world.provider.submits("site").len(), 1);
-    let books = world.books();
-    assert_eq!((books.doubts, books.recovered_from_doubt, books.possible_doubles), (1, 1, 0));
-    assert_eq!((books.attempts, books.paid), (1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.doubts, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 0));
+    assert_eq!((usage.attempts, usage.paid), (1, 1));
 }
 
-/// Promise: if no callback comes, it is submitted again when word should long have come, and the books count one
+/// Promise: if no callback comes, it is submitted again when word should long have come, and the usage counts one
 /// possible double payment.
 #[test]
 fn a_doubt_without_word_is_submitted_again_after_the_wait_and_counted_once() {
@@ -52,8 +53,8 @@ fn a_doubt_without_word_is_submitted_again_after_the_wait_and_counted_once() {
     world.after(60);
     assert_eq!(caller.token().as_deref(), Some("token-2"));
     assert_eq!(node.reads(key).possible_doubles, 1);
-    let books = world.books();
-    assert_eq!((books.doubts, books.possible_doubles, books.attempts, books.paid), (1, 1, 2, 1));
+    let usage = world.usage();
+    assert_eq!((usage.doubts, usage.possible_doubles, usage.attempts, usage.paid), (1, 1, 2, 1));
 }
 
 /// Promise: also without callbacks it is a doubt first, and the usual pause lies before the second payment.
@@ -65,13 +66,13 @@ fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted()
     world.provider.solves("site", 5);
     let caller = node.asks(turnstile("site"));
     world.after(20);
-    assert!(matches!(node.reads(caller.key()).phase, Phase::Unsure { .. }));
+    assert!(matches!(node.reads(caller.key()).phase, Phase::InDoubt { .. }));
     world.after(40);
     let [_, second] = world.provider.submitted_at("site")[..] else { panic!("two submits") };
     assert!((21_000..=22_100).contains(&second), "{second}");
     assert_eq!(caller.token().as_deref(), Some("token-2"));
-    let books = world.books();
-    assert_eq!((books.doubts, books.possible_doubles), (1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
 }
 
 /// Trap: a retry that starts counting at zero, for doubts: never more than four submits.
@@ -85,11 +86,11 @@ fn a_provider_that_never_replies_is_tried_four_times() {
     let attempts: Vec<u32> = world.provider.submits("site").iter().map(|submit| submit.attempt).collect();
     assert_eq!(attempts, [1, 2, 3, 4]);
     assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::DoubtsSpent(_)))));
-    let books = world.books();
-    assert_eq!((books.attempts, books.doubts, books.possible_doubles, books.dead), (4, 4, 3, 1));
+    let usage = world.usage();
+    assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.dead), (4, 4, 3, 1));
 }
 
-fn buried_in_doubt(world: &World) -> (Caller, Node) {
+fn died_in_doubt(world: &World) -> (Caller, Node) {
     let node = world.node();
     world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
     world.provider.solves("site", 5);
@@ -99,7 +100,7 @@ fn buried_in_doubt(world: &World) -> (Caller, Node) {
 }
 
 fn world_that_buries() -> World {
-    world_with(Policy { without_word: WithoutWord::Bury, ..Policy::DEFAULT }, 1)
+    world_with(Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
 }
 
 /// Promise: where no word can come and the operator chose so, a doubt is a dead letter; placing it again is refused,
@@ -107,7 +108,7 @@ fn world_that_buries() -> World {
 #[test]
 fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
     let world = world_that_buries();
-    let (caller, node) = buried_in_doubt(&world);
+    let (caller, node) = died_in_doubt(&world);
     assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Doubt)));
     assert_eq!(caller.told_at(), Some(1000));
     assert_eq!(node.asks(turnstile("site")).refusal(), Some(Refusal::NeedsAPerson));
@@ -121,18 +122,18 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
     let again = node.asks(turnstile("site"));
     world.after(60);
     assert_eq!(again.token().as_deref(), Some("token-2"));
-    let books = world.books();
-    assert_eq!((books.dead, books.revived, books.possible_doubles, books.refused), (1, 1, 1, 2));
+    let usage = world.usage();
+    assert_eq!((usage.dead, usage.revived, usage.possible_doubles, usage.refused), (1, 1, 1, 2));
 }
 
 /// Promise: a person who replays at once is not faster than a word that may be on its way.
 #[test]
 fn a_replay_right_after_the_burial_first_waits_for_the_word_that_may_come() {
     let world = world_that_buries();
-    let (caller, node) = buried_in_doubt(&world);
+    let (caller, node) = died_in_doubt(&world);
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
     node.does(async move { engine.replay(&key).await }).expect("the store is there");
-    assert!(matches!(node.reads(key).phase, Phase::Unsure { .. }));
+    assert!(matches!(node.reads(key).phase, Phase::InDoubt { .. }));
     world.after(120);
     assert_eq!(world.provider.submits("site").len(), 2);
     assert!(world.provider.submitted_at("site")[1] >= 31_000);
@@ -150,15 +151,15 @@ fn a_reply_that_comes_while_the_order_is_in_doubt_settles_the_doubt() {
     // A callback that says nothing final still says that the task exists.
     let engine = Arc::clone(&node.engine);
     let address = world.provider.last_submit("site").callback().rsplit('/').next().map(str::to_owned);
-    let fault = quittance_lifecycle::Fault::new(quittance_lifecycle::FaultClass::UnknownCode, "CAPCHA_SLOW");
-    let word = Word::Faulted(fault);
+    let fault = quittance_lifecycle::Fault::new(quittance_lifecycle::FaultClass::UnlistedCode, "CAPCHA_SLOW");
+    let word = CallbackResult::Faulted(fault);
     let segment = address.expect("an address");
     let heard = node.does(async move { engine.called_back(&segment, Some("task-1".into()), word).await });
-    assert_eq!(heard.expect("safe"), quittance_engine::Heard::Applied);
+    assert_eq!(heard.expect("safe"), quittance_engine::CallbackOutcome::Applied);
     assert!(matches!(node.reads(caller.key()).phase, Phase::Solving { .. }));
     world.provider.solves("site", 5);
     world.after(60);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.submits("site").len(), 1);
-    assert_eq!(world.books().possible_doubles, 0);
+    assert_eq!(world.usage().possible_doubles, 0);
 }

@@ -3,14 +3,14 @@
 
 use crate::provider::{Reply, token};
 use crate::world::{Node, World, turnstile, world_with_callbacks};
-use quittance_engine::{Heard, Settings};
-use quittance_lifecycle::{FaultClass, Key, LetterCause, Phase, Tally, Timestamp, Word};
+use quittance_engine::{CallbackOutcome, Settings};
+use quittance_lifecycle::{CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Phase, Timestamp};
 use quittance_ports::{Commit, MemorySpill, Store, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn answered(text: &str) -> Word {
-    Word::Answered(token(text))
+fn answered(text: &str) -> CallbackResult {
+    CallbackResult::Answered(token(text))
 }
 
 fn shared(settings: &mut Settings) {
@@ -42,20 +42,20 @@ fn orders_in_flight_are_put_back_for_a_person_to_see_and_their_callbacks_settle_
     flush(&world);
     // It comes to a node that has none of them in hand: it is kept.
     let early = world.provider.last_submit("a").callback().to_owned();
-    assert_eq!(other.hears(&early, answered("A")).expect("safe"), Heard::Spilled);
+    assert_eq!(other.hears(&early, answered("A")).expect("safe"), CallbackOutcome::Spilled);
 
     let mut keys: Vec<Key> = callers.iter().map(|caller| caller.key()).collect();
     keys.sort_unstable();
     assert_eq!(puts_back(&first), keys);
     for order in world.orders() {
-        let letter = order.letter().expect("a person is to see it");
-        assert_eq!(letter.cause, LetterCause::StoreForgot, "{}", letter.why);
+        let letter = order.dead_letter().expect("a person is to see it");
+        assert_eq!(letter.cause, DeadLetterCause::StoreForgot, "{}", letter.why);
     }
     world.after(5);
     assert_eq!(callers[0].token().as_deref(), Some("A"), "what was kept is matched");
     for (site, text) in [("b", "B"), ("c", "C")] {
         let address = world.provider.last_submit(site).callback().to_owned();
-        assert_eq!(other.hears(&address, answered(text)).expect("safe"), Heard::Applied);
+        assert_eq!(other.hears(&address, answered(text)).expect("safe"), CallbackOutcome::Applied);
     }
     world.after(1);
     let tokens: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
@@ -74,7 +74,7 @@ fn a_caller_who_asks_again_on_the_same_node_joins_what_the_store_forgot() {
     flush(&world);
     let again = node.asks(turnstile("a"));
     let submit = world.provider.last_submit("a");
-    assert_eq!(node.hears(submit.callback(), answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(submit.callback(), answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!((caller.token().as_deref(), again.token().as_deref()), (Some("A"), Some("A")));
     assert_eq!(world.provider.taken(), 1);
@@ -93,7 +93,7 @@ fn an_order_that_was_placed_again_elsewhere_is_settled_by_the_callback_of_the_fo
     world.after(1);
     assert_eq!(world.provider.taken(), 2, "the other node could not know");
     // Whichever comes first, the callback or the node that remembers.
-    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Applied);
     assert_eq!(puts_back(&first), []);
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"), "it is for the same thing");
@@ -102,7 +102,7 @@ fn an_order_that_was_placed_again_elsewhere_is_settled_by_the_callback_of_the_fo
     assert_eq!(order.possible_doubles, 1, "and the second payment is in plain sight");
     assert_eq!(
         other.hears(&forgotten, answered("A")).expect("safe"),
-        Heard::Ignored(quittance_lifecycle::WhyIgnored::AlreadyAnswered)
+        CallbackOutcome::Ignored(quittance_lifecycle::WhyIgnored::AlreadyAnswered)
     );
 }
 
@@ -125,7 +125,7 @@ fn a_callback_for_another_target_under_the_same_key_settles_nothing() {
     let second = other.asks(with_key("b"));
     assert_eq!(first.key(), second.key());
     let heard = other.hears(&forgotten, answered("A")).expect("safe");
-    assert_eq!(heard, Heard::Ignored(quittance_lifecycle::WhyIgnored::UnknownAttempt));
+    assert_eq!(heard, CallbackOutcome::Ignored(quittance_lifecycle::WhyIgnored::UnknownAttempt));
     world.after(1);
     assert_eq!(second.token(), None);
 }
@@ -140,7 +140,7 @@ fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
     drop(first);
     flush(&world);
     let other = node(&world);
-    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Spilled);
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Spilled);
     world.after(30);
     let again = other.asks(turnstile("a"));
     world.after(4);
@@ -148,8 +148,8 @@ fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
     assert_eq!(world.provider.taken(), 1, "it is answered before anything is submitted");
     let order = other.reads(again.key());
     assert_eq!(
-        order.letter().map(|letter| letter.cause),
-        Some(LetterCause::StoreForgot),
+        order.dead_letter().map(|letter| letter.cause),
+        Some(DeadLetterCause::StoreForgot),
         "a person is to see it"
     );
 }
@@ -165,7 +165,7 @@ fn a_callback_that_an_earlier_process_kept_answers_the_order_before_it_is_submit
     flush(&world);
     let spill = Arc::new(MemorySpill::default());
     let second = world.node_with(Arc::clone(&spill) as _, shared);
-    assert_eq!(second.hears(&forgotten, answered("A")).expect("safe"), Heard::Spilled);
+    assert_eq!(second.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Spilled);
     second.kill();
     drop(second);
     // It has not read its spill yet when the order comes.
@@ -195,7 +195,7 @@ fn a_node_that_knows_less_does_not_undo_what_another_has_put_back_nor_buys_it_ag
     let order = first.reads(key);
     assert!(matches!(order.phase, Phase::Solving { .. }), "{:?}", order.phase);
     assert!(
-        order.story.entries.iter().any(|entry| entry.to_string().contains("seen")),
+        order.timeline.entries.iter().any(|entry| entry.to_string().contains("seen")),
         "the later one stands"
     );
     world.after(20);
@@ -218,7 +218,7 @@ fn nothing_is_new_while_nodes_put_back_what_the_store_forgot_and_a_repeat_joins_
     world.after(4);
     assert_eq!(key, [again.key()]);
     assert_eq!(world.provider.taken(), 1, "it joined the order that was put back");
-    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"));
 }
@@ -236,8 +236,8 @@ fn an_order_that_was_bought_again_is_listed_with_both_lives() {
     let engine = Arc::clone(&first.engine);
     let result = first.does(async move { engine.put_back().await });
     assert_eq!(result.recalled, [again.key()]);
-    let letter = other.reads(again.key()).letter().expect("a person is to see it");
-    assert_eq!(letter.cause, LetterCause::StoreForgot);
+    let letter = other.reads(again.key()).dead_letter().expect("a person is to see it");
+    assert_eq!(letter.cause, DeadLetterCause::StoreForgot);
     assert!(letter.why.contains("both may have been paid for"), "{}", letter.why);
 }
 
@@ -256,9 +256,9 @@ fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() 
     first.does(async move { engine.put_back().await });
     world.after(8);
     let order = other.reads(again.key());
-    assert!(matches!(order.phase, Phase::Solving { .. } | Phase::Unsure { .. }), "{:?}", order.phase);
+    assert!(matches!(order.phase, Phase::Solving { .. } | Phase::InDoubt { .. }), "{:?}", order.phase);
     assert_eq!(world.provider.taken(), 1, "it is not submitted while the old attempt is open");
-    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"));
 }
@@ -274,14 +274,14 @@ fn an_answer_that_the_store_forgot_is_put_back_without_a_word_and_repeats_pay_no
     };
     let caller = first.asks(with_key());
     let submit = world.provider.last_submit("a");
-    assert_eq!(first.hears(submit.callback(), answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(first.hears(submit.callback(), answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!(caller.token().as_deref(), Some("A"));
     flush(&world);
     let engine = Arc::clone(&first.engine);
     let result = first.does(async move { engine.put_back().await });
     assert_eq!((result.answered, result.put_back.len()), (1, 0));
-    assert!(first.reads(caller.key()).letter().is_none(), "nothing of it is open");
+    assert!(first.reads(caller.key()).dead_letter().is_none(), "nothing of it is open");
     let again = other.asks(with_key());
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"));
@@ -306,18 +306,18 @@ fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order
     let node = world.node();
     let truth = world.store.truth().clone();
     let committed = node.does(async move {
-        truth.commit(Version::ABSENT, &Arc::new(stale), &Tally::default(), Timestamp::ZERO).await
+        truth.commit(Version::ABSENT, &Arc::new(stale), &Counters::default(), Timestamp::ZERO).await
     });
     assert!(matches!(committed, Ok(Commit::Done(_))), "{committed:?}");
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.lose(&key).await }).expect("the store is there");
-    assert_eq!(node.hears(&submit, answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(&submit, answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     let order = node.reads(key);
-    assert!(matches!(order.phase, Phase::Solved { .. } | Phase::Taken { .. }), "{:?}", order.phase);
+    assert!(matches!(order.phase, Phase::Solved { .. } | Phase::Claimed { .. }), "{:?}", order.phase);
     assert_eq!(
-        order.letter().map(|letter| letter.cause),
-        Some(LetterCause::StoreForgot),
+        order.dead_letter().map(|letter| letter.cause),
+        Some(DeadLetterCause::StoreForgot),
         "a person is to see it"
     );
     assert_eq!((world.provider.taken(), order.possible_doubles), (1, 0));
@@ -335,7 +335,7 @@ fn a_callback_that_is_kept_for_a_lost_record_answers_the_order_when_it_is_placed
     world.after(1);
     world.store.breaks_record(key);
     let other = self::node(&world);
-    assert_eq!(other.hears(&submit, answered("A")).expect("safe"), Heard::Spilled);
+    assert_eq!(other.hears(&submit, answered("A")).expect("safe"), CallbackOutcome::Spilled);
     world.after(2);
     let again = other.asks(turnstile("a"));
     world.after(2);

@@ -2,8 +2,8 @@
 
 use crate::provider::token;
 use crate::world::{Caller, Node, World, recaptcha, turnstile, world, world_with_callbacks};
-use quittance_engine::{Heard, Outcome};
-use quittance_lifecycle::{Delivery, Goods, Money, Origin, Phase, Word};
+use quittance_engine::{CallbackOutcome, Outcome};
+use quittance_lifecycle::{CallbackResult, Money, Origin, Payload, Phase, ProviderAnswer};
 
 /// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a repeat;
 /// after that it is a new purchase, although the record is kept for a day.
@@ -25,8 +25,8 @@ fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() 
     assert_eq!(fresh.placed().origin, Origin::Api);
     world.after(15);
     assert_eq!(fresh.token().as_deref(), Some("token-2"));
-    let books = world.books();
-    assert_eq!((books.asked, books.cached, books.paid), (3, 1, 2));
+    let usage = world.usage();
+    assert_eq!((usage.asked, usage.cached, usage.paid), (3, 1, 2));
 }
 
 /// Trap: the same, by expiry: within the window, and yet too old for what is promised.
@@ -36,7 +36,7 @@ fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_windo
     let node = world.node();
     let first = node.asks(recaptcha("site"));
     world.after(40);
-    let word = |text: &str| Word::Answered(crate::provider::token(text));
+    let word = |text: &str| CallbackResult::Answered(crate::provider::token(text));
     node.hears(world.provider.last_submit("site").callback(), word("gold")).expect("safe");
     world.settle();
     assert_eq!(first.token().as_deref(), Some("gold"));
@@ -59,7 +59,7 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     world.after(40);
     let hears = |text: &str| {
         let address = world.provider.last_submit("site").callback().to_owned();
-        node.hears(&address, Word::Answered(token(text))).expect("safe");
+        node.hears(&address, CallbackResult::Answered(token(text))).expect("safe");
         world.settle();
     };
     hears("gold");
@@ -75,7 +75,7 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
         node.does(async move { engine.peek(&placed).await.expect("the store is there") })
     };
     let token_of = |outcome| match outcome {
-        Some(Outcome::Answered(answer)) => answer.goods.text,
+        Some(Outcome::Answered(answer)) => answer.payload.text,
         other => panic!("{other:?}"),
     };
     assert_eq!(token_of(looks(&first)), "gold", "its caller may come again for it");
@@ -111,7 +111,11 @@ fn a_caller_that_needs_more_life_has_its_own_order_and_is_not_given_less() {
     world.after(30);
     let solved_15_s_after_the_submit = |token: &str| {
         let solved_at = Some(world.moment(15_000));
-        Word::Answered(Delivery { goods: Goods::text(token), solved_at, cost: Some(Money(1)) })
+        CallbackResult::Answered(ProviderAnswer {
+            payload: Payload::text(token),
+            solved_at,
+            cost: Some(Money(1)),
+        })
     };
     node.hears(&of_modest, solved_15_s_after_the_submit("gold")).expect("safe");
     node.hears(&of_demanding, solved_15_s_after_the_submit("silver")).expect("safe");
@@ -134,21 +138,21 @@ fn an_answer_that_is_too_old_when_it_comes_is_counted_as_waste_and_bought_again(
     let node = world.node();
     let caller = node.asks(recaptcha("site"));
     world.after(60);
-    let old = Delivery { goods: Goods::text("old"), solved_at: None, cost: Some(Money(777)) };
+    let old = ProviderAnswer { payload: Payload::text("old"), solved_at: None, cost: Some(Money(777)) };
     world.store.goes_away();
     let address = world.provider.last_submit("site").callback().to_owned();
-    node.hears(&address, Word::Answered(old)).expect("safe");
+    node.hears(&address, CallbackResult::Answered(old)).expect("safe");
     world.after(120);
     world.store.comes_back();
     world.after(3);
     assert_eq!(caller.told(), None);
     assert_eq!(world.provider.submits("site").len(), 2);
-    let word = Word::Answered(crate::provider::token("gold"));
+    let word = CallbackResult::Answered(crate::provider::token("gold"));
     node.hears(world.provider.last_submit("site").callback(), word).expect("safe");
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("gold"));
-    let books = world.books();
-    assert_eq!((books.wasted, books.wasted_micros, books.paid), (1, 777, 2));
+    let usage = world.usage();
+    assert_eq!((usage.wasted, usage.wasted_micros, usage.paid), (1, 777, 2));
 }
 
 /// Promise: a provider's word about when it solved is believed no further than we can check: not in the future,
@@ -159,12 +163,12 @@ fn a_provider_cannot_make_its_answers_younger_than_now() {
     let node = world.node();
     let caller = node.asks(recaptcha("site"));
     world.after(30);
-    let boast = Delivery {
-        goods: Goods::text("gold"),
+    let boast = ProviderAnswer {
+        payload: Payload::text("gold"),
         solved_at: Some(world.moment(9_000_000)),
         cost: Some(Money(1)),
     };
-    node.hears(world.provider.last_submit("site").callback(), Word::Answered(boast)).expect("safe");
+    node.hears(world.provider.last_submit("site").callback(), CallbackResult::Answered(boast)).expect("safe");
     world.settle();
     let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
     assert_eq!(answer.expires, Some(world.moment(150_000)));
@@ -179,7 +183,7 @@ fn an_answer_in_the_reply_to_the_submit_is_told_at_once() {
     let caller = node.asks(turnstile("site"));
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(0)));
     assert!(world.provider.polls().is_empty());
-    assert_eq!(world.books().paid, 1);
+    assert_eq!(world.usage().paid, 1);
 }
 
 /// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. So many milliseconds later
@@ -193,8 +197,8 @@ fn spilled(back_after_ms: u64) -> (World, Node, Node, Caller) {
     world.store.goes_away();
     world.after(50);
     let address = world.provider.last_submit("site").callback().to_owned();
-    let heard = first.hears(&address, Word::Answered(token("token-1"))).expect("safe");
-    assert_eq!(heard, Heard::Spilled);
+    let heard = first.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
+    assert_eq!(heard, CallbackOutcome::Spilled);
     world.after_ms(back_after_ms);
     world.store.comes_back();
     (world, first, second, caller)
@@ -223,8 +227,8 @@ fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_
         let (world, .., caller) = spilled(70_000 + tenth * 100);
         world.after(30);
         assert_eq!(caller.token().as_deref(), Some("token-1"), "back after {tenth} tenths");
-        let books = world.books();
-        assert_eq!((books.attempts, books.wasted), (1, 0), "back after {tenth} tenths");
+        let usage = world.usage();
+        assert_eq!((usage.attempts, usage.wasted), (1, 0), "back after {tenth} tenths");
     }
 }
 
@@ -244,7 +248,7 @@ fn a_task_is_asked_for_once_after_a_restart_so_that_its_answer_is_dated_from_lat
     let task = "task-1";
     assert_eq!(world.provider.polled_at(task).len(), 1, "asked once, and the callback is not overdue yet");
     let address = world.provider.last_submit("site").callback().to_owned();
-    second.hears(&address, Word::Answered(token("token-1"))).expect("safe");
+    second.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
     world.after(1);
     let order = second.reads(caller.key());
     let Phase::Solved { answer, .. } = &order.phase else { panic!("{}", order.phase.name()) };

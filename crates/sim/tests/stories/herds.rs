@@ -21,8 +21,8 @@ fn a_herd_of_fifty_on_three_nodes_pays_once() {
         }
         let made = callers.iter().filter(|caller| caller.placed().origin == Origin::Api).count();
         assert_eq!(made, 1, "seed {seed}: one of them made it");
-        let books = world.books();
-        assert_eq!((books.asked, books.joined, books.attempts, books.paid), (50, 49, 1, 1), "seed {seed}");
+        let usage = world.usage();
+        assert_eq!((usage.asked, usage.joined, usage.attempts, usage.paid), (50, 49, 1, 1), "seed {seed}");
     }
 }
 
@@ -53,7 +53,7 @@ fn a_hundred_waiters_wait_for_a_minute_and_never_look() {
     // The first fallback poll would come a moment later.
     world.after(50);
     assert_eq!((world.store.calls_of("load"), world.store.calls_of("watch")), (loads, watches));
-    let word = quittance_lifecycle::Word::Answered(crate::provider::token("gold"));
+    let word = quittance_lifecycle::CallbackResult::Answered(crate::provider::token("gold"));
     node.hears(world.provider.last_submit("site").callback(), word).expect("safe");
     world.settle();
     assert!(callers.iter().all(|caller| caller.told_at() == Some(50_000)));
@@ -113,8 +113,8 @@ fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     assert_eq!(mended.placed().origin, Origin::Api);
     world.after(20);
     assert_eq!(mended.token().as_deref(), Some("token-2"), "the operator has mended the site key");
-    let books = world.books();
-    assert_eq!((books.asked, books.refused, books.attempts), (22, 20, 2));
+    let usage = world.usage();
+    assert_eq!((usage.asked, usage.refused, usage.attempts), (22, 20, 2));
 }
 
 /// Promise: paid once. The store wrote the intent and its reply was lost: the node sees that it is its own, and
@@ -131,8 +131,8 @@ fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     assert_eq!(world.provider.submitted_at("site").len(), 1);
     assert!(world.provider.submitted_at("site")[0] <= 200);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
-    let books = world.books();
-    assert_eq!((books.attempts, books.doubts, books.possible_doubles, books.paid), (1, 0, 0, 1));
+    let usage = world.usage();
+    assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
 }
 
 /// The same for the commit that makes the order: the caller is told that it stands, and it is made once.
@@ -146,7 +146,7 @@ fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     world.after(20);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
     assert_eq!((world.orders().len(), world.provider.taken()), (1, 1));
-    assert_eq!(world.books().asked, 1);
+    assert_eq!(world.usage().asked, 1);
 }
 
 /// Promise: nobody was told that the order exists if it does not. With no store, a caller is told so within seconds.

@@ -46,7 +46,7 @@ fn the_same_key_with_other_parameters_is_refused() {
     world.after(3600);
     assert_eq!(mixed_up(), Some(Refusal::OtherParameters));
     assert!(world.provider.submits("elsewhere").is_empty());
-    assert_eq!(world.books().refused, 3);
+    assert_eq!(world.usage().refused, 3);
 }
 
 /// Promise: a retry with the key gets the answer again while it is good, also after the window in which strangers

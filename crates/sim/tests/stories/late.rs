@@ -2,14 +2,14 @@
 
 use crate::provider::{Reply, token};
 use crate::world::{Caller, Node, World, recaptcha, turnstile, world_with_callbacks};
-use quittance_engine::{Heard, Outcome};
-use quittance_lifecycle::{DeadCause, Origin, Phase, Word};
+use quittance_engine::{CallbackOutcome, Outcome};
+use quittance_lifecycle::{CallbackResult, DeadCause, Origin, Phase};
 
 /// When a turnstile doubt is waited out: 99 of 100 are there after 90 s, and a little.
 const DOUBT_S: u64 = 100;
 
-fn call(node: &Node, address: &str, text: &str) -> Heard {
-    node.hears(address, Word::Answered(token(text))).expect("safe")
+fn call(node: &Node, address: &str, text: &str) -> CallbackOutcome {
+    node.hears(address, CallbackResult::Answered(token(text))).expect("safe")
 }
 
 /// An order whose first attempt was in doubt and waited out, and whose second has been taken.
@@ -28,11 +28,11 @@ fn a_late_answer_settles_an_order_that_is_still_open() {
     let world = world_with_callbacks();
     let node = world.node();
     let caller = twice_submitted(&world, &node);
-    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "first"), Heard::Applied);
+    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "first"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("first"));
-    let books = world.books();
-    assert_eq!((books.late, books.solved, books.recovered_from_doubt, books.possible_doubles), (1, 1, 1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.late, usage.solved, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 1, 1));
 }
 
 /// Promise: an answer that nobody needs any more goes to the stock of its target, and an exclusive order gets it.
@@ -42,17 +42,17 @@ fn a_late_answer_to_a_solved_order_goes_to_the_stock_and_an_exclusive_order_gets
     let node = world.node();
     let caller = twice_submitted(&world, &node);
     let submits = world.provider.submits("site");
-    assert_eq!(call(&node, submits[1].callback(), "second"), Heard::Applied);
-    assert_eq!(call(&node, submits[0].callback(), "first"), Heard::Applied);
+    assert_eq!(call(&node, submits[1].callback(), "second"), CallbackOutcome::Applied);
+    assert_eq!(call(&node, submits[0].callback(), "first"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!(caller.token().as_deref(), Some("second"));
     let lucky = node.asks(turnstile("site").exclusive());
     assert_eq!((lucky.placed().origin, lucky.token().as_deref()), (Origin::Stock, Some("first")));
     let unlucky = node.asks(turnstile("site").exclusive());
     assert_eq!(unlucky.placed().origin, Origin::Api, "there was one, and it went to one");
-    let books = world.books();
-    assert_eq!((books.paid, books.late, books.from_stock, books.wasted), (3, 1, 1, 0));
-    assert_eq!(books.cost_micros, 2 * 2_990);
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.late, usage.from_stock, usage.wasted), (3, 1, 1, 0));
+    assert_eq!(usage.cost_micros, 2 * 2_990);
 }
 
 /// Promise: what trails behind a settled order is asked for, since it is paid for, and goes to the stock.
@@ -62,7 +62,7 @@ fn a_task_that_trails_behind_a_settled_order_is_asked_for_and_stocked() {
     let node = world.node();
     let caller = twice_submitted(&world, &node);
     world.provider.solves("site", 20);
-    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "first"), Heard::Applied);
+    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "first"), CallbackOutcome::Applied);
     world.after(60);
     assert_eq!(caller.token().as_deref(), Some("first"));
     let lucky = node.asks(turnstile("site").exclusive());
@@ -79,11 +79,11 @@ fn a_late_answer_revives_a_dead_letter() {
     world.after(31);
     assert!(matches!(node.reads(caller.key()).phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
     world.after(30);
-    assert_eq!(call(&node, world.provider.last_submit("site").callback(), "gold"), Heard::Applied);
+    assert_eq!(call(&node, world.provider.last_submit("site").callback(), "gold"), CallbackOutcome::Applied);
     let again = node.asks(turnstile("site").within(30));
     assert_eq!((again.placed().origin, again.token().as_deref()), (Origin::Cached, Some("gold")));
-    let books = world.books();
-    assert_eq!((books.dead, books.revived, books.late, books.paid), (1, 1, 1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.dead, usage.revived, usage.late, usage.paid), (1, 1, 1, 1));
 }
 
 /// Promise: late and too old is surplus, counted with its cost, and handed to nobody.
@@ -99,15 +99,15 @@ fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     node.engine.callback_not_answered(address.rsplit('/').next().unwrap_or_default());
     world.after(130);
     assert_eq!(world.provider.submits("site").len(), 2);
-    assert_eq!(call(&node, &address, "first"), Heard::Applied);
+    assert_eq!(call(&node, &address, "first"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.told(), None, "it may be as old as the first call: 130 s");
-    assert_eq!(call(&node, world.provider.submits("site")[1].callback(), "second"), Heard::Applied);
+    assert_eq!(call(&node, world.provider.submits("site")[1].callback(), "second"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("second"));
-    let books = world.books();
-    assert_eq!((books.late, books.wasted, books.wasted_micros), (1, 1, 2_990));
-    assert_eq!((books.paid, books.cost_micros), (2, 2 * 2_990));
+    let usage = world.usage();
+    assert_eq!((usage.late, usage.wasted, usage.wasted_micros), (1, 1, 2_990));
+    assert_eq!((usage.paid, usage.cost_micros), (2, 2 * 2_990));
 }
 
 /// Promise: an order that failed has told its callers so; what comes after all stands for whoever asks next.
@@ -125,7 +125,7 @@ fn a_late_answer_to_a_failed_order_serves_whoever_asks_next() {
     assert!(matches!(caller.told(), Some(Outcome::Failed(_))));
     world.after(DOUBT_S);
     assert!(matches!(node.reads(key).phase, Phase::Failed { .. }), "nothing new is bought");
-    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "gold"), Heard::Applied);
+    assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "gold"), CallbackOutcome::Applied);
     let next = node.asks(turnstile("site"));
     assert_eq!((next.placed().origin, next.token().as_deref()), (Origin::Cached, Some("gold")));
     assert_eq!(world.provider.taken(), 1);

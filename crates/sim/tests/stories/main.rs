@@ -2,19 +2,19 @@
 //!
 //! Each story holds one promise, or one trap that others fell into. It scripts what the provider says, lets time
 //! pass, and then looks at three things: what the provider was asked, what the callers were told and when, and
-//! what the books say.
+//! what the usage says.
 #![forbid(unsafe_code)]
 
 mod accounts;
-mod books;
 mod budgets;
 mod bulks;
 mod callbacks;
 mod crashes;
 mod doubts;
-mod errands;
+mod follow_ups;
 mod forgetting;
 mod freshness;
+mod gone;
 mod herds;
 mod keys;
 mod late;
@@ -25,9 +25,10 @@ mod provider;
 mod retries;
 mod review;
 mod safety;
-mod shelves;
 mod stock;
+mod stocks;
 mod store;
 mod tenants;
+mod usage;
 mod waiting;
 mod world;

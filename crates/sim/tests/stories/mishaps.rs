@@ -1,6 +1,6 @@
 //! One bad apple: whatever one order meets, the others do not notice.
 
-use crate::provider::{Reply, Word};
+use crate::provider::{CallbackResult, Reply};
 use crate::world::{Node, World, turnstile, world};
 use quittance_lifecycle::{Origin, Phase};
 use quittance_ports::MemorySpill;
@@ -22,7 +22,7 @@ fn bystanders(world: &World, node: &Node) -> Vec<crate::world::Caller> {
 fn a_hanging_poll_holds_up_only_its_own_order() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("stuck", &[Word::Hangs]);
+    world.provider.on_poll("stuck", &[CallbackResult::Hangs]);
     world.provider.solves("stuck", 8);
     let unlucky = node.asks(turnstile("stuck"));
     let others = bystanders(&world, &node);
@@ -30,7 +30,7 @@ fn a_hanging_poll_holds_up_only_its_own_order() {
     assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
     world.after(60);
     assert_eq!(unlucky.token().as_deref(), Some("token-1"), "its own order only waits");
-    assert_eq!(world.books().paid, 6);
+    assert_eq!(world.usage().paid, 6);
 }
 
 /// Promise: politely. A poll that hangs is given up after `poll_wait`; until then nobody asks for the same task
@@ -40,7 +40,7 @@ fn a_task_is_not_asked_for_again_while_the_question_is_still_open() {
     let world = world();
     let (_one, _two) = (world.node(), world.node());
     let node = world.node();
-    world.provider.on_poll("stuck", &[Word::Hangs; 20]);
+    world.provider.on_poll("stuck", &[CallbackResult::Hangs; 20]);
     node.asks(turnstile("stuck"));
     const POLL_WAIT_MS: u64 = 8_000;
     world.after(60);
@@ -55,7 +55,7 @@ fn a_task_is_not_asked_for_again_while_the_question_is_still_open() {
 fn a_panicking_poll_is_counted_and_hurts_nobody() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("broken", &[Word::Panics]);
+    world.provider.on_poll("broken", &[CallbackResult::Panics]);
     world.provider.solves("broken", 8);
     let unlucky = node.asks(turnstile("broken"));
     let others = bystanders(&world, &node);
@@ -75,15 +75,15 @@ fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     world.provider.on_submit("broken", &[Reply::Panics]);
     world.provider.solves("broken", 8);
     let unlucky = node.asks(turnstile("broken"));
-    assert!(matches!(node.reads(unlucky.key()).phase, Phase::Unsure { .. }));
+    assert!(matches!(node.reads(unlucky.key()).phase, Phase::InDoubt { .. }));
     let others = bystanders(&world, &node);
     world.after(11);
     assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
     assert_eq!(node.engine.panics(), 1);
     world.after(60);
     assert!(unlucky.token().is_some());
-    let books = world.books();
-    assert_eq!((books.doubts, books.possible_doubles), (1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
 }
 
 /// Trap: one malformed answer. Its parts have names that nobody asked for, or the same name twice.
@@ -91,7 +91,7 @@ fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
 fn a_garbled_reply_to_a_poll_gives_nobody_anything_and_the_task_is_asked_for_again() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("garbled", &[Word::Garbled, Word::Lost]);
+    world.provider.on_poll("garbled", &[CallbackResult::Garbled, CallbackResult::Lost]);
     world.provider.solves("garbled", 8);
     let caller = node.asks(turnstile("garbled"));
     world.after(11);
@@ -100,7 +100,7 @@ fn a_garbled_reply_to_a_poll_gives_nobody_anything_and_the_task_is_asked_for_aga
     assert_eq!(caller.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.polled_at("task-1").len(), 3);
     assert_eq!(world.orders().len(), 1, "nothing was stored of what nobody asked for");
-    assert_eq!(world.books().paid, 1);
+    assert_eq!(world.usage().paid, 1);
 }
 
 /// Trap: a batched poll whose answer has fewer parts than ids.
@@ -109,8 +109,8 @@ fn a_batched_reply_with_fewer_parts_than_asked_gives_each_task_its_own_part_or_n
     let world = world();
     world.provider.asks_for_many_at_once(10);
     let node = world.node();
-    world.provider.on_poll("fine-1", &[Word::LeftOut]);
-    world.provider.on_poll("fine-3", &[Word::LeftOut]);
+    world.provider.on_poll("fine-1", &[CallbackResult::LeftOut]);
+    world.provider.on_poll("fine-3", &[CallbackResult::LeftOut]);
     let callers = bystanders(&world, &node);
     world.after(11);
     let (at, tasks) = world.provider.polls().remove(0);
@@ -159,9 +159,9 @@ fn a_submit_that_hangs_for_ever_becomes_a_doubt_after_thirty_seconds() {
     assert!(matches!(node.reads(caller.key()).phase, Phase::Submitting { .. }));
     assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
     world.after(2);
-    assert!(matches!(node.reads(caller.key()).phase, Phase::Unsure { .. }));
+    assert!(matches!(node.reads(caller.key()).phase, Phase::InDoubt { .. }));
     assert_eq!(world.provider.submits("stuck").len(), 1);
-    assert_eq!(world.books().doubts, 1);
+    assert_eq!(world.usage().doubts, 1);
 }
 
 /// Promise: a limit on everything, and no spinning at it. With one submit at a time and room for two orders in
@@ -188,7 +188,7 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
 fn a_hanging_poll_gives_its_place_up_to_the_others() {
     let world = world();
     let node = world.node_with(Arc::new(MemorySpill::default()), |settings| settings.polls_max = 1);
-    world.provider.on_poll("stuck", &[Word::Hangs]);
+    world.provider.on_poll("stuck", &[CallbackResult::Hangs]);
     world.provider.solves("stuck", 8);
     let unlucky = node.asks(turnstile("stuck"));
     world.after(1);

@@ -2,9 +2,11 @@
 
 use crate::provider::Reply;
 use crate::world::{Node, World, turnstile, world, world_with_callbacks};
-use quittance_lifecycle::{Delivery, FaultClass, Goods, Money, Order, Origin, Phase, Timestamp, Word};
+use quittance_lifecycle::{
+    CallbackResult, FaultClass, Money, Order, Origin, Payload, Phase, ProviderAnswer, Timestamp,
+};
 use quittance_pool::{Goal, Hours};
-use quittance_ports::{PoolSheet, PoolSpec};
+use quittance_ports::{PoolDocument, PoolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -27,14 +29,14 @@ pub(crate) fn set(node: &Node, spec: PoolSpec) {
     node.does(async move { engine.set_pool(spec).await }).expect("it can be set");
 }
 
-pub(crate) fn sheet(node: &Node) -> PoolSheet {
+pub(crate) fn document(node: &Node) -> PoolDocument {
     let engine = Arc::clone(&node.engine);
     let pools = node.does(async move { engine.pools().await }).expect("the store is there");
-    pools.into_iter().next().expect("there is one").sheet
+    pools.into_iter().next().expect("there is one").document
 }
 
-fn on_shelf(world: &World) -> usize {
-    world.orders().iter().filter(|order| order.shelf().is_some()).count()
+fn on_stock(world: &World) -> usize {
+    world.orders().iter().filter(|order| order.list_stock().is_some()).count()
 }
 
 fn open(world: &World) -> usize {
@@ -53,16 +55,16 @@ fn a_pool_is_filled_served_from_and_refilled() {
     world.provider.solves("site", 5);
     set(&node, pool(Goal::Fixed { size: 3 }));
     world.after(30);
-    assert_eq!((world.provider.taken(), on_shelf(&world)), (3, 3));
+    assert_eq!((world.provider.taken(), on_stock(&world)), (3, 3));
     let callers: Vec<_> = (0..3).map(|_| node.asks(turnstile("site").exclusive())).collect();
     let tokens: BTreeSet<_> = callers.iter().filter_map(crate::world::Caller::token).collect();
     assert_eq!(tokens.len(), 3, "the last is handed out like any other");
     assert!(callers.iter().all(|caller| caller.placed().origin == Origin::Stock));
     world.after(30);
-    assert_eq!((world.provider.taken(), on_shelf(&world)), (6, 3));
-    let books = world.books();
-    assert_eq!((books.asked, books.from_stock, books.stocked), (3, 3, 6), "a refill is nobody's placement");
-    let level = sheet(&node).level.expect("it has been sized");
+    assert_eq!((world.provider.taken(), on_stock(&world)), (6, 3));
+    let usage = world.usage();
+    assert_eq!((usage.asked, usage.from_stock, usage.stocked), (3, 3, 6), "a refill is nobody's placement");
+    let level = document(&node).level.expect("it has been sized");
     assert_eq!((level.size, level.fresh, level.on_their_way), (3, 3, 0));
 }
 
@@ -77,9 +79,9 @@ fn three_refillers_buy_what_one_would() {
         world.store.is_far_away(seed * 7);
         for _ in 0..60 {
             world.after(1);
-            assert!(on_shelf(&world) + open(&world) <= 4, "seed {seed}");
+            assert!(on_stock(&world) + open(&world) <= 4, "seed {seed}");
         }
-        assert_eq!((world.provider.taken(), on_shelf(&world)), (4, 4), "seed {seed}");
+        assert_eq!((world.provider.taken(), on_stock(&world)), (4, 4), "seed {seed}");
         let all = places(&world);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "seed {seed}: {all:?}");
     }
@@ -99,7 +101,7 @@ fn a_refiller_that_dies_between_word_and_deed_leaves_no_place_stuck() {
         world.store.is_far_away(0);
         let _two = world.node();
         world.after(60);
-        assert_eq!(on_shelf(&world), 2, "killed after {delay} ms");
+        assert_eq!(on_stock(&world), 2, "killed after {delay} ms");
         assert_eq!(world.provider.taken(), 2, "killed after {delay} ms");
     }
 }
@@ -119,14 +121,14 @@ fn a_pool_that_sizes_itself_holds_nothing_for_nobody_and_fills_when_asked() {
         world.after(2);
     }
     let served = callers[150..].iter().filter(|caller| caller.placed().origin == Origin::Stock).count();
-    assert!(served >= 135, "{served} of 150 from the shelf: {:?}", sheet(&node).level);
+    assert!(served >= 135, "{served} of 150 from the stock: {:?}", document(&node).level);
     let taken = world.provider.taken();
     world.after(1200);
     let after = world.provider.taken();
     assert!(after - taken <= 20, "{} bought when nobody asked any more", after - taken);
     world.after(7200);
     assert_eq!(world.provider.taken(), after, "an idle pool costs nothing");
-    assert_eq!(sheet(&node).level.expect("it has been sized").size, 0);
+    assert_eq!(document(&node).level.expect("it has been sized").size, 0);
 }
 
 /// Trap: a permanent error retried until the budget is gone.
@@ -138,7 +140,7 @@ fn a_pool_whose_refills_come_to_nothing_rests() {
     world.provider.on_submit("site", &[refused; 200]);
     set(&node, pool(Goal::Fixed { size: 3 }));
     world.after(30);
-    let why = sheet(&node).level.expect("it has been sized").why;
+    let why = document(&node).level.expect("it has been sized").why;
     assert!(why.contains("rests"), "{why}");
     world.after(3600);
     let submits = world.provider.submits("site").len();
@@ -159,8 +161,9 @@ fn priced_node(world: &World) -> Node {
 fn call_back(world: &World, node: &Node, told: &mut usize) {
     let submits = world.provider.submits("site");
     for submit in &submits[*told..] {
-        let answer = Delivery { goods: Goods::text(format!("token {told}")), solved_at: None, cost: None };
-        node.hears(submit.callback(), Word::Answered(answer)).expect("it is safe");
+        let answer =
+            ProviderAnswer { payload: Payload::text(format!("token {told}")), solved_at: None, cost: None };
+        node.hears(submit.callback(), CallbackResult::Answered(answer)).expect("it is safe");
         *told += 1;
     }
 }
@@ -176,15 +179,15 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
     for _ in 0..40 {
         world.after(60);
         call_back(&world, &node, &mut told);
-        // What stands on the shelf is taken, so that the pool wants more.
+        // What stands on the stock is taken, so that the pool wants more.
         drop(node.asks(turnstile("site").exclusive()));
     }
     let refills = places(&world).len();
     assert_eq!(refills, 2, "a budget for two answers");
-    let shown = sheet(&node);
+    let shown = document(&node);
     assert_eq!((shown.spent.money, shown.spent.unpriced), (Money(2 * 2_990), 0));
     assert!(shown.level.expect("it has been sized").why.contains("its budget for this hour is spent"));
-    assert_eq!(world.books().unpriced, 0, "every answer has the price of the list");
+    assert_eq!(world.usage().unpriced, 0, "every answer has the price of the list");
 }
 
 /// Promise: what is not known is not zero. A budget that meets a price that is not known buys nothing, and says why.
@@ -199,7 +202,7 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
         call_back(&world, &node, &mut told);
     }
     assert_eq!(places(&world).len(), 0);
-    let why = sheet(&node).level.expect("it has been sized").why;
+    let why = document(&node).level.expect("it has been sized").why;
     assert!(why.contains("the price of `turnstile` is not known"), "{why}");
     assert!(why.contains("`prices.turnstile`"), "it says what to do: {why}");
 
@@ -209,16 +212,16 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
         world.after(30);
         call_back(&world, &node, &mut told);
     }
-    let spent = sheet(&node).spent;
+    let spent = document(&node).spent;
     assert!(spent.refills >= 3 && spent.unpriced == spent.refills, "{spent:?}");
-    assert_eq!((world.books().cost_micros, world.books().unpriced), (0, spent.refills));
+    assert_eq!((world.usage().cost_micros, world.usage().unpriced), (0, spent.refills));
 
     // A budget that is set now counts them at the price that is known by then.
     let priced = priced_node(&world);
     node.kill();
     set(&priced, PoolSpec { budget: Some(Money(2_990)), ..pool(Goal::Fixed { size: 9 }) });
     world.after(300);
-    assert_eq!(sheet(&priced).spent.refills, spent.refills, "they cost more than this budget");
+    assert_eq!(document(&priced).spent.refills, spent.refills, "they cost more than this budget");
 }
 
 /// Promise: an answer that its provider says is free costs 0, and that is not the same as a price that is not known.
@@ -242,7 +245,7 @@ fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
     set(&node, PoolSpec { budget, ..pool(Goal::Fixed { size: 9 }) });
     world.after(120);
     assert_eq!(world.provider.taken(), 3);
-    let shown = sheet(&node);
+    let shown = document(&node);
     assert!(shown.level.expect("it has been sized").why.contains("budget"));
     assert_eq!(shown.spent.money, Money(2_990 * 3));
     for hour in [1, 2] {
@@ -299,7 +302,7 @@ fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
 
 /// Promise: no answer's life is changed by its neighbour's, and nothing leaves with less than it needs.
 #[test]
-fn what_spoils_is_replaced_in_time_and_never_handed_out() {
+fn what_expires_is_replaced_in_time_and_never_handed_out() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -308,9 +311,9 @@ fn what_spoils_is_replaced_in_time_and_never_handed_out() {
     for _ in 0..40 {
         world.after(30);
         for order in world.orders() {
-            let Some((_, spoils)) = order.shelf() else { continue };
-            let before = *earlier.entry(order.key).or_insert(spoils);
-            assert_eq!(before, spoils, "an answer's life was changed");
+            let Some((_, expires)) = order.list_stock() else { continue };
+            let before = *earlier.entry(order.key).or_insert(expires);
+            assert_eq!(before, expires, "an answer's life was changed");
         }
     }
     let caller = node.asks(turnstile("site").exclusive());
@@ -319,7 +322,7 @@ fn what_spoils_is_replaced_in_time_and_never_handed_out() {
     };
     let left = answer.expires.expect("it expires").since(world.moment(world.now()));
     assert!(left >= std::time::Duration::from_secs(50), "{left:?}");
-    assert!(world.books().wasted > 0, "what nobody took is in the books as waste");
+    assert!(world.usage().wasted > 0, "what nobody took is in the usage as waste");
 }
 
 /// Trap: demand that never was. An order that waits for the account to be mended is one order, however often it is looked at.
@@ -353,8 +356,8 @@ fn a_fixed_size_that_nobody_asks_for_is_given_up_and_stays_so_after_a_restart() 
     let next = world.node();
     world.after(3600);
     assert_eq!(world.provider.taken(), taken, "nobody has asked");
-    assert_eq!(sheet(&next).level.expect("it has been sized").size, 0);
+    assert_eq!(document(&next).level.expect("it has been sized").size, 0);
     drop(next.asks(turnstile("site").exclusive()));
     world.after(60);
-    assert!(world.provider.taken() >= taken + 3, "somebody has: one for him, and two for the shelf");
+    assert!(world.provider.taken() >= taken + 3, "somebody has: one for him, and two for the stock");
 }

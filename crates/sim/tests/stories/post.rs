@@ -2,8 +2,8 @@
 
 use crate::world::since_start;
 use async_trait::async_trait;
-use quittance_lifecycle::{Listener, Order, TellOutcome};
-use quittance_ports::Courier;
+use quittance_lifecycle::{DeliveryOutcome, Order, Webhook};
+use quittance_ports::WebhookSender;
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -54,17 +54,17 @@ impl Post {
 }
 
 #[async_trait]
-impl Courier for Post {
-    async fn tell(&self, order: &Order, listener: &Listener) -> TellOutcome {
+impl WebhookSender for Post {
+    async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
         let taking = {
             let mut notes = self.notes();
             let at = since_start(self.executor.now());
-            notes.calls.push((at, listener.url.clone(), order.phase.name()));
-            notes.takings.get_mut(&listener.url).and_then(VecDeque::pop_front)
+            notes.calls.push((at, webhook.url.clone(), order.phase.name()));
+            notes.takings.get_mut(&webhook.url).and_then(VecDeque::pop_front)
         };
         match taking {
-            None => TellOutcome::Taken,
-            Some(Taking::Refuses) => TellOutcome::NotTaken { why: "HTTP 500".into() },
+            None => DeliveryOutcome::Delivered,
+            Some(Taking::Refuses) => DeliveryOutcome::NotDelivered { why: "HTTP 500".into() },
             Some(Taking::Hangs) => pending().await,
             Some(Taking::Panics) => panic!("this call panics, as the story says"),
         }

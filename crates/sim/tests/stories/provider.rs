@@ -3,10 +3,10 @@
 use crate::world::since_start;
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms,
-    Value,
+    Evidence, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
+    Terms, Value,
 };
-use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
+use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -31,7 +31,7 @@ pub(crate) enum Reply {
 
 /// What becomes of one task in one poll.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Word {
+pub(crate) enum CallbackResult {
     Hangs,
     Panics,
     /// The reply has no part for this task.
@@ -64,7 +64,7 @@ impl Submit {
 #[derive(Default)]
 struct Notes {
     replies: BTreeMap<String, VecDeque<Reply>>,
-    words: BTreeMap<String, VecDeque<Word>>,
+    words: BTreeMap<String, VecDeque<CallbackResult>>,
     solve_ms: BTreeMap<String, u64>,
     submits: Vec<Submit>,
     polls: Vec<(u64, Vec<String>)>,
@@ -83,8 +83,8 @@ pub(crate) struct Script {
 }
 
 /// An answer with this text, as a provider hands it over that does not say when it was solved.
-pub(crate) fn token(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(Money(PRICE)) }
+pub(crate) fn token(text: &str) -> ProviderAnswer {
+    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(Money(PRICE)) }
 }
 
 fn site(terms: &Terms) -> String {
@@ -111,7 +111,7 @@ impl Script {
     }
 
     /// What becomes of the next polls for a site's tasks; after that it tells the truth.
-    pub(crate) fn on_poll(&self, site: &str, words: &[Word]) {
+    pub(crate) fn on_poll(&self, site: &str, words: &[CallbackResult]) {
         self.notes().words.entry(site.into()).or_default().extend(words);
     }
 
@@ -191,7 +191,7 @@ impl Script {
     }
 
     /// What there is to say about a task: what the story says, or else the truth.
-    fn state(&self, task: &str) -> Result<PollOutcome, Word> {
+    fn state(&self, task: &str) -> Result<PollOutcome, CallbackResult> {
         let now = since_start(self.executor.now());
         let mut notes = self.notes();
         let Some(submit) = notes.submits.iter().find(|submit| submit.task.as_deref() == Some(task)).cloned()
@@ -219,7 +219,7 @@ impl Provider for Script {
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
         let mut notes = self.notes();
         notes.reports.push((task.to_owned(), is_good));
-        notes.report_replies.pop_front().unwrap_or(ReportOutcome::Taken)
+        notes.report_replies.pop_front().unwrap_or(ReportOutcome::Accepted)
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
@@ -235,7 +235,7 @@ impl Provider for Script {
         std::time::Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         // In this world providers call the engine with words it understands.
         None
     }
@@ -268,15 +268,15 @@ impl Provider for Script {
         for task in tasks {
             match self.state(task) {
                 Ok(outcome) => replies.push((task.clone(), outcome)),
-                Err(Word::Hangs) => pending().await,
-                Err(Word::Panics) => panic!("this poll panics, as the story says"),
-                Err(Word::LeftOut) => {}
-                Err(Word::Garbled) => {
+                Err(CallbackResult::Hangs) => pending().await,
+                Err(CallbackResult::Panics) => panic!("this poll panics, as the story says"),
+                Err(CallbackResult::LeftOut) => {}
+                Err(CallbackResult::Garbled) => {
                     let stray = ("task-of-nobody".to_owned(), PollOutcome::Answered(token("nobody's")));
                     replies.extend([stray.clone(), stray]);
                 }
-                Err(Word::Lost) => replies.push((task.clone(), PollOutcome::NoWord)),
-                Err(Word::Faults(class, code)) => {
+                Err(CallbackResult::Lost) => replies.push((task.clone(), PollOutcome::NoReply)),
+                Err(CallbackResult::Faults(class, code)) => {
                     replies.push((task.clone(), PollOutcome::Faulted(Fault::new(class, code))));
                 }
             }

@@ -1,9 +1,11 @@
 //! What is tried again, how often, and what is not.
 
-use crate::provider::{Reply, Word};
+use crate::provider::{CallbackResult, Reply};
 use crate::world::{Node, World, turnstile, world, world_with};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{Beat, DeadCause, FailCause, Fault, FaultClass, Key, Phase, Policy, Preset, Tally};
+use quittance_lifecycle::{
+    Counters, DeadCause, FailCause, Fault, FaultClass, Key, Phase, Policy, Preset, TimelineEvent,
+};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 
@@ -26,8 +28,8 @@ fn a_retry_limit_of_three_means_at_most_four_submits() {
     let fault = Fault::new(FaultClass::Unreachable, "connection refused");
     assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(fault))));
     assert_eq!(caller.told_at(), at.last().copied(), "told as soon as it is known");
-    let expected = Tally { asked: 1, attempts: 4, retried: 3, dead: 1, ..Tally::default() };
-    assert_eq!(world.books(), expected);
+    let expected = Counters { asked: 1, attempts: 4, retried: 3, dead: 1, ..Counters::default() };
+    assert_eq!(world.usage(), expected);
 }
 
 /// Promise: retry counts survive restarts. The node dies after every single submit, and another goes on counting.
@@ -92,15 +94,17 @@ fn a_network_error_on_submit_is_retried_and_reported() {
     world.after(30);
     assert_eq!(world.provider.submits("flaky").len(), 2);
     assert_eq!(caller.token().as_deref(), Some("token-2"));
-    let expected =
-        Beat::Faulted { attempt: 1, fault: Fault::new(FaultClass::Unreachable, "connection refused") };
+    let expected = TimelineEvent::Faulted {
+        attempt: 1,
+        fault: Fault::new(FaultClass::Unreachable, "connection refused"),
+    };
     assert!(is_told(&node, caller.key(), &expected));
-    let books = world.books();
-    assert_eq!((books.attempts, books.retried, books.paid, books.solved), (2, 1, 1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.attempts, usage.retried, usage.paid, usage.solved), (2, 1, 1, 1));
 }
 
-fn is_told(node: &Node, key: Key, beat: &Beat) -> bool {
-    node.reads(key).story.entries.iter().any(|entry| entry.beat == *beat)
+fn is_told(node: &Node, key: Key, event: &TimelineEvent) -> bool {
+    node.reads(key).timeline.entries.iter().any(|entry| entry.event == *event)
 }
 
 /// Trap: a permanent code hidden behind a human text and retried 199 times.
@@ -115,7 +119,7 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
     assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
     assert_eq!(caller.told_at(), Some(0));
-    assert_eq!(world.books(), Tally { asked: 1, attempts: 1, failed: 1, ..Tally::default() });
+    assert_eq!(world.usage(), Counters { asked: 1, attempts: 1, failed: 1, ..Counters::default() });
 }
 
 /// Trap: as above, in the reply to a poll: the task is paid for and gone, and asking again would change nothing.
@@ -123,15 +127,17 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
 fn a_permanent_code_in_a_poll_ends_the_order_with_that_code() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("gone", &[Word::Faults(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"); 500]);
+    world
+        .provider
+        .on_poll("gone", &[CallbackResult::Faults(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"); 500]);
     let caller = node.asks(turnstile("gone"));
     world.after(3600);
     assert_eq!(world.provider.submits("gone").len(), 1);
     assert_eq!(world.provider.polled_at("task-1").len(), 1);
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID");
     assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
-    let books = world.books();
-    assert_eq!((books.paid, books.failed, books.retried), (1, 1, 0));
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.failed, usage.retried), (1, 1, 0));
 }
 
 /// Trap: an unsolvable task that is polled again instead of submitted again.
@@ -139,7 +145,9 @@ fn a_permanent_code_in_a_poll_ends_the_order_with_that_code() {
 fn an_unsolvable_task_is_submitted_again_and_not_asked_for_again() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("hard", &[Word::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")]);
+    world
+        .provider
+        .on_poll("hard", &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")]);
     world.provider.solves("hard", 5);
     let caller = node.asks(turnstile("hard"));
     world.after(60);
@@ -149,8 +157,8 @@ fn an_unsolvable_task_is_submitted_again_and_not_asked_for_again() {
     let told = world.provider.polled_at("task-1")[0];
     assert!((told..=told + 20).contains(&second), "at once, since the provider has room: {second}");
     assert_eq!(caller.token().as_deref(), Some("token-2"));
-    let books = world.books();
-    assert_eq!((books.paid, books.retried, books.possible_doubles), (2, 1, 0));
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.retried, usage.possible_doubles), (2, 1, 0));
 }
 
 /// Promise: never wasted. What nobody can solve is bought three times, and then a person is asked.
@@ -158,9 +166,10 @@ fn an_unsolvable_task_is_submitted_again_and_not_asked_for_again() {
 fn what_cannot_be_solved_is_bought_three_times_and_then_is_a_dead_letter() {
     let world = world();
     let node = world.node();
-    world
-        .provider
-        .on_poll("hopeless", &[Word::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 500]);
+    world.provider.on_poll(
+        "hopeless",
+        &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 500],
+    );
     let caller = node.asks(turnstile("hopeless"));
     world.after(3600);
     assert_eq!(world.provider.submits("hopeless").len(), 3);
@@ -174,10 +183,10 @@ fn what_cannot_be_solved_is_bought_three_times_and_then_is_a_dead_letter() {
 fn a_code_that_nobody_has_seen_is_retried_twice_and_kept() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("odd", &[Reply::Refuses(FaultClass::UnknownCode, "ERROR_BLUE_MOON"); 500]);
+    world.provider.on_submit("odd", &[Reply::Refuses(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"); 500]);
     let caller = node.asks(turnstile("odd"));
     world.after(3600);
     assert_eq!(world.provider.submits("odd").len(), 3);
-    let fault = Fault::new(FaultClass::UnknownCode, "ERROR_BLUE_MOON");
+    let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_BLUE_MOON");
     assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(fault))));
 }

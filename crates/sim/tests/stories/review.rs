@@ -2,8 +2,8 @@
 
 use crate::provider::{Reply, token};
 use crate::world::{Node, turnstile, world, world_with, world_with_callbacks};
-use quittance_engine::Heard;
-use quittance_lifecycle::{Delivery, Key, Origin, Phase, Policy, Word};
+use quittance_engine::CallbackOutcome;
+use quittance_lifecycle::{CallbackResult, Key, Origin, Phase, Policy, ProviderAnswer};
 use quittance_ports::{MemorySpill, Spill};
 use quittance_record::SpillFile;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn the_fallback_poll_does_not_come_later_and_later() {
             told_after.push(caller.told_at().expect("the fallback poll found it") - begun);
         } else {
             let address = world.provider.last_submit(&site).callback().to_owned();
-            node.hears(&address, Word::Answered(token("gold"))).expect("safe");
+            node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
             world.after(1);
         }
     }
@@ -70,7 +70,7 @@ fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same()
         })
         .collect();
     world.store.goes_away();
-    let word = || Word::Answered(token("gold-gold-gold"));
+    let word = || CallbackResult::Answered(token("gold-gold-gold"));
     let kept: Vec<Key> = orders
         .iter()
         .filter(|(_, submit)| node.hears(submit.callback(), word()).is_ok())
@@ -91,16 +91,16 @@ fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same()
 
 /// Promise: never lost. To buy instead would leave a paid answer with a claimant who never comes.
 #[test]
-fn a_claim_on_the_shelf_whose_reply_was_lost_is_seen_through() {
+fn a_claim_on_the_stock_whose_reply_was_lost_is_seen_through() {
     let world = world_with_callbacks();
     let node = world.node();
     let first = node.asks(turnstile("site").exclusive());
     cancel(&node, first.key());
     world.settle();
     let address = world.provider.last_submit("site").callback().to_owned();
-    node.hears(&address, Word::Answered(token("shelved"))).expect("safe");
+    node.hears(&address, CallbackResult::Answered(token("shelved"))).expect("safe");
     world.settle();
-    world.store.loses_one_reply(|order| matches!(order.phase, Phase::Taken { .. }));
+    world.store.loses_one_reply(|order| matches!(order.phase, Phase::Claimed { .. }));
     let second = node.begins(turnstile("site").exclusive());
     world.after_ms(50);
     world.store.goes_away();
@@ -112,9 +112,9 @@ fn a_claim_on_the_shelf_whose_reply_was_lost_is_seen_through() {
     assert_eq!(world.provider.taken(), 1, "nothing was bought beside it");
 }
 
-/// Promise: what is on the shelf is used, also behind answers that have too little life left.
+/// Promise: what is on the stock is used, also behind answers that have too little life left.
 #[test]
-fn answers_that_are_nearly_spoiled_do_not_hide_a_fresh_one() {
+fn answers_that_are_nearly_expired_do_not_hide_a_fresh_one() {
     let world = world_with(Policy { callbacks: true, ..Policy::DEFAULT }, 1);
     let node = world.node();
     let orders: Vec<_> = (0..9)
@@ -127,11 +127,11 @@ fn answers_that_are_nearly_spoiled_do_not_hide_a_fresh_one() {
         cancel(&node, *key);
     }
     for (_, address) in &orders[..8] {
-        node.hears(address, Word::Answered(token("old"))).expect("safe");
+        node.hears(address, CallbackResult::Answered(token("old"))).expect("safe");
     }
     world.after(255);
-    let fresh = Delivery { solved_at: Some(world.moment(254_000)), ..token("fresh") };
-    node.hears(&orders[8].1, Word::Answered(fresh)).expect("safe");
+    let fresh = ProviderAnswer { solved_at: Some(world.moment(254_000)), ..token("fresh") };
+    node.hears(&orders[8].1, CallbackResult::Answered(fresh)).expect("safe");
     world.settle();
     let caller = node.asks(turnstile("site").exclusive());
     assert_eq!(caller.placed().origin, Origin::Stock);
@@ -154,7 +154,7 @@ fn joins_are_counted_although_the_store_was_away_when_they_were_to_be_written() 
     world.after(5);
     world.store.comes_back();
     world.after(5);
-    assert_eq!((world.books().asked, world.books().cached), (11, 10));
+    assert_eq!((world.usage().asked, world.usage().cached), (11, 10));
 }
 
 /// Promise: never lost. What a poll brings is as dear as what a callback brings.
@@ -187,12 +187,15 @@ fn a_doubt_that_ends_as_the_store_comes_back_waits_for_what_was_kept_meanwhile()
         world.provider.on_submit("site", &[Reply::FallsSilent(2000)]);
         let key = keeper.asks(turnstile("site")).key();
         world.after(3);
-        let Phase::Unsure { until, .. } = keeper.reads(key).phase else { panic!("it is in doubt") };
+        let Phase::InDoubt { until, .. } = keeper.reads(key).phase else { panic!("it is in doubt") };
         let left = until.as_millis() - world.moment(world.now()).as_millis();
         world.after_ms(left - 20_000);
         world.store.goes_away();
         let address = world.provider.last_submit("site").callback().to_owned();
-        assert_eq!(keeper.hears(&address, Word::Answered(token("gold"))).expect("safe"), Heard::Spilled);
+        assert_eq!(
+            keeper.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe"),
+            CallbackOutcome::Spilled
+        );
         let away = world.moment(world.now()).as_millis();
         world.after_ms(until.as_millis() - away - early_ms);
         world.store.comes_back();

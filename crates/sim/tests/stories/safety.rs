@@ -2,14 +2,14 @@
 
 use crate::provider::{Reply, Submit, token};
 use crate::world::{Node, World, turnstile, world_with_callbacks};
-use quittance_engine::Heard;
-use quittance_lifecycle::{FaultClass, Key, Phase, Word};
-use quittance_ports::{Arrival, MemorySpill, Spill, SpillError};
+use quittance_engine::CallbackOutcome;
+use quittance_lifecycle::{CallbackResult, FaultClass, Key, Phase};
+use quittance_ports::{IncomingEvent, MemorySpill, Spill, SpillError};
 use quittance_record::SpillFile;
 use std::sync::Arc;
 
-fn answered(text: &str) -> Word {
-    Word::Answered(token(text))
+fn answered(text: &str) -> CallbackResult {
+    CallbackResult::Answered(token(text))
 }
 
 /// One order, taken by the provider, and the submit that the provider saw.
@@ -26,10 +26,10 @@ fn the_answer_is_there_although_the_node_dies_right_at_the_acknowledgement() {
     let node = world.node();
     let (key, submit) = solving(&world, &node, "site");
     world.after(20);
-    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), CallbackOutcome::Applied);
     node.kill();
     let other = world.node();
-    assert!(matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "gold"));
+    assert!(matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "gold"));
     let late = other.asks(turnstile("site"));
     assert_eq!(late.token().as_deref(), Some("gold"));
     assert_eq!(world.provider.taken(), 1);
@@ -42,7 +42,7 @@ fn spilled_and_replayed(open: impl Fn() -> Arc<dyn Spill>) {
     let (key, submit) = solving(&world, &node, "site");
     world.after(20);
     world.store.goes_away();
-    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), Heard::Spilled);
+    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), CallbackOutcome::Spilled);
     node.kill();
     drop(node);
 
@@ -50,13 +50,13 @@ fn spilled_and_replayed(open: impl Fn() -> Arc<dyn Spill>) {
     world.after(10);
     world.store.comes_back();
     world.after(3);
-    assert!(matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "gold"));
+    assert!(matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "gold"));
     other.kill();
     drop(other);
     assert_eq!(open().waiting().expect("it can be read"), [], "what is safe in the store is forgotten here");
     assert!(world.provider.polls().is_empty());
-    let books = world.books();
-    assert_eq!((books.paid, books.solved, books.attempts), (1, 1, 1));
+    let usage = world.usage();
+    assert_eq!((usage.paid, usage.solved, usage.attempts), (1, 1, 1));
 }
 
 /// Promise: the 200 is sent only after the result is durable, in the spill when the store is down.
@@ -84,7 +84,7 @@ fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_
     let (key, submit) = solving(&right, &node, "site");
     right.after(20);
     right.store.goes_away();
-    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), Heard::Spilled);
+    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), CallbackOutcome::Spilled);
     node.kill();
     drop(node);
 
@@ -98,10 +98,12 @@ fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_
     right.store.comes_back();
     right.after(3);
     let reader = right.node();
-    assert!(matches!(&reader.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "gold"));
+    assert!(
+        matches!(&reader.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "gold")
+    );
     // And not for ever: a record may have been forgotten in good order.
     let late = MemorySpill::default();
-    let lost = Arrival {
+    let lost = IncomingEvent {
         key: Key([9; 32]),
         born: wrong.moment(wrong.now()),
         target: None,
@@ -117,11 +119,11 @@ fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_
 struct BrokenSpill;
 
 impl Spill for BrokenSpill {
-    fn keep(&self, _: &Arrival) -> Result<(), SpillError> {
+    fn keep(&self, _: &IncomingEvent) -> Result<(), SpillError> {
         Err(SpillError::Full { bytes_max: 0 })
     }
 
-    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+    fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError> {
         Ok(Vec::new())
     }
 
@@ -141,7 +143,7 @@ fn with_neither_store_nor_spill_the_provider_is_not_told_that_it_is_safe() {
     assert!(node.hears(submit.callback(), answered("gold")).is_err());
     world.store.comes_back();
     assert!(matches!(node.reads(key).phase, Phase::Solving { .. }));
-    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), Heard::Applied);
+    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), CallbackOutcome::Applied);
     assert!(matches!(node.reads(key).phase, Phase::Solved { .. }));
 }
 
@@ -156,7 +158,7 @@ fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
     world.store.goes_away();
     for (_, submit) in &orders {
         let word = answered(&format!("gold for {}", submit.site));
-        assert_eq!(node.hears(submit.callback(), word).expect("safe"), Heard::Spilled);
+        assert_eq!(node.hears(submit.callback(), word).expect("safe"), CallbackOutcome::Spilled);
     }
     let broken = orders[0].0;
     world.store.breaks_record(broken);
@@ -185,7 +187,7 @@ fn a_callback_while_the_store_takes_no_writes_is_spilled_within_seconds() {
     let engine = Arc::clone(&node.engine);
     let heard = node.tries(async move { engine.called_back(&segment, None, answered("gold")).await }, 30);
     let heard = heard.expect("the provider hears within 30 s, or it gives up");
-    assert_eq!(heard.expect("safe"), Heard::Spilled);
+    assert_eq!(heard.expect("safe"), CallbackOutcome::Spilled);
     assert_eq!(spill.waiting().expect("readable").len(), 1);
     world.store.comes_back();
     world.after(3);
@@ -212,10 +214,10 @@ fn the_reply_to_a_submit_is_spilled_too_while_the_store_is_away() {
     assert!(matches!(other.reads(key).phase, Phase::Solving { .. }));
     world.after(60);
     assert!(
-        matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "token-1")
+        matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "token-1")
     );
     assert_eq!(world.provider.taken(), 1);
-    assert_eq!(world.books().doubts, 0);
+    assert_eq!(world.usage().doubts, 0);
 }
 
 /// Promise: a refusal that came while the store was away still counts, and is not asked for again.
@@ -225,8 +227,9 @@ fn a_refusal_that_came_while_the_store_was_away_is_told_when_it_is_back() {
     let node = world.node();
     let (key, submit) = solving(&world, &node, "typo");
     world.store.goes_away();
-    let word = Word::Faulted(quittance_lifecycle::Fault::new(FaultClass::Caller, "ERROR_BAD_TOKEN"));
-    assert_eq!(node.hears(submit.callback(), word).expect("safe"), Heard::Spilled);
+    let word =
+        CallbackResult::Faulted(quittance_lifecycle::Fault::new(FaultClass::Caller, "ERROR_BAD_TOKEN"));
+    assert_eq!(node.hears(submit.callback(), word).expect("safe"), CallbackOutcome::Spilled);
     world.after(5);
     world.store.comes_back();
     world.after(60);

@@ -17,27 +17,27 @@ fn report(node: &Node, key: Key, is_good: bool) -> Applied {
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
-/// Somebody asked for an answer of his own, and then did not want it: it stands on the shelf.
+/// Somebody asked for an answer of his own, and then did not want it: it stands on the stock.
 fn shelved(world: &World, node: &Node) -> Key {
     world.provider.solves("site", 3);
     let caller = node.asks(turnstile("site").exclusive());
     world.after(1);
     cancel(node, caller.key());
     world.after(20);
-    assert!(node.reads(caller.key()).shelf().is_some());
+    assert!(node.reads(caller.key()).list_stock().is_some());
     caller.key()
 }
 
-/// Promise: the same order asking again gets the same answer, also when it came from the shelf.
+/// Promise: the same order asking again gets the same answer, also when it came from the stock.
 #[test]
-fn whoever_comes_with_a_key_is_served_from_the_shelf_and_given_the_same_again() {
+fn whoever_comes_with_a_key_is_served_from_the_stock_and_given_the_same_again() {
     let world = world();
     let (one, two) = (world.node(), world.node());
     shelved(&world, &one);
     let first = one.asks(turnstile("site").exclusive().keyed("mine"));
     world.after(1);
     assert_eq!(first.token().as_deref(), Some("token-1"));
-    assert!(one.reads(first.key()).is_supplied());
+    assert!(one.reads(first.key()).is_from_stock());
     let again = two.asks(turnstile("site").exclusive().keyed("mine"));
     world.after(1);
     assert_eq!((again.placed().origin, again.token().as_deref()), (Origin::Replayed, Some("token-1")));
@@ -45,14 +45,14 @@ fn whoever_comes_with_a_key_is_served_from_the_shelf_and_given_the_same_again() 
     world.after(1);
     assert_eq!(other.told(), None, "it went to one order");
     assert_eq!(world.provider.taken(), 2);
-    let books = world.books();
-    assert_eq!((books.from_stock, books.asked, books.cached), (1, 4, 1));
-    assert!(books.saved_ms > 0 && books.stock_age_ms >= 15_000, "{books:?}");
+    let usage = world.usage();
+    assert_eq!((usage.from_stock, usage.asked, usage.cached), (1, 4, 1));
+    assert!(usage.saved_ms > 0 && usage.stock_age_ms >= 15_000, "{usage:?}");
 }
 
 /// Promise: never wasted. What came too many serves the next who asks, though he would share it with others.
 #[test]
-fn a_shared_order_is_served_from_the_shelf_before_anything_is_bought() {
+fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     let world = world();
     let node = world.node();
     shelved(&world, &node);
@@ -62,20 +62,20 @@ fn a_shared_order_is_served_from_the_shelf_before_anything_is_bought() {
         assert_eq!(caller.token().as_deref(), Some("token-1"));
     }
     assert_eq!(world.provider.taken(), 1);
-    assert_eq!((world.books().from_stock, world.books().joined + world.books().cached), (1, 2));
+    assert_eq!((world.usage().from_stock, world.usage().joined + world.usage().cached), (1, 2));
 }
 
-/// Promise: never wasted, and the books say what was. An answer that an order got from the shelf is waste if no caller comes
+/// Promise: never wasted, and the usage says what was. An answer that an order got from the stock is waste if no caller comes
 /// for it, once, and is no waste if one does.
 #[test]
-fn an_answer_that_an_order_got_from_the_shelf_is_waste_once_or_not_at_all() {
+fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
     let used = world();
     let node = used.node();
     shelved(&used, &node);
     let caller = node.asks(turnstile("site"));
     used.after(400);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
-    assert_eq!((used.books().from_stock, used.books().wasted), (1, 0));
+    assert_eq!((used.usage().from_stock, used.usage().wasted), (1, 0));
 
     let left = world();
     let node = left.node();
@@ -84,13 +84,13 @@ fn an_answer_that_an_order_got_from_the_shelf_is_waste_once_or_not_at_all() {
     let wish = turnstile("site");
     let placed = node.does(async move { engine.place("turnstile", wish.draft).await }).expect("it is placed");
     left.after(1);
-    assert!(node.reads(placed.key).is_supplied());
+    assert!(node.reads(placed.key).is_from_stock());
     left.after(400);
-    assert_eq!((left.books().from_stock, left.books().wasted), (1, 1));
+    assert_eq!((left.usage().from_stock, left.usage().wasted), (1, 1));
 }
 
 #[test]
-fn whoever_wants_nothing_from_the_shelf_buys() {
+fn whoever_wants_nothing_from_the_stock_buys() {
     let world = world();
     let node = world.node();
     let key = shelved(&world, &node);
@@ -103,18 +103,18 @@ fn whoever_wants_nothing_from_the_shelf_buys() {
     }
     world.settle();
     assert_eq!(world.provider.taken(), 4);
-    assert!(node.reads(key).shelf().is_some(), "it still stands there");
+    assert!(node.reads(key).list_stock().is_some(), "it still stands there");
 }
 
-/// Promise: never lost. The shelf gave it, the node died before it could say so: the order finds it again.
+/// Promise: never lost. The stock gave it, the node died before it could say so: the order finds it again.
 #[test]
-fn a_node_that_dies_with_an_answer_from_the_shelf_in_hand_loses_nothing() {
+fn a_node_that_dies_with_an_answer_from_the_stock_in_hand_loses_nothing() {
     let world = world();
     let (one, two) = (world.node(), world.node());
     shelved(&world, &two);
     world.store.is_far_away(200);
     let caller = one.begins(turnstile("site").exclusive().keyed("mine"));
-    // Placed after 400 ms; on its way back from the shelf at 700.
+    // Placed after 400 ms; on its way back from the stock at 700.
     world.after_ms(700);
     assert!(caller.is_placed());
     one.kill();
@@ -124,14 +124,14 @@ fn a_node_that_dies_with_an_answer_from_the_shelf_in_hand_loses_nothing() {
     world.after(20);
     assert_eq!(again.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.taken(), 1);
-    let taken = world.orders().iter().filter(|order| matches!(order.phase, Phase::Taken { .. })).count();
+    let taken = world.orders().iter().filter(|order| matches!(order.phase, Phase::Claimed { .. })).count();
     assert_eq!(taken, 2, "the order, and what it took");
 }
 
 /// Promise: one round trip. A caller that shares with no other is served in one call to the store; that the answer has
 /// reached it is written down afterwards.
 #[test]
-fn an_order_served_from_the_shelf_costs_one_call() {
+fn an_order_served_from_the_stock_costs_one_call() {
     let world = world();
     let node = world.node();
     shelved(&world, &node);

@@ -2,10 +2,10 @@
 //! cannot read a record when the story says so.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch,
-    Which,
+    Commit, Day, Due, MemoryStore, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Watch, Which,
 };
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,12 +127,12 @@ impl Store for MoodyStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.go("commit", true).await?;
         self.read(&next.key)?;
-        let done = self.inner.commit(expected, next, tally, at).await;
+        let done = self.inner.commit(expected, next, counters, at).await;
         self.come_back().await;
         let is_lost = self.mood().loses_reply.take_if(|to| to(next)).is_some();
         if is_lost { Err(away("commit")) } else { done }
@@ -151,10 +151,10 @@ impl Store for MoodyStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         self.go("take", true).await?;
-        let taken = self.inner.take(target, good_until, by, at, tally).await;
+        let taken = self.inner.take(target, good_until, by, at, counters).await;
         self.come_back().await;
         if let Ok(Some(found)) = &taken {
             let is_lost = self.mood().loses_reply.take_if(|to| to(&found.order)).is_some();
@@ -165,11 +165,16 @@ impl Store for MoodyStore {
         taken
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.go("shelf", false).await?;
-        let shelf = self.inner.shelf(target, now, limit).await;
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.go("stock", false).await?;
+        let stock = self.inner.list_stock(target, now, limit).await;
         self.come_back().await;
-        shelf
+        stock
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -197,20 +202,20 @@ impl Store for MoodyStore {
         Ok(self.mood().broken.remove(key) && self.inner.lose(key))
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         self.go("count", true).await?;
-        self.inner.count(line, tally).await
+        self.inner.count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.inner.books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.inner.usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.inner.close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.inner.compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.inner.census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.inner.order_counts().await
     }
 }

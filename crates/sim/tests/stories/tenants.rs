@@ -2,16 +2,16 @@
 
 use crate::post::Taking;
 use crate::provider::Reply;
-use crate::world::{Node, Wish, World, recaptcha, turnstile, world};
+use crate::world::{Node, SimOrder, World, recaptcha, turnstile, world};
 use quittance_engine::{ProviderState, Settings, TenantRule};
 use quittance_lifecycle::{FaultClass, Key};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 use std::time::Duration;
 
-const UNLISTED: Reply = Reply::Refuses(FaultClass::UnknownCode, "ERROR_WHAT_IS_THIS");
+const UNLISTED: Reply = Reply::Refuses(FaultClass::UnlistedCode, "ERROR_WHAT_IS_THIS");
 
-fn of(tenant: &str, mut wish: Wish) -> Wish {
+fn of(tenant: &str, mut wish: SimOrder) -> SimOrder {
     wish.draft.tenant = tenant.into();
     wish
 }
@@ -29,7 +29,7 @@ fn listens(node: &Node, key: Key, url: &str) {
 #[test]
 fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
     let world = world();
-    let node = node_with(&world, |settings| settings.sparing.submit_interval = Duration::from_millis(100));
+    let node = node_with(&world, |settings| settings.throttle.submit_interval = Duration::from_millis(100));
     let crowd: Vec<_> = (0..2_000)
         .map(|n| {
             world.after_ms(1);
@@ -77,7 +77,7 @@ fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
 #[test]
 fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders_waiting() {
     let world = world();
-    let node = node_with(&world, |settings| settings.sparing.submit_interval = Duration::from_millis(100));
+    let node = node_with(&world, |settings| settings.throttle.submit_interval = Duration::from_millis(100));
     for n in 0..5_000 {
         node.begins(of("alice", turnstile(&format!("crowd-{n}"))));
     }
@@ -102,14 +102,14 @@ fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders
 #[test]
 fn a_tenants_orders_are_found_behind_another_tenants_backlog() {
     let world = world();
-    let gone = node_with(&world, |settings| settings.sparing.submit_interval = Duration::from_secs(3600));
+    let gone = node_with(&world, |settings| settings.throttle.submit_interval = Duration::from_secs(3600));
     for n in 0..3_000 {
         gone.begins(of("alice", turnstile(&format!("crowd-{n}"))));
     }
     world.after(1);
     gone.asks(of("bob", turnstile("bob")));
     gone.kill();
-    let _node = node_with(&world, |settings| settings.sparing.submit_interval = Duration::from_millis(100));
+    let _node = node_with(&world, |settings| settings.throttle.submit_interval = Duration::from_millis(100));
     world.after(15);
     assert_eq!(world.provider.submits("bob").len(), 1);
 }
@@ -166,7 +166,7 @@ fn an_unlisted_code_slows_nobody_but_its_own_order() {
     let node = node_with(&world, |settings| settings.is_shared = true);
     for n in 0..20 {
         for (site, wish) in
-            [(format!("odd-{n}"), turnstile as fn(&str) -> Wish), (format!("new-{n}"), recaptcha)]
+            [(format!("odd-{n}"), turnstile as fn(&str) -> SimOrder), (format!("new-{n}"), recaptcha)]
         {
             world.provider.on_submit(&site, &[UNLISTED; 10]);
             node.asks(of("alice", wish(&site)));
@@ -198,7 +198,7 @@ fn an_unlisted_code_of_one_method_slows_nobody_on_a_node_with_one_tenant() {
 fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
     let world = world();
     let node = world.node();
-    for (site, wish) in [("a", turnstile as fn(&str) -> Wish), ("b", recaptcha)] {
+    for (site, wish) in [("a", turnstile as fn(&str) -> SimOrder), ("b", recaptcha)] {
         world.provider.on_submit(site, &[UNLISTED; 10]);
         node.asks(wish(site));
     }
@@ -207,7 +207,7 @@ fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
 
     let other = crate::world::world();
     let node = node_with(&other, |settings| settings.is_shared = true);
-    for (tenant, site, wish) in [("alice", "a", turnstile as fn(&str) -> Wish), ("bob", "b", recaptcha)] {
+    for (tenant, site, wish) in [("alice", "a", turnstile as fn(&str) -> SimOrder), ("bob", "b", recaptcha)] {
         other.provider.on_submit(site, &[UNLISTED; 10]);
         node.asks(of(tenant, wish(site)));
     }
@@ -224,7 +224,7 @@ fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
 fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn() {
     let world = world();
     let node = node_with(&world, |settings| {
-        (settings.is_shared, settings.sparing.submit_interval) = (true, Duration::from_millis(100));
+        (settings.is_shared, settings.throttle.submit_interval) = (true, Duration::from_millis(100));
     });
     let mut of_alice = Vec::new();
     let mut place = |site: String, url: Option<String>| {

@@ -3,7 +3,7 @@
 use crate::provider::token;
 use crate::world::{turnstile, world_with_callbacks};
 use quittance_engine::Outcome;
-use quittance_lifecycle::Word;
+use quittance_lifecycle::CallbackResult;
 
 /// Promise: a waiter on any node is woken at the moment of the commit, not by a timer.
 #[test]
@@ -13,7 +13,7 @@ fn waiters_on_every_node_are_told_at_the_moment_of_the_answer() {
     let callers: Vec<_> = (0..9).map(|n| nodes[n % 3].asks(turnstile("site"))).collect();
     world.after_ms(12_345);
     let address = world.provider.last_submit("site").callback().to_owned();
-    nodes[2].hears(&address, Word::Answered(token("gold"))).expect("safe");
+    nodes[2].hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     world.settle();
     for caller in &callers {
         assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(12_345)));
@@ -30,7 +30,7 @@ fn a_caller_whose_time_is_up_is_told_so_and_the_order_goes_on() {
     world.after(11);
     assert_eq!((hasty.told(), hasty.told_at()), (Some(Outcome::NotYet), Some(10_000)));
     let address = world.provider.last_submit("site").callback().to_owned();
-    node.hears(&address, Word::Answered(token("gold"))).expect("safe");
+    node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     world.settle();
     assert_eq!(patient.token().as_deref(), Some("gold"));
     assert_eq!(world.store.truth().watching(), 0);
@@ -48,7 +48,7 @@ fn a_waiter_outlasts_a_store_that_goes_away_and_comes_back() {
     world.store.goes_away();
     world.after(10);
     world.store.comes_back();
-    node.hears(&address, Word::Answered(token("gold"))).expect("safe");
+    node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     world.after(2);
     assert_eq!((first.token().as_deref(), waiter.token().as_deref()), (Some("gold"), Some("gold")));
 }

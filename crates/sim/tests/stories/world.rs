@@ -7,9 +7,11 @@ use crate::store::MoodyStore;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, abortable};
-use quittance_engine::{CallbackAddress, Engine, Heard, NotSafe, Outcome, PlaceError, Placed, Settings};
-use quittance_lifecycle::{Draft, Key, Order, Policy, Refusal, Reuse, Tally, Timestamp, Word};
-use quittance_ports::{Clock, Day, MemoryRoster, MemorySpill, Roll, Spill, Store, Which};
+use quittance_engine::{
+    CallbackAddress, CallbackOutcome, Engine, NotSafe, Outcome, PlaceError, Placed, Settings,
+};
+use quittance_lifecycle::{CallbackResult, Counters, Draft, Key, Order, Policy, Refusal, Reuse, Timestamp};
+use quittance_ports::{Clock, Day, Members, MemoryMembership, MemorySpill, Spill, Store, Which};
 use quittance_sim::executor::{Executor, Group, WORLD};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ pub(crate) struct World {
     pub(crate) store: MoodyStore,
     pub(crate) provider: Script,
     pub(crate) post: Post,
-    pub(crate) roster: MemoryRoster,
+    pub(crate) membership: MemoryMembership,
     pub(crate) policy: Policy,
     last_group: Cell<Group>,
 }
@@ -51,7 +53,7 @@ pub(crate) fn world_with(policy: Policy, seed: u64) -> World {
         store: MoodyStore::new(&executor),
         provider: Script::new(&executor),
         post: Post::new(&executor),
-        roster: MemoryRoster::default(),
+        membership: MemoryMembership::default(),
         executor,
         policy,
         last_group: Cell::new(WORLD),
@@ -76,8 +78,8 @@ impl World {
 
     pub(crate) fn after_ms(&self, span: u64) {
         let until = self.executor.now() + span;
-        let alarm = self.executor.sleep_until(until);
-        self.executor.spawn(WORLD, alarm);
+        let timer = self.executor.sleep_until(until);
+        self.executor.spawn(WORLD, timer);
         self.executor.run(until, || false);
     }
 
@@ -98,7 +100,7 @@ impl World {
     pub(crate) fn node_with(&self, spill: Arc<dyn Spill>, adjust: impl FnOnce(&mut Settings)) -> Node {
         self.last_group.set(self.last_group.get() + 1);
         let group = self.last_group.get();
-        let mut settings = Settings::new(group, quittance_catalog::kind);
+        let mut settings = Settings::new(group, quittance_protocol::kinds::kind);
         settings.policy = self.policy;
         settings.callback =
             self.policy.callbacks.then(|| CallbackAddress::new("http://us/callback", [7; 32]));
@@ -111,8 +113,8 @@ impl World {
                 provider,
                 clock,
                 spill,
-                courier: Arc::new(self.post.clone()),
-                roster: Arc::new(self.roster.clone()),
+                webhook_sender: Arc::new(self.post.clone()),
+                membership: Arc::new(self.membership.clone()),
             },
             settings,
         );
@@ -123,7 +125,7 @@ impl World {
             working: Arc::new(AtomicBool::new(true)),
         };
         // Other nodes are learned of from the roll, and there is none that says anything.
-        node.engine.heed_roll(&Roll::default());
+        node.engine.heed_members(&Members::default());
         if self.policy.callbacks {
             node.engine.listens_for_callbacks();
         }
@@ -136,20 +138,20 @@ impl World {
         node
     }
 
-    /// The books of all days, once what was counted without a commit is written down.
-    pub(crate) fn books(&self) -> Tally {
-        let mut sum = Tally::default();
-        self.usage_by_account().into_values().for_each(|tally| sum += tally);
+    /// The usage of all days, once what was counted without a commit is written down.
+    pub(crate) fn usage(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.usage_by_account().into_values().for_each(|counters| sum += counters);
         sum
     }
 
-    /// The books of all days for each account: its provider and its currency.
-    pub(crate) fn usage_by_account(&self) -> BTreeMap<String, Tally> {
+    /// The usage of all days for each account: its provider and its currency.
+    pub(crate) fn usage_by_account(&self) -> BTreeMap<String, Counters> {
         self.after(2);
-        let mut accounts: BTreeMap<String, Tally> = BTreeMap::new();
-        let lines = self.store.truth().books(Day(0), Day(u64::MAX)).now_or_never().and_then(Result::ok);
-        for (line, tally) in lines.expect("the books can be read") {
-            *accounts.entry(line.account).or_default() += tally;
+        let mut accounts: BTreeMap<String, Counters> = BTreeMap::new();
+        let lines = self.store.truth().usage(Day(0), Day(u64::MAX)).now_or_never().and_then(Result::ok);
+        for (line, counters) in lines.expect("the usage can be read") {
+            *accounts.entry(line.account).or_default() += counters;
         }
         accounts
     }
@@ -210,14 +212,14 @@ impl Node {
     }
 
     /// A caller places an order here and waits for it; whatever can happen at once has happened when this returns.
-    pub(crate) fn asks(&self, wish: Wish) -> Caller {
+    pub(crate) fn asks(&self, wish: SimOrder) -> Caller {
         let caller = self.begins(wish);
         self.executor.run(self.executor.now(), || false);
         caller
     }
 
     /// The same, and nothing has happened yet.
-    pub(crate) fn begins(&self, wish: Wish) -> Caller {
+    pub(crate) fn begins(&self, wish: SimOrder) -> Caller {
         let notes = Arc::new(Mutex::new(Notes::default()));
         let (engine, executor, noted) = (Arc::clone(&self.engine), self.executor.clone(), Arc::clone(&notes));
         let (served, hang_up) = abortable(async move {
@@ -233,7 +235,7 @@ impl Node {
     }
 
     /// The provider calls back; this returns when it has been answered.
-    pub(crate) fn hears(&self, address: &str, word: Word) -> Result<Heard, NotSafe> {
+    pub(crate) fn hears(&self, address: &str, word: CallbackResult) -> Result<CallbackOutcome, NotSafe> {
         let engine = Arc::clone(&self.engine);
         let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
         self.does(async move { engine.called_back(&segment, None, word).await })
@@ -243,6 +245,11 @@ impl Node {
         let engine = Arc::clone(&self.engine);
         let read = self.does(async move { engine.read(&key).await });
         read.expect("the store is there").expect("the order is on record")
+    }
+
+    /// Runs something on this node for as long as the node lives.
+    pub(crate) fn keeps_doing(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.executor.spawn(self.group, work);
     }
 
     /// Runs something on this node until it is done, for at most a minute.
@@ -327,7 +334,7 @@ impl Caller {
     /// The text of the answer that this caller was given.
     pub(crate) fn token(&self) -> Option<String> {
         match self.told() {
-            Some(Outcome::Answered(answer)) => Some(answer.goods.text),
+            Some(Outcome::Answered(answer)) => Some(answer.payload.text),
             _ => None,
         }
     }
@@ -335,29 +342,29 @@ impl Caller {
 
 /// What a caller asks for.
 #[derive(Clone)]
-pub(crate) struct Wish {
+pub(crate) struct SimOrder {
     kind: &'static str,
     pub(crate) draft: Draft,
 }
 
 /// A token that lives 300 s, of which 50 are promised. Half are there after 10 s.
-pub(crate) fn turnstile(site: &str) -> Wish {
+pub(crate) fn turnstile(site: &str) -> SimOrder {
     shared("turnstile", &[("sitekey", site), ("pageurl", "https://example.com/login")])
 }
 
 /// A token that lives 120 s, of which 40 are promised. Half are there after 20 s.
-pub(crate) fn recaptcha(site: &str) -> Wish {
+pub(crate) fn recaptcha(site: &str) -> SimOrder {
     shared("recaptcha_v2", &[("googlekey", site), ("pageurl", "https://example.com/login")])
 }
 
 /// Most stories are about callers that repeat themselves without a key: equal orders are one job.
-fn shared(kind: &'static str, params: &[(&str, &str)]) -> Wish {
+fn shared(kind: &'static str, params: &[(&str, &str)]) -> SimOrder {
     let draft = Draft { reuse: Some(Reuse::Shared), ..Draft::new("ada") };
     let draft = params.iter().fold(draft, |draft, (name, value)| draft.with(name, *value));
-    Wish { kind, draft }
+    SimOrder { kind, draft }
 }
 
-impl Wish {
+impl SimOrder {
     pub(crate) fn exclusive(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Exclusive);
         self
@@ -376,7 +383,7 @@ impl Wish {
 
     /// The order may take this many seconds.
     pub(crate) fn within(mut self, seconds: u64) -> Self {
-        self.draft.patience = Some(Duration::from_secs(seconds));
+        self.draft.timeout = Some(Duration::from_secs(seconds));
         self
     }
 }

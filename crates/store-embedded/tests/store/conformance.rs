@@ -40,14 +40,14 @@ mod between_two_handles {
     quittance_ports::conformance!(run);
 }
 
-mod roster {
+mod membership {
     use super::{Arc, EmbeddedStore, now};
-    use quittance_ports::conformance::RosterPromise;
+    use quittance_ports::conformance::MembershipPromise;
 
-    fn run(promise: RosterPromise) {
+    fn run(promise: MembershipPromise) {
         let dir = tempfile::tempdir().unwrap();
         now(promise(Arc::new(EmbeddedStore::open(dir.path()).unwrap())));
     }
 
-    quittance_ports::roster_conformance!(run);
+    quittance_ports::membership_conformance!(run);
 }

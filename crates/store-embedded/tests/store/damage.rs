@@ -2,9 +2,9 @@
 //! set aside, and nothing else stops.
 
 use super::{NO_CACHE, commit, create, now, write};
-use quittance_lifecycle::{Key, Order, Tally};
+use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::samples::{self, START, Sample, after};
-use quittance_ports::{Census, Commit, Store, StoreError, Version, Versioned, Which};
+use quittance_ports::{Commit, OrderCounts, Store, StoreError, Version, Versioned, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, Settings};
 use rusqlite::Connection;
 use std::fs;
@@ -108,7 +108,7 @@ impl Scene {
             assert_eq!(listed.iter().filter(|found| found.is_ok()).count(), shown, "{which:?}");
             assert_eq!(listed.len(), shown, "{which:?}");
         }
-        assert_eq!(now(store.census()).unwrap(), Census { open: all as u64, dead: 0 });
+        assert_eq!(now(store.order_counts()).unwrap(), OrderCounts { open: all as u64, dead: 0 });
         let due = now(store.claim_due(after(1_000_000), after(1_000_000), 100)).unwrap();
         assert_eq!((due.orders.len(), due.unreadable.len()), (all, 0));
     }
@@ -188,7 +188,7 @@ fn rot_in_any_column_is_told_and_set_aside() {
         "version = version + 1",
         "version = 'one'",
         "life = -1",
-        "spoils = 1, target = zeroblob(32)",
+        "expires = 1, target = zeroblob(32)",
         "forget_at = 1",
         "phase = 'dead'",
         "tenant = 'somebody'",
@@ -346,20 +346,20 @@ fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
 }
 
 #[test]
-fn what_is_discarded_is_on_no_shelf_and_nobodys() {
+fn what_is_discarded_is_on_no_stock_and_nobodys() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open_with(dir.path(), &NO_CACHE).unwrap();
     let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
-    let (target, _) = stocked.shelf().unwrap();
+    let (target, _) = stocked.list_stock().unwrap();
     let key = stocked.key;
     create(&store, &stocked);
     sql(dir.path(), "UPDATE order_records SET record = 'x'");
     assert!(now(store.discard(&key)).unwrap());
     let queued = samples::queued("rotten", START).order;
     create(&store, &queued);
-    assert_eq!(now(store.shelf(&target, START, 9)).unwrap(), []);
+    assert_eq!(now(store.list_stock(&target, START, 9)).unwrap(), []);
     let by = samples::queued("taker", START).order.key;
-    assert_eq!(now(store.take(&target, START, &by, START, &Tally::default())).unwrap(), None);
+    assert_eq!(now(store.take(&target, START, &by, START, &Counters::default())).unwrap(), None);
     assert_eq!(
         now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(),
         0,
@@ -399,7 +399,7 @@ fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
     let mut both = [dead.key, failed.key];
     both.sort_unstable();
     assert_eq!(keys, both);
-    assert_eq!(now(store.census()).unwrap().dead, 2, "nobody is told that there is nothing to do");
+    assert_eq!(now(store.order_counts()).unwrap().dead, 2, "nobody is told that there is nothing to do");
     assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(), 0);
     let page = now(store.list(Which::ALL, Some(&both[0]), 9)).unwrap();
     assert_eq!(page.len(), 1, "page by page as well");
@@ -464,7 +464,7 @@ fn a_later_schema_is_refused_and_left_alone() {
     sql(dir.path(), "PRAGMA user_version = 7");
     let before = fs::read(dir.path().join(DATABASE)).unwrap();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 7, known: 3, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 7, known: 1, .. }), "{error}");
     assert!(error.to_string().contains("later version"), "{error}");
     assert_eq!(fs::read(dir.path().join(DATABASE)).unwrap(), before);
 }

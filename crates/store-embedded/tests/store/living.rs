@@ -3,7 +3,7 @@
 
 use super::{NO_CACHE, commit, create, now, write};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, Sample};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Versioned, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, LOCK, OpenError, Settings};
@@ -16,8 +16,8 @@ fn commits_that_come_together_share_a_transaction() {
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let orders: Vec<_> =
         (0..500).map(|n| samples::queued(&format!("order {n}"), samples::START).order).collect();
-    let tally = Tally::default();
-    let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, samples::START));
+    let counters = Counters::default();
+    let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &counters, samples::START));
     for commit in now(join_all(commits)) {
         assert!(matches!(commit, Ok(Commit::Done(_))));
     }
@@ -35,7 +35,7 @@ fn whoever_loses_a_race_costs_no_transaction() {
         assert!(matches!(commit(&store, Version::ABSENT, &order), Ok(Commit::Conflict(Some(_)))));
         assert!(matches!(commit(&store, Version(version.0 + 1), &order), Ok(Commit::Conflict(Some(_)))));
     }
-    now(store.count(&quittance_ports::Line::of(&order, samples::START), &Tally::default())).unwrap();
+    now(store.count(&quittance_ports::UsageRow::of(&order, samples::START), &Counters::default())).unwrap();
     assert_eq!(store.transactions(), 1);
 }
 
@@ -46,8 +46,8 @@ fn whoever_finds_the_line_full_is_told_that_it_is_not_available() {
     let store = EmbeddedStore::open_with(dir.path(), &settings).unwrap();
     let orders: Vec<_> =
         (0..200).map(|n| samples::queued(&format!("order {n}"), samples::START).order).collect();
-    let tally = Tally::default();
-    let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, samples::START));
+    let counters = Counters::default();
+    let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &counters, samples::START));
     let outcomes = now(join_all(commits));
     let turned_away = outcomes.iter().filter(|o| matches!(o, Err(StoreError::Unavailable { .. }))).count();
     let done = outcomes.iter().filter(|o| matches!(o, Ok(Commit::Done(_)))).count();
@@ -57,7 +57,7 @@ fn whoever_finds_the_line_full_is_told_that_it_is_not_available() {
 }
 
 #[test]
-fn of_many_threads_one_creates_and_the_books_say_so() {
+fn of_many_threads_one_creates_and_the_usage_say_so() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let sample = samples::queued("herd", samples::START);
@@ -65,7 +65,8 @@ fn of_many_threads_one_creates_and_the_books_say_so() {
         let racers: Vec<_> = (0..16)
             .map(|_| {
                 scope.spawn(|| {
-                    let commit = store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START);
+                    let commit =
+                        store.commit(Version::ABSENT, &sample.order, &sample.counters, samples::START);
                     usize::from(matches!(now(commit).unwrap(), Commit::Done(_)))
                 })
             })
@@ -74,8 +75,8 @@ fn of_many_threads_one_creates_and_the_books_say_so() {
     });
     assert_eq!(winners, 1);
     let day = Day::of(samples::START);
-    let books = now(store.books(day, day)).unwrap();
-    assert_eq!(books.iter().map(|(_, tally)| *tally).collect::<Vec<_>>(), [sample.tally]);
+    let usage = now(store.usage(day, day)).unwrap();
+    assert_eq!(usage.iter().map(|(_, counters)| *counters).collect::<Vec<_>>(), [sample.counters]);
 }
 
 /// Every reader sees versions grow, whether the order comes from memory or from the disk.
@@ -212,10 +213,10 @@ fn nul_characters_and_quotes_are_characters_like_any_other() {
         terms: Arc::new(quittance_lifecycle::Terms { tenant: odd.into(), ..(*order.terms).clone() }),
         ..(*order).clone()
     });
-    let tally = Tally { asked: 3, ..Tally::default() };
+    let counters = Counters { asked: 3, ..Counters::default() };
     let store = EmbeddedStore::open(dir.path()).unwrap();
     for order in [&order, &odd_tenant] {
-        let done = now(store.commit(Version::ABSENT, order, &tally, samples::START)).unwrap();
+        let done = now(store.commit(Version::ABSENT, order, &counters, samples::START)).unwrap();
         assert!(matches!(done, Commit::Done(_)));
     }
     drop(store);
@@ -223,9 +224,9 @@ fn nul_characters_and_quotes_are_characters_like_any_other() {
     for order in [&order, &odd_tenant] {
         assert_eq!(&now(store.load(&order.key)).unwrap().unwrap().order, order);
     }
-    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
-    assert_eq!(books.iter().map(|(line, _)| &*line.tenant).collect::<Vec<_>>(), ["O'Hara", odd]);
-    assert!(books.iter().all(|(_, found)| *found == tally));
+    let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
+    assert_eq!(usage.iter().map(|(line, _)| &*line.tenant).collect::<Vec<_>>(), ["O'Hara", odd]);
+    assert!(usage.iter().all(|(_, found)| *found == counters));
 }
 
 #[test]
@@ -237,18 +238,18 @@ fn the_end_of_time_and_the_largest_numbers_come_back_as_they_were() {
     order.deadline = Timestamp::MAX;
     let order = Arc::new(order);
     assert_eq!(order.due(), Some(Timestamp::MAX));
-    let line = quittance_ports::Line::of(&order, samples::START);
-    let tally = Tally { asked: u64::MAX - 1, ..Tally::default() };
+    let line = quittance_ports::UsageRow::of(&order, samples::START);
+    let counters = Counters { asked: u64::MAX - 1, ..Counters::default() };
     let store = EmbeddedStore::open(dir.path()).unwrap();
     create(&store, &order);
-    now(store.count(&line, &tally)).unwrap();
+    now(store.count(&line, &counters)).unwrap();
     drop(store);
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(now(store.claim_due(samples::START, samples::START, 9)).unwrap().next, Some(Timestamp::MAX));
     assert_eq!(now(store.claim_due(Timestamp::MAX, Timestamp::MAX, 9)).unwrap().orders.len(), 1);
-    now(store.count(&line, &tally)).unwrap();
-    let books = now(store.books(line.day, line.day)).unwrap();
-    assert_eq!(books, [(line, Tally { asked: u64::MAX, ..Tally::default() })], "full is full");
+    now(store.count(&line, &counters)).unwrap();
+    let usage = now(store.usage(line.day, line.day)).unwrap();
+    assert_eq!(usage, [(line, Counters { asked: u64::MAX, ..Counters::default() })], "full is full");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::{commit, create, now, write};
 use quittance_lifecycle::{Event, Order};
 use quittance_ports::conformance::samples::{self, START};
-use quittance_ports::{Roster, Store, StoreError, Verdict, Version, Which};
+use quittance_ports::{Membership, Store, StoreError, Verdict, Version, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, RESCUED, TRAIL, trail_note};
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn check(orders: &[Arc<Order>], dir: &Path) -> usize {
 }
 
 #[test]
-fn a_kill_alone_loses_nothing_and_raises_no_alarm() {
+fn a_kill_alone_loses_nothing_and_raises_no_timer() {
     let (orders, dir) = crashed();
     assert_eq!(check(&orders, dir.path()), 0);
     assert_eq!(check(&orders, dir.path()), 0, "nor does opening it again");

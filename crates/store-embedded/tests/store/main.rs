@@ -2,7 +2,6 @@
 //! what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod books;
 mod conformance;
 mod damage;
 mod living;
@@ -10,10 +9,10 @@ mod losing;
 mod overwritten;
 mod people;
 mod reopening;
-mod schema;
 mod stock;
+mod usage;
 
-use quittance_lifecycle::{Order, Tally};
+use quittance_lifecycle::{Counters, Order};
 use quittance_ports::conformance::{drive, samples};
 use quittance_ports::{Commit, Store, StoreError, Version};
 use quittance_store_embedded::{EmbeddedStore, Settings};
@@ -21,17 +20,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The disk of a busy machine can take its time; what never comes is noticed all the same.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Without room for a single order, so that every read goes to the disk.
 const NO_CACHE: Settings = Settings { cache_orders_max: 0, cache_bytes_max: 0, waiting_max: 10_000 };
 
 fn now<T>(future: impl Future<Output = T>) -> T {
-    drive(PATIENCE, future)
+    drive(TIMEOUT, future)
 }
 
 fn commit(store: &EmbeddedStore, expected: Version, order: &Arc<Order>) -> Result<Commit, StoreError> {
-    now(store.commit(expected, order, &Tally::default(), samples::START))
+    now(store.commit(expected, order, &Counters::default(), samples::START))
 }
 
 #[track_caller]

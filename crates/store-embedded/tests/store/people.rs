@@ -1,7 +1,7 @@
 //! What a person sees who opens the running store with `sqlite3`.
 
 use super::{create, now};
-use quittance_lifecycle::Tally;
+use quittance_lifecycle::Counters;
 use quittance_ports::conformance::samples::{self, START};
 use quittance_ports::{Commit, Day, Store, Version, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
@@ -27,14 +27,14 @@ fn ask(dir: &Path, sql: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_person_can_read_orders_dead_letters_stories_attempts_and_books_while_it_runs() {
+fn a_person_can_read_orders_dead_letters_stories_attempts_and_usage_while_it_runs() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let solving = samples::solving("solving", START).order;
     let dead = samples::dead("dead", START).order;
-    let tally = Tally { asked: 2, paid: 1, ..Tally::default() };
+    let counters = Counters { asked: 2, paid: 1, ..Counters::default() };
     for order in [&solving, &dead] {
-        let done = now(store.commit(Version::ABSENT, order, &tally, START)).unwrap();
+        let done = now(store.commit(Version::ABSENT, order, &counters, START)).unwrap();
         assert!(matches!(done, Commit::Done(_)));
     }
     let key = solving.key.to_string();
@@ -50,17 +50,18 @@ fn a_person_can_read_orders_dead_letters_stories_attempts_and_books_while_it_run
     assert!(due[0][0].starts_with("2100-01-01 00:0"), "{due:?}");
     assert_eq!(due[1][0], "null", "a dead letter waits for nothing but a person");
 
-    let letters = ask(dir.path(), "SELECT key, cause, buried, doubles FROM dead_letters");
+    let letters = ask(dir.path(), "SELECT key, cause, dead_since, doubles FROM dead_letters");
     assert_eq!(letters.len(), 1);
     assert_eq!((&*letters[0][0], &*letters[0][1]), (&*dead.key.to_string(), "not_taken"));
-    let story = ask(dir.path(), &format!("SELECT number, at, what, attempt FROM story WHERE key = '{key}'"));
-    let placed: Vec<&str> = story[0].iter().map(String::as_str).collect();
+    let timeline =
+        ask(dir.path(), &format!("SELECT number, at, what, attempt FROM timeline WHERE key = '{key}'"));
+    let placed: Vec<&str> = timeline[0].iter().map(String::as_str).collect();
     assert_eq!(placed, ["1", "2100-01-01 00:00:00.000", "placed", "null"]);
-    assert_eq!(story.len(), solving.story.entries.len());
+    assert_eq!(timeline.len(), solving.timeline.entries.len());
     let attempts = ask(dir.path(), "SELECT key, number, accepted, progress, task FROM attempts");
     assert_eq!(attempts, [[&*key, "1", "1", "solving", "task-1"]]);
-    let books = ask(dir.path(), "SELECT date, tenant, kind, asked, paid, cost_micros FROM books");
-    assert_eq!(books, [["2100-01-01", &*solving.terms.tenant, "riddle", "4", "2", "0"]]);
+    let usage = ask(dir.path(), "SELECT date, tenant, kind, asked, paid, cost_micros FROM usage");
+    assert_eq!(usage, [["2100-01-01", &*solving.terms.tenant, "riddle", "4", "2", "0"]]);
     create(&store, &samples::queued("undisturbed", START).order);
 }
 
@@ -76,49 +77,49 @@ fn a_record_that_is_not_json_does_not_stop_a_person_from_reading_the_others() {
     for view in ["orders", "dead_letters"] {
         assert_eq!(ask(dir.path(), &format!("SELECT * FROM {view}")).len(), 2);
     }
-    let good = "SELECT DISTINCT key FROM story";
+    let good = "SELECT DISTINCT key FROM timeline";
     assert_eq!(ask(dir.path(), good).len(), 1);
     assert_eq!(ask(dir.path(), "SELECT * FROM attempts").len(), 0);
 }
 
 /// A later version may write lines that this one does not know, and an earlier one lacks some.
 #[test]
-fn lines_of_the_books_that_another_version_has_are_kept_and_those_that_it_lacks_are_added() {
+fn lines_of_the_usage_that_another_version_has_are_kept_and_those_that_it_lacks_are_added() {
     let dir = tempfile::tempdir().unwrap();
     let order = samples::queued("booked", START).order;
-    let line = quittance_ports::Line::of(&order, START);
+    let line = quittance_ports::UsageRow::of(&order, START);
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    now(store.count(&line, &Tally { asked: 1, dead: 5, ..Tally::default() })).unwrap();
+    now(store.count(&line, &Counters { asked: 1, dead: 5, ..Counters::default() })).unwrap();
     drop(store);
     let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
     conn.execute_batch(
-        "ALTER TABLE tallies ADD COLUMN marvels INTEGER NOT NULL DEFAULT 0; UPDATE tallies SET marvels = 3;
-         DROP VIEW books; ALTER TABLE tallies DROP COLUMN dead; UPDATE counter SET views_sum = 7;",
+        "ALTER TABLE counters ADD COLUMN marvels INTEGER NOT NULL DEFAULT 0; UPDATE counters SET marvels = 3;
+         DROP VIEW usage; ALTER TABLE counters DROP COLUMN dead; UPDATE counter SET views_sum = 7;",
     )
     .unwrap();
     drop(conn);
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    now(store.count(&line, &Tally { asked: 1, dead: 1, ..Tally::default() })).unwrap();
-    let expected = Tally { asked: 2, dead: 1, ..Tally::default() };
-    assert_eq!(now(store.books(line.day, line.day)).unwrap(), [(line.clone(), expected)]);
-    assert_eq!(ask(dir.path(), "SELECT asked, dead, marvels FROM books"), [["2", "1", "3"]]);
-    now(store.close_books(Day(line.day.0 + 1), line.day)).unwrap();
-    let closed = ask(dir.path(), "SELECT site, asked, dead, marvels FROM books");
-    assert_eq!(closed, [["*", "2", "1", "3"]], "nor are they lost when the books are closed");
+    now(store.count(&line, &Counters { asked: 1, dead: 1, ..Counters::default() })).unwrap();
+    let expected = Counters { asked: 2, dead: 1, ..Counters::default() };
+    assert_eq!(now(store.usage(line.day, line.day)).unwrap(), [(line.clone(), expected)]);
+    assert_eq!(ask(dir.path(), "SELECT asked, dead, marvels FROM usage"), [["2", "1", "3"]]);
+    now(store.compact_usage(Day(line.day.0 + 1), line.day)).unwrap();
+    let closed = ask(dir.path(), "SELECT site, asked, dead, marvels FROM usage");
+    assert_eq!(closed, [["*", "2", "1", "3"]], "nor are they lost when the usage is compacted");
 }
 
 #[test]
 fn a_caller_who_was_never_told_is_a_dead_letter_also_when_the_store_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
-    let untold = Arc::new(samples::untold(&samples::solved("solved", START).order, START));
+    let webhooks_failed = Arc::new(samples::webhooks_failed(&samples::solved("solved", START).order, START));
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    create(&store, &untold);
+    create(&store, &webhooks_failed);
     create(&store, &samples::solved("told", START).order);
     drop(store);
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let letters = now(store.list(Which::DEAD, None, 9)).unwrap();
     let letters: Vec<_> = letters.into_iter().map(|found| found.unwrap().order).collect();
-    assert_eq!(letters, [Arc::clone(&untold)]);
-    let seen = ask(dir.path(), "SELECT key, cause, buried FROM dead_letters");
-    assert_eq!(seen, [[&*untold.key.to_string(), "delivery", "2100-01-01 00:00:00.000"]]);
+    assert_eq!(letters, [Arc::clone(&webhooks_failed)]);
+    let seen = ask(dir.path(), "SELECT key, cause, dead_since FROM dead_letters");
+    assert_eq!(seen, [[&*webhooks_failed.key.to_string(), "delivery", "2100-01-01 00:00:00.000"]]);
 }

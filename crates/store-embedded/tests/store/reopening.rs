@@ -1,13 +1,13 @@
-//! What is closed and opened again is what it was: orders, versions, indices, books. Only claims end with the process,
+//! What is closed and opened again is what it was: orders, versions, indices, usage. Only claims end with the process,
 //! for they are a courtesy.
 
 use super::{NO_CACHE, commit, create, now, write};
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::conformance::{model, samples};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Roster, Store, StoreError, Unreadable, Version, Versioned, Watch,
-    Watchers, Which,
+    Commit, Day, Due, Membership, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
+    Watch, Watchers, Which,
 };
 use quittance_store_embedded::{EmbeddedStore, Settings};
 use std::collections::BTreeSet;
@@ -67,10 +67,10 @@ impl Store for Restless {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let commit = self.store().commit(expected, next, tally, at).await?;
+        let commit = self.store().commit(expected, next, counters, at).await?;
         if let Commit::Done(version) = &commit {
             self.state.lock().unwrap().note(*version, &next.key);
             if !next.is_awaited() {
@@ -93,17 +93,22 @@ impl Store for Restless {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let taken = self.store().take(target, good_until, by, at, tally).await?;
+        let taken = self.store().take(target, good_until, by, at, counters).await?;
         if let Some(found) = &taken {
             self.state.lock().unwrap().note(found.version, &found.order.key);
         }
         Ok(taken)
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.store().shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.store().list_stock(target, now, limit).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -127,20 +132,20 @@ impl Store for Restless {
         self.store().discard(key).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.store().count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.store().count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.store().books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.store().usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.store().close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.store().compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.store().census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.store().order_counts().await
     }
 }
 
@@ -173,10 +178,11 @@ fn everything(store: &EmbeddedStore) -> impl PartialEq + std::fmt::Debug + use<>
         let found = now(store.list(which, None, 1000)).unwrap();
         found.into_iter().map(Result::unwrap).collect::<Vec<_>>()
     };
-    let shelf = now(store.shelf(&samples::target("https://example.com/door"), samples::START, 100)).unwrap();
-    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
+    let stock =
+        now(store.list_stock(&samples::target("https://example.com/door"), samples::START, 100)).unwrap();
+    let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
     let next = now(store.claim_due(Timestamp::ZERO, Timestamp::ZERO, 0)).unwrap().next;
-    (list(Which::ALL), list(Which::OPEN), list(Which::DEAD), shelf, books, next)
+    (list(Which::ALL), list(Which::OPEN), list(Which::DEAD), stock, usage, next)
 }
 
 #[test]
@@ -185,7 +191,8 @@ fn what_is_closed_and_opened_again_is_what_it_was() {
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let mut last = Version::ABSENT;
     for sample in samples::every_phase() {
-        let done = now(store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START)).unwrap();
+        let done =
+            now(store.commit(Version::ABSENT, &sample.order, &sample.counters, samples::START)).unwrap();
         let Commit::Done(version) = done else { panic!("nobody else writes here") };
         last = last.max(version);
     }
@@ -204,7 +211,7 @@ fn what_is_closed_and_opened_again_is_what_it_was() {
     let waiting: Vec<_> = now(store.list(Which::ALL, None, 1000)).unwrap();
     let waiting: Vec<_> =
         waiting.into_iter().map(Result::unwrap).filter(|f| f.order.due().is_some()).collect();
-    assert_eq!(due, waiting, "and whoever waits has an alarm");
+    assert_eq!(due, waiting, "and whoever waits has a timer");
 }
 
 #[test]
@@ -253,8 +260,8 @@ fn a_sealed_store_stays_sealed_and_can_be_read() {
     let far = Timestamp::MAX;
     assert!(now(store.claim_due(far, far, 10)).is_err(), "nobody carries it out here any more");
     assert!(now(store.purge(far, 10)).is_err());
-    assert!(now(store.close_books(Day(9), Day(5))).is_err());
-    assert_eq!(now(store.census()).unwrap(), Census { open: 1, dead: 0 });
+    assert!(now(store.compact_usage(Day(9), Day(5))).is_err());
+    assert_eq!(now(store.order_counts()).unwrap(), OrderCounts { open: 1, dead: 0 });
     assert_eq!(now(store.load(&order.key)).unwrap().unwrap().order, order);
     now(store.seal(None)).unwrap();
     assert_eq!(now(store.claim_due(far, far, 10)).unwrap().orders.len(), 1);

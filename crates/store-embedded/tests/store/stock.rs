@@ -1,12 +1,13 @@
-//! What leaves a shelf, and the sheets: durable when it is told, one wait for the disk for many, and there again when the
+//! What leaves a stock, and the documents: durable when it is told, one wait for the disk for many, and there again when the
 //! store is opened.
 
 use super::{NO_CACHE, create, now, write};
 use futures_util::future::{join, join_all};
-use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{
-    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Store, StoreError, Version, Versioned,
+    Commit, Day, DocumentWritten, Membership, PoolDocument, PoolSpec, SharedDocument, Store, StoreError,
+    Version, Versioned,
 };
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
 use rusqlite::Connection;
@@ -38,8 +39,8 @@ fn stock(store: &EmbeddedStore, count: u64) -> Vec<Key> {
 }
 
 async fn take_by(store: &EmbeddedStore, by: Key) -> Result<Option<Versioned>, StoreError> {
-    let tally = Tally { from_stock: 1, ..Tally::default() };
-    store.take(&samples::target(HERE), START, &by, START, &tally).await
+    let counters = Counters { from_stock: 1, ..Counters::default() };
+    store.take(&samples::target(HERE), START, &by, START, &counters).await
 }
 
 fn take(store: &EmbeddedStore, n: u64) -> Option<Versioned> {
@@ -47,8 +48,8 @@ fn take(store: &EmbeddedStore, n: u64) -> Option<Versioned> {
 }
 
 fn counted(store: &EmbeddedStore) -> u64 {
-    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
-    books.iter().map(|(_, tally)| tally.from_stock).sum()
+    let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
+    usage.iter().map(|(_, counters)| counters.from_stock).sum()
 }
 
 #[test]
@@ -65,11 +66,11 @@ fn takers_who_come_together_share_a_transaction_and_each_has_his_own() {
     assert!(spent <= 100, "250 takes took {spent} transactions");
     assert_eq!(taken[..50], taken[200..], "whoever asks twice is given the same");
     let in_turn: Vec<Key> = taken[..200].iter().map(|found| found.order.key).collect();
-    assert_eq!(in_turn, keys, "soonest to spoil first");
+    assert_eq!(in_turn, keys, "soonest to expire first");
     assert_eq!(counted(&store), 200);
 }
 
-/// What one commit puts on a shelf the next in the same transaction can take, and what it takes away nobody gets.
+/// What one commit puts on a stock the next in the same transaction can take, and what it takes away nobody gets.
 #[test]
 fn takes_and_commits_that_come_together_see_each_other() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,7 +86,7 @@ fn takes_and_commits_that_come_together_see_each_other() {
             Arc::new(samples::next(order, event, START))
         };
         let claimed: Vec<_> = leaving.iter().map(claim).collect();
-        let nothing = Tally::default();
+        let nothing = Counters::default();
         let claims = versions
             .iter()
             .zip(&claimed)
@@ -112,7 +113,7 @@ fn takes_and_commits_that_come_together_see_each_other() {
         while take(&store, round * 100 + 50 + left).is_some() {
             left += 1;
         }
-        assert_eq!(now(store.shelf(&samples::target(HERE), START, 99)).unwrap(), []);
+        assert_eq!(now(store.list_stock(&samples::target(HERE), START, 99)).unwrap(), []);
     }
 }
 
@@ -142,7 +143,7 @@ fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nob
     let store = open(dir.path());
     assert_eq!(store.unreadable(), []);
     assert_eq!(take(&store, 1), Some(first), "it is durable");
-    assert_eq!(now(store.shelf(&samples::target(HERE), START, 9)).unwrap(), keys[1..]);
+    assert_eq!(now(store.list_stock(&samples::target(HERE), START, 9)).unwrap(), keys[1..]);
     assert_eq!(take(&store, 3).unwrap().order.key, keys[1], "what was given back goes to the next");
     assert_eq!(take(&store, 2).unwrap().order.key, keys[2]);
     assert_eq!(counted(&store), 4);
@@ -157,7 +158,7 @@ fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nob
 }
 
 #[test]
-fn one_on_the_shelf_that_cannot_be_read_is_passed_over_and_told() {
+fn one_on_the_stock_that_cannot_be_read_is_passed_over_and_told() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let keys = stock(&store, 3);
@@ -191,7 +192,7 @@ fn a_rotten_name_of_a_taker_is_noticed() {
     }
 }
 
-fn pool(name: &str) -> Sheet {
+fn pool(name: &str) -> SharedDocument {
     let spec = PoolSpec {
         name: name.to_owned(),
         tenant: "ann".into(),
@@ -203,65 +204,76 @@ fn pool(name: &str) -> Sheet {
         min_life: None,
         is_on: true,
     };
-    Sheet::Pool(PoolSheet { generations: vec![1, 2], ..PoolSheet::new(spec, Timestamp::ZERO) })
+    SharedDocument::Pool(PoolDocument { generations: vec![1, 2], ..PoolDocument::new(spec, Timestamp::ZERO) })
 }
 
-fn write_sheet(store: &EmbeddedStore, expected: Version, sheet: Option<&Sheet>, name: &str) -> SheetWritten {
-    now(store.write_sheet(&Sheet::pool_name(name), expected, sheet)).unwrap()
+fn write_document(
+    store: &EmbeddedStore,
+    expected: Version,
+    document: Option<&SharedDocument>,
+    name: &str,
+) -> DocumentWritten {
+    now(store.write_document(&SharedDocument::pool_name(name), expected, document)).unwrap()
 }
 
 #[test]
-fn sheets_are_there_again_and_no_version_of_them_comes_back() {
+fn documents_are_there_again_and_no_version_of_them_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let SheetWritten::Done(kept) = write_sheet(&store, Version::ABSENT, Some(&pool("kept")), "kept") else {
+    let DocumentWritten::Done(kept) = write_document(&store, Version::ABSENT, Some(&pool("kept")), "kept")
+    else {
         panic!("nobody else writes here")
     };
-    let SheetWritten::Done(made) = write_sheet(&store, Version::ABSENT, Some(&pool("gone")), "gone") else {
+    let DocumentWritten::Done(made) = write_document(&store, Version::ABSENT, Some(&pool("gone")), "gone")
+    else {
         panic!("nobody else writes here")
     };
-    let SheetWritten::Done(gone) = write_sheet(&store, made, None, "gone") else { panic!("it was there") };
+    let DocumentWritten::Done(gone) = write_document(&store, made, None, "gone") else {
+        panic!("it was there")
+    };
     drop(store);
     let store = open(dir.path());
-    let sheets = now(store.sheets()).unwrap();
-    assert_eq!(sheets.len(), 1);
-    assert_eq!((sheets[0].version, &sheets[0].sheet), (kept, &pool("kept")));
-    let SheetWritten::Done(anew) = write_sheet(&store, Version::ABSENT, Some(&pool("gone")), "gone") else {
+    let documents = now(store.documents()).unwrap();
+    assert_eq!(documents.len(), 1);
+    assert_eq!((documents[0].version, &documents[0].document), (kept, &pool("kept")));
+    let DocumentWritten::Done(anew) = write_document(&store, Version::ABSENT, Some(&pool("gone")), "gone")
+    else {
         panic!("it was taken away")
     };
     assert!(anew > gone && anew > made && anew > kept);
-    assert_eq!(write_sheet(&store, made, None, "gone"), SheetWritten::Conflict);
+    assert_eq!(write_document(&store, made, None, "gone"), DocumentWritten::Conflict);
 
     now(store.seal(Some("moved"))).unwrap();
-    assert!(now(store.write_sheet("pool/new", Version::ABSENT, Some(&pool("new")))).is_err());
+    assert!(now(store.write_document("pool/new", Version::ABSENT, Some(&pool("new")))).is_err());
     assert!(now(take_by(&store, taker(1))).is_err(), "and a sealed store gives nothing away");
-    assert_eq!(now(store.sheets()).unwrap().len(), 2, "it can be read all the while");
+    assert_eq!(now(store.documents()).unwrap().len(), 2, "it can be read all the while");
 }
 
 #[test]
-fn a_sheet_that_rots_is_left_out_and_nobody_writes_over_it_unseen() {
+fn a_document_that_rots_is_left_out_and_nobody_writes_over_it_unseen() {
     for rot in [
-        "sheet = replace(sheet, '\"size\":3', '\"size\":9')",
+        "document = replace(document, '\"size\":3', '\"size\":9')",
         "version = version + 1",
-        "sheet = 'x'",
+        "document = 'x'",
         "version = 'x'",
     ] {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path());
         for name in ["good", "rotten"] {
             assert!(matches!(
-                write_sheet(&store, Version::ABSENT, Some(&pool(name)), name),
-                SheetWritten::Done(_)
+                write_document(&store, Version::ABSENT, Some(&pool(name)), name),
+                DocumentWritten::Done(_)
             ));
         }
         drop(store);
         let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
-        conn.execute_batch(&format!("UPDATE sheets SET {rot} WHERE name = 'pool/rotten'")).unwrap();
+        conn.execute_batch(&format!("UPDATE documents SET {rot} WHERE name = 'pool/rotten'")).unwrap();
         drop(conn);
         let store = open(dir.path());
-        let names: Vec<String> = now(store.sheets()).unwrap().into_iter().map(|found| found.name).collect();
+        let names: Vec<String> =
+            now(store.documents()).unwrap().into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["pool/good"], "{rot}");
-        let written = write_sheet(&store, Version::ABSENT, Some(&pool("rotten")), "rotten");
-        assert_eq!(written, SheetWritten::Conflict, "{rot}");
+        let written = write_document(&store, Version::ABSENT, Some(&pool("rotten")), "rotten");
+        assert_eq!(written, DocumentWritten::Conflict, "{rot}");
     }
 }

@@ -18,7 +18,7 @@ async fn live_and_die(store: &PostgresStore, round: u64) {
         samples::queued,
         samples::submitting,
         samples::solving,
-        samples::unsure,
+        samples::in_doubt,
         samples::solving,
         samples::failed,
     ];
@@ -46,7 +46,7 @@ fn tables_stay_as_large_as_what_lives_in_them() {
         for round in 1..=10 {
             live_and_die(&store, round).await;
             // Where autovacuum would have come.
-            server.sql("VACUUM churn.orders; VACUUM churn.tallies");
+            server.sql("VACUUM churn.orders; VACUUM churn.counters");
             sizes.push(size());
         }
         assert!(sizes[9] <= sizes[2] * 5 / 4, "{sizes:?}");

@@ -1,7 +1,7 @@
 //! What `doctor` is told about a server.
 
 use super::{fresh_schema, open, settings, settings_at};
-use quittance_ports::{Finding, Roster, Verdict};
+use quittance_ports::{Finding, Membership, Verdict};
 use quittance_servers::Postgres;
 use std::time::Duration;
 

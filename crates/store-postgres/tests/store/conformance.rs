@@ -1,7 +1,7 @@
-//! Every promise of a store and of a roster, each on a fresh schema.
+//! Every promise of a store and of a membership, each on a fresh schema.
 
 use super::{fresh_schema, open, settings, settings_at};
-use quittance_ports::conformance::{Promise, Relay, RosterPromise};
+use quittance_ports::conformance::{LeasesPromise, MembershipPromise, Promise, Relay};
 use quittance_servers::{Pooler, shared_postgres};
 use std::sync::{Arc, OnceLock};
 
@@ -50,11 +50,21 @@ mod through_a_pooler {
 }
 
 mod who_works_here {
-    use super::{Arc, RosterPromise, fresh_schema, open, settings};
+    use super::{Arc, MembershipPromise, fresh_schema, open, settings};
 
-    fn run(promise: RosterPromise) {
+    fn run(promise: MembershipPromise) {
         crate::run(async { promise(Arc::new(open(settings(&fresh_schema())).await)).await });
     }
 
-    quittance_ports::roster_conformance!(run);
+    quittance_ports::membership_conformance!(run);
+}
+
+mod leasing {
+    use super::{Arc, LeasesPromise, fresh_schema, open, settings};
+
+    fn run(promise: LeasesPromise) {
+        crate::run(async { promise(Arc::new(open(settings(&fresh_schema())).await)).await });
+    }
+
+    quittance_ports::leases_conformance!(run);
 }

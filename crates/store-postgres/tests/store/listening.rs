@@ -3,7 +3,7 @@
 use super::{NEVER, create, fresh_schema, open, settings, settings_at, until, write};
 use quittance_lifecycle::Order;
 use quittance_ports::conformance::samples::{self, START};
-use quittance_ports::{Roster, Store, Verdict, Watch};
+use quittance_ports::{Membership, Store, Verdict, Watch};
 use quittance_servers::{Pooler, Postgres, Tap, shared_postgres};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn behind_a_pooler_alone_whoever_waits_is_woken_by_the_re_check_and_the_checkup_
 }
 
 #[test]
-fn a_watch_that_began_before_the_line_was_cut_is_woken_after_it_was_mended() {
+fn a_watch_that_began_before_the_line_was_cut_is_woken_after_it_was_fixed() {
     super::run(async {
         let server = Postgres::start(&[]);
         let tap = Tap::in_front_of(server.port());

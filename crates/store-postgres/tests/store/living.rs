@@ -2,10 +2,10 @@
 
 use super::{commit, create, fresh_schema, open, settings, settings_at, write};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Key, Order, Tally};
+use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::model::random_operations;
 use quittance_ports::conformance::samples::{self, START, Sample};
-use quittance_ports::{Commit, Day, Line, Store, Version, Versioned};
+use quittance_ports::{Commit, Day, Store, UsageRow, Version, Versioned};
 use quittance_servers::{Postgres, shared_postgres};
 use quittance_store_postgres::PostgresStore;
 use std::sync::Arc;
@@ -57,11 +57,11 @@ fn commits_that_come_together_share_statements() {
         });
         let (cost, _) = trips(&store, join_all(steps)).await;
         assert!(cost <= 10, "100 steps took {cost} statements");
-        let line = Line::of(&orders[0], START);
-        let tally = Tally { joined: 1, ..Tally::default() };
-        let (cost, counted) = trips(&store, join_all((0..100).map(|_| store.count(&line, &tally)))).await;
+        let line = UsageRow::of(&orders[0], START);
+        let counters = Counters { joined: 1, ..Counters::default() };
+        let (cost, counted) = trips(&store, join_all((0..100).map(|_| store.count(&line, &counters)))).await;
         assert!(cost <= 10 && counted.iter().all(Result::is_ok), "100 counts took {cost} statements");
-        assert_eq!(store.books(line.day, line.day).await.unwrap()[0].1.joined, 100);
+        assert_eq!(store.usage(line.day, line.day).await.unwrap()[0].1.joined, 100);
     });
 }
 
@@ -92,7 +92,7 @@ fn no_commit_and_no_taker_ever_reads_all_orders() {
             let target = samples::target(PAGE);
             join_all((0..100_u8).map(|n| {
                 let (store, by) = (&store, Key([n; 32]));
-                async move { store.take(&target, START, &by, START, &Tally::default()).await.unwrap() }
+                async move { store.take(&target, START, &by, START, &Counters::default()).await.unwrap() }
             }))
             .await;
         }
@@ -115,7 +115,7 @@ fn a_herd_that_joins_one_order_shares_statements_and_all_are_told_the_same() {
         let store = open(settings(&fresh_schema())).await;
         let sample = samples::queued("herd", START);
         let herd =
-            join_all((0..500).map(|_| store.commit(Version::ABSENT, &sample.order, &sample.tally, START)));
+            join_all((0..500).map(|_| store.commit(Version::ABSENT, &sample.order, &sample.counters, START)));
         let (cost, outcomes) = trips(&store, herd).await;
         // How many share a statement depends on how fast the machine makes placements; without sharing there would be 500.
         assert!(cost <= 100, "500 placements of one order took {cost} statements");
@@ -130,8 +130,8 @@ fn a_herd_that_joins_one_order_shares_statements_and_all_are_told_the_same() {
             }
         }
         assert_eq!((made, joined), (1, 499));
-        let books = store.books(Day::of(START), Day::of(START)).await.unwrap();
-        assert_eq!(books, [(Line::of(&sample.order, START), sample.tally)], "it is booked once");
+        let usage = store.usage(Day::of(START), Day::of(START)).await.unwrap();
+        assert_eq!(usage, [(UsageRow::of(&sample.order, START), sample.counters)], "it is booked once");
     });
 }
 
@@ -144,13 +144,13 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
     super::run(async {
         let schema = fresh_schema();
         let nodes = join_all((0..NODES).map(|_| open(settings(&schema)))).await;
-        let tally = Tally { asked: 1, ..Tally::default() };
+        let counters = Counters { asked: 1, ..Counters::default() };
         let climb = async |node: &PostgresStore, n: usize| {
             let mut won = 0_u64;
             let order = queued(n);
             let mut seen = Version::ABSENT;
             for _ in 0..ROUNDS {
-                match node.commit(seen, &order, &tally, START).await.unwrap() {
+                match node.commit(seen, &order, &counters, START).await.unwrap() {
                     Commit::Done(version) => (won, seen) = (won + 1, version),
                     Commit::Conflict(found) => seen = found.map_or(Version::ABSENT, |found| found.version),
                 }
@@ -164,8 +164,8 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
             shuffled(node).map(move |n| climb(store, n))
         });
         let won: u64 = join_all(climbs).await.into_iter().sum();
-        let books = nodes[0].books(Day::of(START), Day::of(START)).await.unwrap();
-        assert_eq!(books[0].1.asked, won, "the books count each write that was won, once");
+        let usage = nodes[0].usage(Day::of(START), Day::of(START)).await.unwrap();
+        assert_eq!(usage[0].1.asked, won, "the usage counts each write that was won, once");
         assert!(won >= (ORDERS * ROUNDS) as u64, "somebody wins each round");
     });
 }
@@ -205,26 +205,26 @@ fn a_large_picture_is_written_once_and_follows_when_it_changes() {
     });
 }
 
-/// Lines of the books stop growing where a number ends, and never fail.
+/// Lines of the usage stop growing where a number ends, and never fail.
 #[test]
-fn the_books_fill_up_and_do_not_overflow() {
+fn the_usage_fill_up_and_do_not_overflow() {
     super::run(async {
         let schema = fresh_schema();
         let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
-        let line = Line {
+        let line = UsageRow {
             day: Day(3),
             tenant: "rich\0".into(),
             kind: "riddle".into(),
             site: String::new(),
             account: String::new(),
         };
-        let tally = Tally { cost_micros: u64::MAX, asked: 1, ..Tally::default() };
+        let counters = Counters { cost_micros: u64::MAX, asked: 1, ..Counters::default() };
         for store in [&one, &one, &other, &other] {
-            store.count(&line, &tally).await.unwrap();
+            store.count(&line, &counters).await.unwrap();
         }
-        let books = one.books(line.day, line.day).await.unwrap();
-        assert_eq!((&books[0].0, books[0].1.asked), (&line, 4));
-        assert!(books[0].1.cost_micros >= u64::MAX / 2);
+        let usage = one.usage(line.day, line.day).await.unwrap();
+        assert_eq!((&usage[0].0, usage[0].1.asked), (&line, 4));
+        assert!(usage[0].1.cost_micros >= u64::MAX / 2);
     });
 }
 
@@ -234,17 +234,23 @@ fn what_the_server_cannot_take_does_not_take_others_with_it() {
     super::run(async {
         let store = open(settings(&fresh_schema())).await;
         let orders: Vec<_> = (0..50).map(queued).collect();
-        let tally = Tally { asked: 1, ..Tally::default() };
+        let counters = Counters { asked: 1, ..Counters::default() };
         // No two bytes alike, or the server would make it short enough.
         let tenant: String = (0..4000_u32).filter_map(|n| char::from_u32(0x4e00 + n * 7 % 20_000)).collect();
-        let too_long =
-            Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new(), account: String::new() };
-        let placed = join_all(orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, START)));
-        let (placed, refused) = futures_util::future::join(placed, store.count(&too_long, &tally)).await;
+        let too_long = UsageRow {
+            day: Day(1),
+            tenant,
+            kind: "riddle".into(),
+            site: String::new(),
+            account: String::new(),
+        };
+        let placed =
+            join_all(orders.iter().map(|order| store.commit(Version::ABSENT, order, &counters, START)));
+        let (placed, refused) = futures_util::future::join(placed, store.count(&too_long, &counters)).await;
         assert!(placed.iter().all(|done| matches!(done, Ok(Commit::Done(_)))), "{placed:?}");
         assert!(super::is_unavailable(&refused), "{refused:?}");
-        let books = store.books(Day(0), Day::of(START)).await.unwrap();
-        assert_eq!(books, [(Line::of(&orders[0], START), Tally { asked: 50, ..Tally::default() })]);
+        let usage = store.usage(Day(0), Day::of(START)).await.unwrap();
+        assert_eq!(usage, [(UsageRow::of(&orders[0], START), Counters { asked: 50, ..Counters::default() })]);
     });
 }
 

@@ -3,19 +3,21 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bloat;
-mod books;
 mod checkup;
 mod conformance;
 mod doors;
 mod forgetting;
+mod leases;
 mod listening;
 mod living;
 mod migrations;
 mod records;
+mod tables;
 mod taking;
 mod trouble;
+mod usage;
 
-use quittance_lifecycle::{Order, Tally};
+use quittance_lifecycle::{Counters, Order};
 use quittance_ports::conformance::samples;
 use quittance_ports::{Commit, Store, StoreError, Version};
 use quittance_servers::shared_postgres;
@@ -26,7 +28,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// A busy machine can take its time; what never comes is noticed all the same.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// So seldom that word which was lost is not found by it before the test has failed.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -37,7 +39,7 @@ fn runtime() -> Runtime {
 
 /// Runs a test to its end, and not for ever.
 fn run<T>(test: impl Future<Output = T>) -> T {
-    runtime().block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("it waits for ever") })
+    runtime().block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
 /// A schema that nobody has used.
@@ -67,7 +69,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, looked).await.is_ok(), "it never came about that {what}");
+    assert!(tokio::time::timeout(TIMEOUT, looked).await.is_ok(), "it never came about that {what}");
 }
 
 fn is_unavailable<T>(answer: &Result<T, StoreError>) -> bool {
@@ -86,7 +88,7 @@ fn told(error: &dyn std::error::Error) -> String {
 }
 
 async fn commit(store: &PostgresStore, expected: Version, order: &Arc<Order>) -> Result<Commit, StoreError> {
-    store.commit(expected, order, &Tally::default(), samples::START).await
+    store.commit(expected, order, &Counters::default(), samples::START).await
 }
 
 async fn create(store: &PostgresStore, order: &Arc<Order>) -> Version {

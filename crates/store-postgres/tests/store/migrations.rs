@@ -74,6 +74,8 @@ fn the_orders_of_an_earlier_schema_are_in_their_tenants_lists() {
         }
         drop(store);
         sql(&format!("DROP INDEX {schema}.orders_of_tenant"));
+        sql(&format!("DROP TABLE {schema}.limits, {schema}.leases"));
+        sql(&format!("DROP FUNCTION {schema}.leased, {schema}.lease"));
         sql(&format!("UPDATE {schema}.orders SET tenant = NULL"));
         sql(&format!("UPDATE {schema}.orders SET terms = 'garbage' WHERE key = '\\x{}'", rotten.key));
         sql(&format!("DELETE FROM {schema}.schema_versions WHERE version > 1"));

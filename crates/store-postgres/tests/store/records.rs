@@ -1,14 +1,16 @@
 //! Records that cannot be understood, records of a later version, and a store that was closed.
 
 use super::{commit, create, fresh_schema, is_unavailable, open, settings, until};
-use quittance_lifecycle::{Key, Tally};
+use quittance_lifecycle::{Counters, Key};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Census, Commit, Line, Roster, SheetWritten, Store, StoreError, Version, Which};
+use quittance_ports::{
+    Commit, DocumentWritten, Membership, OrderCounts, Store, StoreError, UsageRow, Version, Which,
+};
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::Sealed;
 use std::error::Error;
 
-fn spoil(schema: &str, key: &Key, record: &str) {
+fn expire(schema: &str, key: &Key, record: &str) {
     let hex = record.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     shared_postgres().sql(&format!(
         "UPDATE {schema}.orders SET record = decode('{hex}', 'hex') WHERE key = decode('{key}', 'hex')"
@@ -23,7 +25,7 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
         let (rotten, good) = (samples::queued("rotten", START).order, samples::queued("good", START).order);
         create(&store, &rotten).await;
         create(&store, &good).await;
-        spoil(&schema, &rotten.key, "s3cret garbage");
+        expire(&schema, &rotten.key, "s3cret garbage");
         let due = store.claim_due(START, after(30), 10).await.unwrap();
         assert_eq!(due.orders.iter().map(|found| found.order.key).collect::<Vec<_>>(), [good.key]);
         assert_eq!(due.unreadable.iter().map(|broken| broken.key).collect::<Vec<_>>(), [rotten.key]);
@@ -68,7 +70,7 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
                 stocked.key
             ));
             assert!(store.load(&stocked.key).await.is_err());
-            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 1 });
+            assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 1, dead: 1 });
             store.seal(Some("it's gone \0")).await.unwrap();
             assert!(is_sealed(store.discard(&stocked.key).await));
             store.seal(None).await.unwrap();
@@ -78,9 +80,9 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
             assert_eq!(store.load(&stocked.key).await.unwrap(), None);
             assert_eq!(store.list(Which::DEAD, None, 10).await.unwrap(), []);
             assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 1);
-            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 0 });
-            let (target, _) = stocked.shelf().unwrap();
-            assert_eq!(store.shelf(&target, START, 10).await.unwrap(), []);
+            assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 1, dead: 0 });
+            let (target, _) = stocked.list_stock().unwrap();
+            assert_eq!(store.list_stock(&target, START, 10).await.unwrap(), []);
 
             let again = samples::queued("rotten", START).order;
             let next = create(&store, &again).await;
@@ -97,7 +99,7 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
 
 /// During a rolling restart the newer half writes what the older half cannot read: it must come back to the newer half.
 #[test]
-fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
+fn what_only_a_newer_version_can_read_keeps_its_timer_for_it() {
     super::run(async {
         let schema = fresh_schema();
         let (older, newer) = (open(settings(&schema)).await, open(settings(&schema)).await);
@@ -105,15 +107,15 @@ fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
         let version = create(&newer, &order).await;
         let record =
             shared_postgres().sql(&format!("SELECT convert_from(record, 'UTF8') FROM {schema}.orders"));
-        spoil(&schema, &order.key, &record.replacen("\"v\":1", "\"v\":99", 1));
+        expire(&schema, &order.key, &record.replacen("\"v\":1", "\"v\":99", 1));
         let due = older.claim_due(START, after(30), 10).await.unwrap();
         assert_eq!((due.orders.len(), due.unreadable.len()), (0, 1));
         let refused = older.discard(&order.key).await.unwrap_err();
         assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
         assert!(refused.to_string().contains("the version that wrote it or a later one"), "{refused}");
-        spoil(&schema, &order.key, &record);
+        expire(&schema, &order.key, &record);
         let due = newer.claim_due(after(30), after(60), 10).await.unwrap();
-        assert_eq!(due.orders.len(), 1, "its alarm was put off, not taken away");
+        assert_eq!(due.orders.len(), 1, "its timer was put off, not taken away");
         assert_eq!(due.orders[0].version, version);
         assert_eq!(
             newer.list(Which::DEAD, None, 10).await.unwrap(),
@@ -132,7 +134,7 @@ fn a_field_that_a_later_version_has_added_is_passed_over() {
         create(&store, &order).await;
         let record =
             shared_postgres().sql(&format!("SELECT convert_from(record, 'UTF8') FROM {schema}.orders"));
-        spoil(&schema, &order.key, &record.replacen('{', "{\"marvel\":[1,{}],", 1));
+        expire(&schema, &order.key, &record.replacen('{', "{\"marvel\":[1,{}],", 1));
         assert_eq!(store.load(&order.key).await.unwrap().unwrap().order, order);
     });
 }
@@ -152,27 +154,27 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
         let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
         let order = samples::failed("before", START).order;
         let version = create(&one, &order).await;
-        let line = Line::of(&order, START);
+        let line = UsageRow::of(&order, START);
         one.seal(Some("it's gone \0")).await.unwrap();
-        let tally = Tally { asked: 1, ..Tally::default() };
+        let counters = Counters { asked: 1, ..Counters::default() };
         for store in [&one, &other] {
-            assert!(is_sealed(store.commit(version, &order, &tally, START).await));
+            assert!(is_sealed(store.commit(version, &order, &counters, START).await));
             assert!(is_sealed(
-                store.commit(Version::ABSENT, &samples::queued("new", START).order, &tally, START).await
+                store.commit(Version::ABSENT, &samples::queued("new", START).order, &counters, START).await
             ));
             assert!(is_sealed(store.claim_due(START, START, 10).await));
             assert!(is_sealed(store.purge(after(1_000_000), 10).await));
-            assert!(is_sealed(store.count(&line, &tally).await));
+            assert!(is_sealed(store.count(&line, &counters).await));
             assert!(!store.discard(&order.key).await.unwrap(), "it can be read");
-            assert!(is_sealed(store.close_books(line.day, line.day).await));
-            assert_eq!(store.census().await.unwrap(), Census { open: 0, dead: 0 });
-            let shelf = samples::target("https://example.com/door");
-            assert!(is_sealed(store.take(&shelf, START, &order.key, START, &tally).await));
-            assert!(is_sealed(store.write_sheet("any", Version::ABSENT, None).await));
-            assert_eq!(store.sheets().await.unwrap(), []);
+            assert!(is_sealed(store.compact_usage(line.day, line.day).await));
+            assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 0, dead: 0 });
+            let stock = samples::target("https://example.com/door");
+            assert!(is_sealed(store.take(&stock, START, &order.key, START, &counters).await));
+            assert!(is_sealed(store.write_document("any", Version::ABSENT, None).await));
+            assert_eq!(store.documents().await.unwrap(), []);
             assert_eq!(store.load(&order.key).await.unwrap().unwrap().version, version);
             assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 1);
-            assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
+            assert_eq!(store.usage(line.day, line.day).await.unwrap(), []);
             assert_eq!(store.sealed().await.unwrap().as_deref(), Some("it's gone \0"));
         }
         other.seal(None).await.unwrap();
@@ -209,14 +211,14 @@ fn nothing_is_written_once_the_seal_is_acknowledged() {
 }
 
 #[test]
-fn a_sheet_that_cannot_be_read_is_left_out_and_can_be_written_over_by_nobody_who_has_not_seen_it() {
+fn a_document_that_cannot_be_read_is_left_out_and_can_be_written_over_by_nobody_who_has_not_seen_it() {
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema)).await;
         shared_postgres()
-            .sql(&format!("INSERT INTO {schema}.sheets VALUES ('pool/x', 7, '{{\"is\":\"marvel\"}}')"));
-        assert_eq!(store.sheets().await.unwrap(), []);
-        let gone = store.write_sheet("pool/x", Version::ABSENT, None).await.unwrap();
-        assert_eq!(gone, SheetWritten::Conflict);
+            .sql(&format!("INSERT INTO {schema}.documents VALUES ('pool/x', 7, '{{\"is\":\"marvel\"}}')"));
+        assert_eq!(store.documents().await.unwrap(), []);
+        let gone = store.write_document("pool/x", Version::ABSENT, None).await.unwrap();
+        assert_eq!(gone, DocumentWritten::Conflict);
     });
 }

@@ -1,9 +1,9 @@
-//! What leaves a shelf: what it costs, many takers on many nodes at once, rows that others have in hand, and answers that
+//! What leaves a stock: what it costs, many takers on many nodes at once, rows that others have in hand, and answers that
 //! cannot be read.
 
 use super::{create, fresh_schema, open, settings, until};
 use futures_util::future::{join, join_all};
-use quittance_lifecycle::{Key, Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{Day, Store, Version, Versioned, Which};
 use quittance_servers::shared_postgres;
@@ -14,8 +14,8 @@ use tokio_postgres::NoTls;
 
 const PAGE: &str = "https://example.com/door";
 
-fn one() -> Tally {
-    Tally { asked: 1, from_stock: 1, ..Tally::default() }
+fn one() -> Counters {
+    Counters { asked: 1, from_stock: 1, ..Counters::default() }
 }
 
 fn by(n: usize) -> Key {
@@ -24,8 +24,8 @@ fn by(n: usize) -> Key {
     Key(key)
 }
 
-fn stocked(n: usize, spoils: Timestamp) -> Arc<Order> {
-    samples::stocked(&format!("answer {n}"), PAGE, spoils).order
+fn stocked(n: usize, expires: Timestamp) -> Arc<Order> {
+    samples::stocked(&format!("answer {n}"), PAGE, expires).order
 }
 
 async fn stock(store: &PostgresStore, count: usize) -> Vec<Arc<Order>> {
@@ -39,8 +39,8 @@ async fn take(store: &PostgresStore, n: usize) -> Option<Versioned> {
 }
 
 async fn counted(store: &PostgresStore) -> u64 {
-    let books = store.books(Day::of(START), Day::of(START)).await.unwrap();
-    books.iter().map(|(_, tally)| tally.from_stock).sum()
+    let usage = store.usage(Day::of(START), Day::of(START)).await.unwrap();
+    usage.iter().map(|(_, counters)| counters.from_stock).sum()
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn whoever_asks_two_nodes_at_the_same_instant_is_given_one() {
             assert!(given[0].is_some() && given.iter().all(|found| *found == given[0]), "{given:?}");
         }
         assert_eq!(counted(&nodes[1]).await, 20);
-        assert_eq!(nodes[2].shelf(&samples::target(PAGE), START, 100).await.unwrap().len(), 40);
+        assert_eq!(nodes[2].list_stock(&samples::target(PAGE), START, 100).await.unwrap().len(), 40);
     });
 }
 
-/// Takers, claims that put alarms off, and writers that come too late, all over the same few rows.
+/// Takers, claims that put timers off, and writers that come too late, all over the same few rows.
 #[test]
-fn many_takers_on_many_nodes_empty_a_shelf_and_none_is_given_twice() {
+fn many_takers_on_many_nodes_empty_a_stock_and_none_is_given_twice() {
     const ANSWERS: usize = 90;
     super::run(async {
         let schema = fresh_schema();
@@ -96,12 +96,12 @@ fn many_takers_on_many_nodes_empty_a_shelf_and_none_is_given_twice() {
         let orders = stock(&nodes[0], ANSWERS).await;
         let takers = join_all((0..150).map(|n| take(&nodes[n % 3], n)));
         let claims = join_all((0..30).map(|n| nodes[n % 3].claim_due(after(500), after(900), 10)));
-        let (tally, never) = (one(), Version(u64::MAX >> 1));
+        let (counters, never) = (one(), Version(u64::MAX >> 1));
         let latecomers = join_all(
             orders
                 .iter()
                 .zip(0..)
-                .map(|(order, n): (_, usize)| nodes[n % 3].commit(never, order, &tally, START)),
+                .map(|(order, n): (_, usize)| nodes[n % 3].commit(never, order, &counters, START)),
         );
         let (taken, (claims, latecomers)) = join(takers, join(claims, latecomers)).await;
         assert!(claims.iter().all(Result::is_ok) && latecomers.iter().all(Result::is_ok));
@@ -167,7 +167,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
             ));
         };
         let marks = format!(
-            "SELECT alarm, forget_at, once_alarm, once_forget FROM {{s}}.orders WHERE key = '\\x{strange}'"
+            "SELECT timer, forget_at, once_timer, once_forget FROM {{s}}.orders WHERE key = '\\x{strange}'"
         );
         let before = sql(&marks);
         rewrite("\"v\":1,", "\"v\":99,");
@@ -180,7 +180,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
         assert_eq!(take(&older, 2).await, None);
         assert_eq!(older.round_trips() - trips, 1, "it is known by now");
         assert_eq!(counted(&older).await, 1);
-        assert_eq!(older.shelf(&samples::target(PAGE), START, 9).await.unwrap(), [strange]);
+        assert_eq!(older.list_stock(&samples::target(PAGE), START, 9).await.unwrap(), [strange]);
         let dead = older.list(Which::DEAD, None, 9).await.unwrap();
         assert!(matches!(&dead[..], [Err(unreadable)] if unreadable.key == strange), "{dead:?}");
 
@@ -191,7 +191,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
     });
 }
 
-/// What was handed out once is not handed out again because its record was spoiled since; he is given another.
+/// What was handed out once is not handed out again because its record was expired since; he is given another.
 #[test]
 fn what_was_taken_and_cannot_be_read_any_more_stays_taken() {
     super::run(async {
@@ -199,8 +199,9 @@ fn what_was_taken_and_cannot_be_read_any_more_stays_taken() {
         let store = open(settings(&schema)).await;
         let orders = stock(&store, 2).await;
         assert_eq!(take(&store, 1).await.unwrap().order.key, orders[0].key);
-        let spoil = format!("UPDATE {schema}.orders SET record = '\\x00' WHERE key = '\\x{}'", orders[0].key);
-        shared_postgres().sql(&spoil);
+        let expire =
+            format!("UPDATE {schema}.orders SET record = '\\x00' WHERE key = '\\x{}'", orders[0].key);
+        shared_postgres().sql(&expire);
         assert_eq!(take(&store, 1).await.unwrap().order.key, orders[1].key);
         assert_eq!(take(&store, 2).await, None);
         assert_eq!(counted(&store).await, 2);

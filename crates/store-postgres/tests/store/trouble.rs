@@ -1,7 +1,7 @@
 //! A server that is killed, paused, cut off or made read-only: calls end in time, everything goes on by itself afterwards,
 //! and nothing that was acknowledged is lost.
 
-use super::{PATIENCE, commit, create, is_unavailable, open, settings_at, until, write};
+use super::{TIMEOUT, commit, create, is_unavailable, open, settings_at, until, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::Order;
 use quittance_ports::conformance::samples::{self, START};
@@ -27,13 +27,13 @@ fn queued(name: &str) -> Arc<Order> {
 async fn nothing_works(store: &PostgresStore) {
     let order = queued("in vain");
     let calls = async || {
-        let line = quittance_ports::Line::of(&order, START);
-        let tally = quittance_lifecycle::Tally { asked: 1, ..Default::default() };
+        let line = quittance_ports::UsageRow::of(&order, START);
+        let counters = quittance_lifecycle::Counters { asked: 1, ..Default::default() };
         assert!(is_unavailable(&commit(store, Version::ABSENT, &order).await));
         assert!(is_unavailable(&store.load(&order.key).await));
         assert!(is_unavailable(&store.claim_due(START, START, 1).await));
         assert!(is_unavailable(&store.list(Which::ALL, None, 1).await));
-        assert!(is_unavailable(&store.count(&line, &tally).await));
+        assert!(is_unavailable(&store.count(&line, &counters).await));
         assert!(is_unavailable(&store.purge(START, 1).await));
     };
     let since = Instant::now();
@@ -83,7 +83,7 @@ fn a_server_killed_in_a_storm_loses_nothing_that_it_acknowledged() {
             assert_eq!(found.version, version);
         }
         write(&store, version, &samples::solved("waited for", START).order).await;
-        tokio::time::timeout(PATIENCE, watch.changed()).await.unwrap();
+        tokio::time::timeout(TIMEOUT, watch.changed()).await.unwrap();
     });
 }
 
@@ -93,7 +93,7 @@ fn a_server_that_is_paused_or_cut_off_is_noticed_in_time_and_used_again() {
         let server = Postgres::start(&[]);
         let tap = Tap::in_front_of(server.port());
         let url = server.url().replace(&server.port().to_string(), &tap.port().to_string());
-        let settings = settings_at(&url, "patience").with_call_wait(CALL_WAIT);
+        let settings = settings_at(&url, "timeout").with_call_wait(CALL_WAIT);
         let store = open(settings.with_recheck(Duration::from_secs(1))).await;
         let order = queued("before");
         let version = create(&store, &order).await;

@@ -1,4 +1,4 @@
--- Hands out the orders that are due first, and puts their alarms off: all that a claim does.
+-- Hands out the orders that are due first, and puts their timers off: all that a claim does.
 local desk, due = unpack(KEYS)
 local records, now, until_, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 

@@ -1,6 +1,6 @@
--- Tells which days are to be closed, and closes the books of one day in steps, so that others are served between them. What is counted meanwhile either is there when
+-- Tells which days are to be closed, and closes the usage of one day in steps, so that others are served between them. What is counted meanwhile either is there when
 -- its field is summed up, or opens it anew; and whoever opens one puts the day back among those kept in detail.
-local desk, days, closed, books = unpack(KEYS)
+local desk, days, closed, usage = unpack(KEYS)
 local step, day = ARGV[1], ARGV[2]
 local FIRST_FIELD = 3
 
@@ -17,24 +17,24 @@ elseif step == 'begin' then
 elseif step == 'sum up' then
   for n = FIRST_FIELD, #ARGV, 2 do
     local field, sum = ARGV[n], ARGV[n + 1]
-    local count = call('HGET', books, field)
+    local count = call('HGET', usage, field)
     -- What is no number stays, for a person.
     if count and string.match(count, '^%-?%d+$') then
-      add(books, sum, count)
-      call('HDEL', books, field)
+      add(usage, sum, count)
+      call('HDEL', usage, field)
     end
   end
 elseif step == 'end' then
   local mark = call('ZSCORE', days, day)
   if mark and tonumber(mark) == tonumber(day) + 0.5 then
     call('ZREM', days, day)
-    if call('EXISTS', books) == 1 then
+    if call('EXISTS', usage) == 1 then
       call('ZADD', closed, day, day)
-      call('PEXPIREAT', books, ARGV[3])
+      call('PEXPIREAT', usage, ARGV[3])
     end
   end
 elseif step == 'forget' then
-  call('UNLINK', books)
+  call('UNLINK', usage)
   call('ZREM', days, day)
   call('ZREM', closed, day)
 end

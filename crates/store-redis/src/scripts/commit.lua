@@ -1,9 +1,9 @@
--- One step of one order: compare, then write the record, its indices, the books and the notice, or nothing at all.
+-- One step of one order: compare, then write the record, its indices, the usage and the notice, or nothing at all.
 -- Everything that can refuse comes before the first write, because what a script has written stays written.
-local record, desk, due, forget, open, rest, dead, shelves, days, books, tenants, identity = unpack(KEYS)
-local expected, key, by, body, terms, sum, due_at, forget_at, shelf, once_taken, taker, takings, standing, awaited,
-  channel, grace, line, day, keep_books_until, of, tenant, known, known_epoch = unpack(ARGV, 1, 23)
-local FIRST_TALLY = 24
+local record, desk, due, forget, open, rest, dead, stocks, days, usage, tenants, identity = unpack(KEYS)
+local expected, key, by, body, terms, sum, due_at, forget_at, stock, once_taken, taker, takings, standing, awaited,
+  channel, grace, line, day, keep_usage_until, of, tenant, known, known_epoch = unpack(ARGV, 1, 23)
+local FIRST_COUNTERS = 24
 
 local desk_says = call('HMGET', desk, 'seal', 'version')
 if desk_says[1] then
@@ -33,7 +33,7 @@ if expected == '0' then
     return { 'broken' }
   end
 else
-  was = call('HMGET', record, 'version', 'by', 'sum', 'due', 'forget', 'shelf', 'standing', 'awaited', 'taker',
+  was = call('HMGET', record, 'version', 'by', 'sum', 'due', 'forget', 'stock', 'standing', 'awaited', 'taker',
     'taken_at', 'tenant')
   if not was[1] then
     if call('EXISTS', record) == 1 then
@@ -52,7 +52,7 @@ else
     return { 'terms' }
   end
 end
-local was_due, was_forget, was_shelf, was_taker = was[4] or '', was[5] or '', was[6] or '', was[9] or ''
+local was_due, was_forget, was_stock, was_taker = was[4] or '', was[5] or '', was[6] or '', was[9] or ''
 
 local time = call('TIME')
 local version = next_version(desk, desk_says[2], time)
@@ -71,11 +71,11 @@ end
 if was_forget ~= forget_at then
   note('forget', forget_at)
 end
-if was_shelf ~= shelf then
-  note('shelf', shelf)
+if was_stock ~= stock then
+  note('stock', stock)
 end
--- What whoever takes it from the shelf has to write, and could not work out for himself.
-if shelf ~= '' then
+-- What whoever takes it from the stock has to write, and could not work out for himself.
+if stock ~= '' then
   note('once_taken', once_taken)
   note('line', line)
 end
@@ -97,7 +97,7 @@ if was[8] ~= awaited then
 end
 call('HSET', record, unpack(fields))
 
--- A claim has put the alarm off without a word in the record, so it is always set anew.
+-- A claim has put the timer off without a word in the record, so it is always set anew.
 if due_at ~= '' then
   call('ZADD', due, due_at, key)
 elseif was_due ~= '' then
@@ -106,12 +106,12 @@ end
 
 mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
 
-if was_shelf ~= shelf then
-  if was_shelf ~= '' then
-    call('ZREM', shelves, was_shelf)
+if was_stock ~= stock then
+  if was_stock ~= '' then
+    call('ZREM', stocks, was_stock)
   end
-  if shelf ~= '' then
-    call('ZADD', shelves, 0, shelf)
+  if stock ~= '' then
+    call('ZADD', stocks, 0, stock)
   end
 end
 
@@ -141,7 +141,7 @@ if was[7] ~= standing or was[11] ~= tenant then
   call('ZADD', of .. tenant .. ':' .. standing, 0, key)
 end
 
-book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, time)
+book(usage, days, line, FIRST_COUNTERS, day, keep_usage_until, grace, time)
 
 if awaited == '0' then
   pcall('PUBLISH', channel, key .. ' ' .. by)

@@ -1,11 +1,11 @@
--- Adds to the books of one day what changed no order.
-local desk, days, books = unpack(KEYS)
-local line, day, keep_books_until, grace = unpack(ARGV, 1, 4)
-local FIRST_TALLY = 5
+-- Adds to the usage of one day what changed no order.
+local desk, days, usage = unpack(KEYS)
+local line, day, keep_usage_until, grace = unpack(ARGV, 1, 4)
+local FIRST_COUNTERS = 5
 
 local seal = call('HGET', desk, 'seal')
 if seal then
   return { 'sealed', seal }
 end
-book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, call('TIME'))
+book(usage, days, line, FIRST_COUNTERS, day, keep_usage_until, grace, call('TIME'))
 return { 'done' }

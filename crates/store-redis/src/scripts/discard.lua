@@ -1,6 +1,6 @@
 -- Removes a record that nobody can read, if it still is what was found unreadable, with all that the indices say of it. The
 -- last version stays at the desk, so the next record under this key comes after it.
-local record, desk, due, forget, open, rest, dead, shelves, tenants = unpack(KEYS)
+local record, desk, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, takings, of, is_hash = unpack(ARGV, 1, 4)
 local FIRST_FIELD = 5
 
@@ -12,7 +12,7 @@ if call('EXISTS', record) == 0 then
   return { 'gone' }
 end
 
-local found = pcall('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'shelf')
+local found = pcall('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'stock')
 if (found.err and '0' or '1') ~= is_hash then
   return { 'changed' }
 end
@@ -23,7 +23,7 @@ if not found.err then
     end
   end
   if (found[6] or '') ~= '' then
-    call('ZREM', shelves, found[6])
+    call('ZREM', stocks, found[6])
   end
   if (found[4] or '') ~= '' then
     unmark_taken(takings, found[4], key)

@@ -1,6 +1,6 @@
--- A record that nobody can read waits for a person: among the dead, in no tenant's list, on no shelf, never forgotten, and, once it was told,
+-- A record that nobody can read waits for a person: among the dead, in no tenant's list, on no stock, never forgotten, and, once it was told,
 -- never due.
-local record, due, forget, open, rest, dead, shelves, tenants = unpack(KEYS)
+local record, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, version, is_told, of = unpack(ARGV)
 
 local now = pcall('HGET', record, 'version')
@@ -15,10 +15,10 @@ call('ZREM', forget, key)
 strike_from_tenants(of, tenants, nil, key)
 pcall('HDEL', record, 'tenant')
 call('PERSIST', record)
-local shelf = pcall('HGET', record, 'shelf')
-if type(shelf) == 'string' and shelf ~= '' then
-  call('ZREM', shelves, shelf)
-  pcall('HSET', record, 'shelf', '')
+local stock = pcall('HGET', record, 'stock')
+if type(stock) == 'string' and stock ~= '' then
+  call('ZREM', stocks, stock)
+  pcall('HSET', record, 'stock', '')
 end
 pcall('HSET', record, 'standing', 'dead', 'forget', '')
 if is_told == '1' then

@@ -60,27 +60,27 @@ local function strike_from_tenants(of, tenants, tenant, key)
   end
 end
 
--- Adds to one field of the books, which stops where a number ends; tells what it comes to.
-local function add(books, field, added)
-  local count = pcall('HINCRBY', books, field, added)
+-- Adds to one field of the usage, which stops where a number ends; tells what it comes to.
+local function add(usage, field, added)
+  local count = pcall('HINCRBY', usage, field, added)
   if type(count) == 'table' then
-    pcall('HSET', books, field, '9223372036854775807')
+    pcall('HSET', usage, field, '9223372036854775807')
   end
   return count
 end
 
--- Adds the names and counts from ARGV[first] on to one line. Whatever is wrong with the books must not stop an order,
+-- Adds the names and counts from ARGV[first] on to one line. Whatever is wrong with the usage must not stop an order,
 -- least of all half-way.
-local function book(books, days, line, first, day, keep_until, grace, time)
+local function book(usage, days, line, first, day, keep_until, grace, time)
   local opened = false
   for n = first, #ARGV, 2 do
     local added = ARGV[n + 1]
-    local count = add(books, line .. ARGV[n], added)
+    local count = add(usage, line .. ARGV[n], added)
     opened = opened or count == tonumber(added)
   end
   if opened then
     pcall('ZADD', days, day, day)
-    pcall('PEXPIREAT', books, string.format('%.0f', math.max(tonumber(keep_until), now_ms(time) + tonumber(grace))))
+    pcall('PEXPIREAT', usage, string.format('%.0f', math.max(tonumber(keep_until), now_ms(time) + tonumber(grace))))
   end
 end
 

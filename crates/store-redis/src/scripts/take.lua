@@ -1,9 +1,9 @@
--- Gives what stands first on a shelf to one taker, or the same again to whoever has it already; or only looks. The record
+-- Gives what stands first on a stock to one taker, or the same again to whoever has it already; or only looks. The record
 -- stays as it was: who took it, and when, is written beside it, and whoever reads the order puts them together.
-local desk, due, forget, shelves, days, books = unpack(KEYS)
-local records, takings, taker, from, to, only_looks, passes_his_over, at, grace, day, keep_books_until =
+local desk, due, forget, stocks, days, usage = unpack(KEYS)
+local records, takings, taker, from, to, only_looks, passes_his_over, at, grace, day, keep_usage_until =
   unpack(ARGV, 1, 11)
-local FIRST_TALLY = 12
+local FIRST_COUNTERS = 12
 -- The index can name what is gone. So many are cleared away at most, because nobody else is served meanwhile.
 local STALE_MAX = 64
 
@@ -22,14 +22,14 @@ if passes_his_over == '0' then
   end
 end
 
-local function first_of_the_shelf()
+local function first_of_the_stock()
   for _ = 1, STALE_MAX do
-    local member = call('ZRANGEBYLEX', shelves, from, to, 'LIMIT', 0, 1)[1]
+    local member = call('ZRANGEBYLEX', stocks, from, to, 'LIMIT', 0, 1)[1]
     if not member then
       return nil
     end
     local key = string.match(member, '^.*:(.*)$')
-    local row = pcall('HMGET', records .. key, 'version', 'shelf', 'once_taken', 'line', 'due', 'forget')
+    local row = pcall('HMGET', records .. key, 'version', 'stock', 'once_taken', 'line', 'due', 'forget')
     local due_at, forget_at = string.match(row[3] or '', '^(%d*):(%d*)$')
     if row[1] and row[2] == member and due_at and row[4] then
       return member, key, row, due_at, forget_at
@@ -38,13 +38,13 @@ local function first_of_the_shelf()
       -- It is damaged, and told in its time.
       from = '(' .. member
     else
-      call('ZREM', shelves, member)
+      call('ZREM', stocks, member)
     end
   end
   return nil
 end
 
-local member, key, row, due_at, forget_at = first_of_the_shelf()
+local member, key, row, due_at, forget_at = first_of_the_stock()
 if not member then
   return { 'none' }
 end
@@ -57,9 +57,9 @@ local body = call('HMGET', record, 'record', 'terms')
 local time = call('TIME')
 local version = next_version(desk, desk_says[2], time)
 -- A commit that is sent once more must not take this version for its own: so it was written by nobody.
-call('HSET', record, 'version', version, 'by', '', 'shelf', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
+call('HSET', record, 'version', version, 'by', '', 'stock', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
   'taken_at', at)
-call('ZREM', shelves, member)
+call('ZREM', stocks, member)
 if due_at ~= '' then
   call('ZADD', due, due_at, key)
 else
@@ -67,5 +67,5 @@ else
 end
 mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
 mark_taken(takings, taker, key, forget_at, grace, time)
-book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, time)
+book(usage, days, line, FIRST_COUNTERS, day, keep_usage_until, grace, time)
 return { 'taken', key, version, body[1], body[2], taker, at, member, was_due, was_forget }

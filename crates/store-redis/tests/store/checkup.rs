@@ -1,7 +1,7 @@
 //! What `doctor` says about the settings of Redis: each bad one is found, with what it costs and what to set.
 
 use super::{Place, run, settings};
-use quittance_ports::{Finding, Roster, Verdict};
+use quittance_ports::{Finding, Membership, Verdict};
 use quittance_servers::{Redis, Sentinel};
 use quittance_store_redis::RedisStore;
 

@@ -1,9 +1,9 @@
-//! Every promise of a store and of a roster, each on a fresh one.
+//! Every promise of a store and of a membership, each on a fresh one.
 
 use super::settled::Settled;
 use super::{Place, run as wait_for};
 use quittance_ports::Store;
-use quittance_ports::conformance::{Promise, Relay, RosterPromise, model};
+use quittance_ports::conformance::{LeasesPromise, MembershipPromise, Promise, Relay, model};
 use std::sync::Arc;
 
 fn run_on(place: &Place, promise: Promise) {
@@ -24,7 +24,7 @@ fn run_between_two(place: &Place, promise: Promise) {
     });
 }
 
-fn run_roster_on(place: &Place, promise: RosterPromise) {
+fn run_membership_on(place: &Place, promise: MembershipPromise) {
     wait_for(async { promise(Arc::new(place.open().await)).await });
 }
 
@@ -34,14 +34,38 @@ fn run(promise: Promise) {
 
 quittance_ports::conformance!(run);
 
-fn run_roster(promise: RosterPromise) {
-    run_roster_on(&Place::on_one_server(1), promise);
+fn run_membership(promise: MembershipPromise) {
+    run_membership_on(&Place::on_one_server(1), promise);
 }
 
-quittance_ports::roster_conformance!(run_roster);
+quittance_ports::membership_conformance!(run_membership);
+
+fn run_leases_on(place: &Place, promise: LeasesPromise) {
+    wait_for(async { promise(Arc::new(place.open().await)).await });
+}
+
+mod leasing {
+    use super::{LeasesPromise, Place, run_leases_on};
+
+    fn run(promise: LeasesPromise) {
+        run_leases_on(&Place::on_one_server(1), promise);
+    }
+
+    quittance_ports::leases_conformance!(run);
+}
+
+mod leasing_on_a_cluster {
+    use super::{LeasesPromise, Place, run_leases_on};
+
+    fn run(promise: LeasesPromise) {
+        run_leases_on(&Place::on_the_cluster(), promise);
+    }
+
+    quittance_ports::leases_conformance!(run);
+}
 
 mod in_sixteen_partitions {
-    use super::{Place, Promise, RosterPromise, run_on, run_roster_on};
+    use super::{MembershipPromise, Place, Promise, run_membership_on, run_on};
 
     fn run(promise: Promise) {
         run_on(&Place::on_one_server(16), promise);
@@ -49,11 +73,11 @@ mod in_sixteen_partitions {
 
     quittance_ports::conformance!(run);
 
-    fn run_roster(promise: RosterPromise) {
-        run_roster_on(&Place::on_one_server(16), promise);
+    fn run_membership(promise: MembershipPromise) {
+        run_membership_on(&Place::on_one_server(16), promise);
     }
 
-    quittance_ports::roster_conformance!(run_roster);
+    quittance_ports::membership_conformance!(run_membership);
 }
 
 mod between_two_nodes {
@@ -67,7 +91,7 @@ mod between_two_nodes {
 }
 
 mod on_a_cluster {
-    use super::{Place, Promise, RosterPromise, run_on, run_roster_on};
+    use super::{MembershipPromise, Place, Promise, run_membership_on, run_on};
 
     fn run(promise: Promise) {
         run_on(&Place::on_the_cluster(), promise);
@@ -75,11 +99,11 @@ mod on_a_cluster {
 
     quittance_ports::conformance!(run);
 
-    fn run_roster(promise: RosterPromise) {
-        run_roster_on(&Place::on_the_cluster(), promise);
+    fn run_membership(promise: MembershipPromise) {
+        run_membership_on(&Place::on_the_cluster(), promise);
     }
 
-    quittance_ports::roster_conformance!(run_roster);
+    quittance_ports::membership_conformance!(run_membership);
 }
 
 mod between_two_nodes_on_a_cluster {

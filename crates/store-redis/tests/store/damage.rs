@@ -1,9 +1,9 @@
 //! What is rotten is told, waits for a person, and stops nothing else; what a later version wrote is left for it.
 
 use super::{Place, commit, create, record, run, write};
-use quittance_lifecycle::{Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Census, Commit, Roster, Store, StoreError, Version, Versioned, Which};
+use quittance_ports::{Commit, Membership, OrderCounts, Store, StoreError, Version, Versioned, Which};
 use quittance_servers::shared_redis;
 use quittance_store_redis::RedisStore;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Scene {
         assert!(!store.discard(&rotten.key).await.unwrap(), "it was there once");
         assert_eq!(store.load(&rotten.key).await.unwrap(), None);
         assert_eq!((self.listed(Which::ALL).await, self.listed(Which::DEAD).await), ((5, false), (0, false)));
-        assert_eq!(store.census().await.unwrap(), Census { open: 5, dead: 0 });
+        assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 5, dead: 0 });
         assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "0");
         let due = store.claim_due(after(1_000_000), after(1_000_000), 100).await.unwrap();
         assert_eq!((due.orders.len(), due.unreadable.len()), (others.len(), 0));
@@ -90,7 +90,7 @@ impl Scene {
         assert!(!store.discard(&rotten.key).await.unwrap(), "and is left alone");
         let again = self.place.open().await;
         assert_eq!(again.load(&rotten.key).await.unwrap().unwrap().version, next);
-        assert_eq!(again.census().await.unwrap(), Census { open: 6, dead: 0 });
+        assert_eq!(again.order_counts().await.unwrap(), OrderCounts { open: 6, dead: 0 });
     }
 }
 
@@ -167,21 +167,21 @@ fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
     });
 }
 
-/// It stood on a shelf, and somebody took it: neither the shelf nor the taker knows of it any more.
+/// It stood on a stock, and somebody took it: neither the stock nor the taker knows of it any more.
 #[test]
-fn what_is_discarded_is_on_no_shelf_and_nobodys() {
+fn what_is_discarded_is_on_no_stock_and_nobodys() {
     run(async {
         let place = Place::on_one_server(1);
         let store = place.open().await;
         let target = samples::target("https://example.com/door");
         let by = samples::queued("taker", START).order.key;
         let mut keys = Vec::new();
-        for (name, spoils) in [("first", 500), ("second", 600)] {
-            let order = samples::stocked(name, "https://example.com/door", after(spoils)).order;
+        for (name, expires) in [("first", 500), ("second", 600)] {
+            let order = samples::stocked(name, "https://example.com/door", after(expires)).order;
             create(&store, &order).await;
             keys.push(order.key);
         }
-        let taken = store.take(&target, START, &by, START, &Tally::default()).await.unwrap().unwrap();
+        let taken = store.take(&target, START, &by, START, &Counters::default()).await.unwrap().unwrap();
         assert_eq!(taken.order.key, keys[0]);
         for name in ["first", "second"] {
             let order = samples::stocked(name, "https://example.com/door", after(500)).order;
@@ -190,8 +190,8 @@ fn what_is_discarded_is_on_no_shelf_and_nobodys() {
         for key in &keys {
             assert!(store.discard(key).await.unwrap());
         }
-        assert_eq!(store.shelf(&target, START, 9).await.unwrap(), []);
-        assert_eq!(store.take(&target, START, &by, START, &Tally::default()).await.unwrap(), None);
+        assert_eq!(store.list_stock(&target, START, 9).await.unwrap(), []);
+        assert_eq!(store.take(&target, START, &by, START, &Counters::default()).await.unwrap(), None);
         assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0);
         assert_eq!(shared_redis().command(&["KEYS", &format!("*{}*:taken:*", place.prefix)]), "");
     });

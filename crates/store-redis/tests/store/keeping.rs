@@ -1,9 +1,9 @@
 //! What Redis itself keeps and lets go, and what a step costs.
 
 use super::{Place, create, record, run, settings, write};
-use quittance_lifecycle::{Event, Tally, Value};
+use quittance_lifecycle::{Counters, Event, Value};
 use quittance_ports::conformance::samples::{self, START, Sample, after, draft, riddle};
-use quittance_ports::{Commit, Day, Line, Store, Version, Which};
+use quittance_ports::{Commit, Day, Store, UsageRow, Version, Which};
 use quittance_servers::{Redis, shared_redis};
 use quittance_store_redis::RedisStore;
 
@@ -197,29 +197,29 @@ fn versions_stay_ahead_when_the_clock_of_redis_is_set_back() {
 }
 
 #[test]
-fn books_that_are_full_or_damaged_stop_no_order() {
+fn usage_that_are_full_or_damaged_stop_no_order() {
     run(async {
         let place = Place::on_one_server(1);
         let store = place.open().await;
-        let line = Line {
+        let line = UsageRow {
             day: Day(50_000),
             tenant: "ann".into(),
             kind: "riddle".into(),
             site: "example.com".into(),
             account: String::new(),
         };
-        let tally = Tally { asked: u64::MAX, joined: 1, ..Tally::default() };
+        let counters = Counters { asked: u64::MAX, joined: 1, ..Counters::default() };
         for _ in 0..3 {
-            store.count(&line, &tally).await.unwrap();
+            store.count(&line, &counters).await.unwrap();
         }
-        let books = store.books(line.day, line.day).await.unwrap();
-        assert_eq!(books.len(), 1);
-        assert_eq!((books[0].1.asked, books[0].1.joined), (i64::MAX.unsigned_abs(), 3));
+        let usage = store.usage(line.day, line.day).await.unwrap();
+        assert_eq!(usage.len(), 1);
+        assert_eq!((usage[0].1.asked, usage[0].1.joined), (i64::MAX.unsigned_abs(), 3));
 
-        let today = format!("{{{}:0}}:books:{}", place.prefix, Day::of(START).0);
-        shared_redis().command(&["SET", &today, "no books at all"]);
-        let Sample { order, tally, .. } = samples::queued("unbooked", START);
-        let outcome = store.commit(Version::ABSENT, &order, &tally, START).await.unwrap();
+        let today = format!("{{{}:0}}:usage:{}", place.prefix, Day::of(START).0);
+        shared_redis().command(&["SET", &today, "no usage at all"]);
+        let Sample { order, counters, .. } = samples::queued("unbooked", START);
+        let outcome = store.commit(Version::ABSENT, &order, &counters, START).await.unwrap();
         assert!(matches!(outcome, Commit::Done(_)));
         assert!(store.load(&order.key).await.unwrap().is_some());
         assert_eq!(store.list(Which::OPEN, None, 9).await.unwrap().len(), 1);
@@ -243,7 +243,7 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
     let name = |what: &str| format!("{{{prefix}:0}}:{what}");
     let keys = [
-        "order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1", "tenants",
+        "order:x", "desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1", "tenants",
         "identity",
     ]
     .map(name);
@@ -264,7 +264,7 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     assert!(first.starts_with("done"), "{first}");
     assert_eq!(commit("1-1"), first);
     assert_eq!(
-        shared_redis().command(&["HGET", &name("books:1"), "line:asked"]),
+        shared_redis().command(&["HGET", &name("usage:1"), "line:asked"]),
         "5",
         "and it is booked once"
     );

@@ -2,21 +2,22 @@
 //! and on a cluster, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod books;
 mod checkup;
 mod conformance;
 mod damage;
+mod documents;
 mod forgetting;
 mod keeping;
+mod leases;
 mod opening;
 mod outage;
 mod sealing;
 mod settled;
-mod sheets;
 mod taking;
+mod usage;
 mod waking;
 
-use quittance_lifecycle::{Order, Tally};
+use quittance_lifecycle::{Counters, Order};
 use quittance_ports::conformance::samples;
 use quittance_ports::{Commit, Store, StoreError, Version};
 use quittance_servers::{Redis, RedisCluster, shared_redis};
@@ -26,7 +27,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A busy machine can take its time; what never comes is noticed all the same.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// So long that no test is disturbed by it.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -77,7 +78,7 @@ fn settings(url: &str) -> Settings {
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("it waits for ever") })
+    runtime.block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
 /// Tries again until it is there; whoever runs the test notices if it never is.
@@ -91,7 +92,7 @@ async fn eventually<T>(mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 async fn commit(store: &dyn Store, expected: Version, order: &Arc<Order>) -> Result<Commit, StoreError> {
-    store.commit(expected, order, &Tally::default(), samples::START).await
+    store.commit(expected, order, &Counters::default(), samples::START).await
 }
 
 async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {

@@ -5,7 +5,7 @@ use super::{NEVER, cluster_url, commit, create, eventually, run, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::Key;
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Commit, Day, Roster, Store, StoreError, Version, Versioned, Watch, Which};
+use quittance_ports::{Commit, Day, Membership, Store, StoreError, Version, Versioned, Watch, Which};
 use quittance_servers::{Redis, RedisCluster, Sentinel, Tap};
 use quittance_store_redis::{RedisStore, Settings};
 use std::sync::Arc;
@@ -39,11 +39,11 @@ async fn is_away(store: &RedisStore) {
         async { away(store.load(&order.order.key).await) },
         async { away(commit(store, Version(7), &order.order).await) },
         async { away(store.claim_due(after(1), after(2), 9).await) },
-        async { away(store.shelf(&order.order.terms.target, START, 9).await) },
+        async { away(store.list_stock(&order.order.terms.target, START, 9).await) },
         async { away(store.list(Which::ALL, None, 9).await) },
         async { away(store.purge(after(1), 9).await) },
-        async { away(store.books(Day(1), Day(2)).await) },
-        async { away(store.roll().await) },
+        async { away(store.usage(Day(1), Day(2)).await) },
+        async { away(store.members().await) },
         async { away(store.seal(None).await) },
     );
     assert_eq!(calls, (true, true, true, true, true, true, true, true, true));
@@ -143,7 +143,7 @@ fn a_connection_for_notices_that_is_dead_without_a_word_is_made_anew() {
 }
 
 #[test]
-fn a_cable_that_is_cut_and_mended_is_no_more_than_a_pause() {
+fn a_cable_that_is_cut_and_fixed_is_no_more_than_a_pause() {
     run(async {
         let redis = Redis::start(&DURABLE);
         let tap = Tap::in_front_of(redis.port());
@@ -152,7 +152,7 @@ fn a_cable_that_is_cut_and_mended_is_no_more_than_a_pause() {
             tap.cut();
             is_away(&scene.store).await;
             tap.mend();
-            eventually(async || scene.store.roll().await.ok()).await;
+            eventually(async || scene.store.members().await.ok()).await;
             scene = scene.once_told_to_look().await;
         }
         scene.goes_on().await;

@@ -2,7 +2,7 @@
 
 use super::{Place, commit, create, run, write};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Census, Line, Roster, Store, StoreError, Version, Which};
+use quittance_ports::{Membership, OrderCounts, Store, StoreError, UsageRow, Version, Which};
 use std::error::Error;
 
 fn is_closed(error: &StoreError) -> bool {
@@ -20,12 +20,12 @@ fn refuses_writes_and_can_be_read(place: &Place) {
         }
         let due = samples::queued("due", START).order;
         create(&one, &due).await;
-        let stocked = samples::stocked("stocked", "https://example.com/shelf", after(60)).order;
+        let stocked = samples::stocked("stocked", "https://example.com/stock", after(60)).order;
         create(&one, &stocked).await;
         let target = stocked.terms.target;
         one.seal(Some("moved away")).await.unwrap();
 
-        let line = Line::of(&due, START);
+        let line = UsageRow::of(&due, START);
         for store in [&one, &other] {
             for (sample, version) in orders.iter().zip(&versions) {
                 assert!(is_closed(&commit(store, *version, &sample.order).await.unwrap_err()));
@@ -33,18 +33,18 @@ fn refuses_writes_and_can_be_read(place: &Place) {
             }
             assert!(is_closed(&store.claim_due(START, after(9), 9).await.unwrap_err()));
             assert!(is_closed(&store.purge(after(1_000_000), 9).await.unwrap_err()));
-            assert!(is_closed(&store.count(&line, &orders[0].tally).await.unwrap_err()));
-            assert!(is_closed(&store.close_books(line.day, line.day).await.unwrap_err()));
-            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 0 });
-            let taken = store.take(&target, START, &due.key, START, &orders[0].tally).await;
+            assert!(is_closed(&store.count(&line, &orders[0].counters).await.unwrap_err()));
+            assert!(is_closed(&store.compact_usage(line.day, line.day).await.unwrap_err()));
+            assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 1, dead: 0 });
+            let taken = store.take(&target, START, &due.key, START, &orders[0].counters).await;
             assert!(is_closed(&taken.unwrap_err()));
-            let written = store.write_sheet("sheet", Version::ABSENT, None).await;
+            let written = store.write_document("document", Version::ABSENT, None).await;
             assert!(is_closed(&written.unwrap_err()));
-            assert_eq!(store.sheets().await.unwrap(), []);
-            assert_eq!(store.shelf(&target, START, 9).await.unwrap(), [stocked.key]);
+            assert_eq!(store.documents().await.unwrap(), []);
+            assert_eq!(store.list_stock(&target, START, 9).await.unwrap(), [stocked.key]);
             assert_eq!(store.list(Which::ALL, None, 99).await.unwrap().len(), 22);
-            assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
-            assert_eq!(store.shelf(&due.terms.target, START, 9).await.unwrap(), []);
+            assert_eq!(store.usage(line.day, line.day).await.unwrap(), []);
+            assert_eq!(store.list_stock(&due.terms.target, START, 9).await.unwrap(), []);
             assert_eq!(store.sealed().await.unwrap().as_deref(), Some("moved away"));
         }
 
@@ -52,7 +52,7 @@ fn refuses_writes_and_can_be_read(place: &Place) {
         for (sample, version) in orders.iter().zip(versions) {
             write(&one, version, &sample.order).await;
         }
-        assert!(one.take(&target, START, &due.key, START, &orders[0].tally).await.unwrap().is_some());
+        assert!(one.take(&target, START, &due.key, START, &orders[0].counters).await.unwrap().is_some());
         assert_eq!(one.claim_due(START, after(9), 9).await.unwrap().orders.len(), 1);
     });
 }

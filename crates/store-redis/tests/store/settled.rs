@@ -4,9 +4,9 @@
 
 use super::Place;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Watch, Which,
 };
 use quittance_store_redis::RedisStore;
 use std::sync::Arc;
@@ -43,10 +43,10 @@ impl Store for Settled {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.node.commit(expected, next, tally, at).await
+        self.node.commit(expected, next, counters, at).await
     }
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -59,13 +59,18 @@ impl Store for Settled {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.node.take(target, good_until, by, at, tally).await
+        self.node.take(target, good_until, by, at, counters).await
     }
 
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.node.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.node.list_stock(target, now, limit).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -90,19 +95,19 @@ impl Store for Settled {
         self.node.discard(key).await
     }
 
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.node.count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.node.count(line, counters).await
     }
 
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.node.books(from, to).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.node.usage(from, to).await
     }
 
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.node.close_books(detail, sums).await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.node.compact_usage(detail, sums).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.node.census().await
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.node.order_counts().await
     }
 }

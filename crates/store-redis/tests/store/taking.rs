@@ -1,8 +1,8 @@
-//! What leaves a shelf: at what cost, with what left behind, and what becomes of answers that cannot be read.
+//! What leaves a stock: at what cost, with what left behind, and what becomes of answers that cannot be read.
 
 use super::{Place, create, record, run, write};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
+use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{Day, Store, Version, Versioned, Which};
 use quittance_servers::shared_redis;
@@ -18,8 +18,8 @@ fn taker(n: u16) -> Key {
     Key(key)
 }
 
-fn one() -> Tally {
-    Tally { from_stock: 1, ..Tally::default() }
+fn one() -> Counters {
+    Counters { from_stock: 1, ..Counters::default() }
 }
 
 async fn take(store: &dyn Store, by: u16) -> Option<Versioned> {
@@ -28,7 +28,7 @@ async fn take(store: &dyn Store, by: u16) -> Option<Versioned> {
 
 async fn handed_out(store: &dyn Store) -> u64 {
     let day = Day::of(START);
-    store.books(day, day).await.unwrap().iter().map(|(_, tally)| tally.from_stock).sum()
+    store.usage(day, day).await.unwrap().iter().map(|(_, counters)| counters.from_stock).sum()
 }
 
 async fn stock(store: &dyn Store, count: u16) -> Vec<Arc<Order>> {
@@ -100,14 +100,14 @@ fn who_took_what_is_remembered_for_as_long_as_the_order_is() {
         let order = stock(&store, 1).await.remove(0);
         let (record, name) = (record(&place.prefix, &order), taken_name(&place.prefix, 1));
         let ttl = |name: &str| shared_redis().command(&["PTTL", name]).parse::<i64>().unwrap();
-        assert_eq!(ttl(&record), -1, "it stands on a shelf");
+        assert_eq!(ttl(&record), -1, "it stands on a stock");
         let found = take(&store, 1).await.unwrap();
         assert_eq!((ttl(&record), ttl(&name)), (-1, -1), "its caller has not come for it yet");
         let (collected, version) = collect(&store, &found, 1).await;
         assert!(ttl(&record) > 0 && ttl(&name) > 0);
         assert!((ttl(&record) - ttl(&name)).abs() < 1000, "they go together");
 
-        let listened = Event::ListenedFor { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
+        let listened = Event::WebhookAdded { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
         let owing = Arc::new(samples::next(&collected, listened, START));
         let version = write(&store, version, &owing).await;
         assert_eq!((ttl(&record), ttl(&name)), (-1, -1), "somebody is still to be told");
@@ -152,14 +152,14 @@ fn an_answer_that_cannot_be_read_is_passed_over_uncounted_and_waits_for_a_person
             assert_eq!(take(&store, 2).await.map(|found| found.order.key), Some(orders[2].key));
             assert_eq!(take(&store, 3).await, None);
             let told = store.claim_due(after(1000), after(2000), 9).await.unwrap();
-            assert_eq!(told.unreadable.len(), 1, "it is told when it would have spoiled");
+            assert_eq!(told.unreadable.len(), 1, "it is told when it would have expired");
         });
     }
 }
 
 /// In the middle of a rolling restart the older half must not waste the stock of the newer half.
 #[test]
-fn an_answer_that_a_later_version_wrote_is_left_on_the_shelf_for_it() {
+fn an_answer_that_a_later_version_wrote_is_left_on_the_stock_for_it() {
     run(async {
         let place = Place::on_one_server(1);
         let store = place.open().await;
@@ -175,7 +175,7 @@ fn an_answer_that_a_later_version_wrote_is_left_on_the_shelf_for_it() {
         shared_redis().command(&["HSET", &record, "record", &body]);
         assert_eq!(store.load(&orders[0].key).await.unwrap().unwrap().order, orders[0]);
         let due = store.claim_due(after(100), after(101), 9).await.unwrap();
-        assert_eq!(due.orders.len(), 1, "it still spoils in its time");
+        assert_eq!(due.orders.len(), 1, "it still expires in its time");
         assert_eq!(take(&store, 2).await.map(|found| found.order.key), Some(orders[0].key));
     });
 }
@@ -198,7 +198,7 @@ fn whoever_cannot_read_what_he_took_is_given_another() {
 }
 
 #[test]
-fn what_is_on_the_shelf_and_gone_or_no_record_at_all_is_passed_over() {
+fn what_is_on_the_stock_and_gone_or_no_record_at_all_is_passed_over() {
     run(async {
         let place = Place::on_one_server(1);
         let store = place.open().await;
@@ -207,7 +207,7 @@ fn what_is_on_the_shelf_and_gone_or_no_record_at_all_is_passed_over() {
         shared_redis().command(&["DEL", &record(&place.prefix, &orders[1])]);
         shared_redis().command(&["SET", &record(&place.prefix, &orders[1]), "something else"]);
         assert_eq!(take(&store, 1).await.map(|found| found.order.key), Some(orders[2].key));
-        let left = store.shelf(&samples::target(PAGE), START, 9).await.unwrap();
+        let left = store.list_stock(&samples::target(PAGE), START, 9).await.unwrap();
         assert_eq!(
             left,
             [orders[1].key],
@@ -216,7 +216,7 @@ fn what_is_on_the_shelf_and_gone_or_no_record_at_all_is_passed_over() {
     });
 }
 
-/// The commit that put it on the shelf is sent once more after it was taken: it must not pass for the taking.
+/// The commit that put it on the stock is sent once more after it was taken: it must not pass for the taking.
 #[test]
 fn a_commit_that_arrives_again_after_the_answer_was_taken_is_told_so() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
@@ -234,12 +234,12 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_is_told_so() {
         );
         let record = format!("order:{key}");
         let keys = [
-            &*record, "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1",
+            &*record, "desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1",
             "tenants", "identity",
         ];
-        let (shelf, takings, of) = (format!("target:1:{key}"), name("taken:"), name("of:"));
+        let (stock, takings, of) = (format!("target:1:{key}"), name("taken:"), name("of:"));
         let step = ["0", &key, "1-1", "{}", "terms", "sum"];
-        let marks = ["9", "", &shelf, ":20", "", &takings, "rest", "0", "news", "1000", "line:", "1", "1"];
+        let marks = ["9", "", &stock, ":20", "", &takings, "rest", "0", "news", "1000", "line:", "1", "1"];
         eval(script, &keys, &[&step[..], &marks[..], &[&*of, "alice", "", ""]].concat())
     };
     assert!(commit().starts_with("done"));
@@ -248,7 +248,7 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_is_told_so() {
         concat!(include_str!("../../src/scripts/steps.lua"), include_str!("../../src/scripts/take.lua"));
     let (records, takings) = (name("order:"), name("taken:"));
     let wish = [&*records, &takings, "target:me", "[target:", "(target:g", "0", "0", "5", "1000", "1", "1"];
-    let taken = eval(script, &["desk", "due", "forget", "shelves", "days", "books:1"], &wish);
+    let taken = eval(script, &["desk", "due", "forget", "stocks", "days", "usage:1"], &wish);
     assert!(taken.starts_with("taken"), "{taken}");
     assert!(commit().starts_with("conflict"));
 }

@@ -1,10 +1,10 @@
 //! What the meter decides, on connections that do exactly what they are told: how many bytes they take, and how they end.
 
-use super::{Client, Letter, Settings, Trouble};
+use super::{Client, Settings, WireError, WireRequest};
 use crate::Base;
 use crate::connect::{Connection, Stream};
 use crate::meter::{Meter, Metered, Probe, Wire};
-use crate::pool::Line;
+use crate::pool::HttpConnection;
 use bytes::Bytes;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -70,18 +70,19 @@ async fn quiet() -> (Probe, TcpStream) {
     (Wire::new(ours).1, theirs)
 }
 
-async fn line(fake: Fake, probe: Probe) -> Line {
+async fn line(fake: Fake, probe: Probe) -> HttpConnection {
     let (stream, written) = Metered::new(fake);
     let stream: Box<dyn Stream> = Box::new(stream);
-    Line::open(Connection { stream, meter: Meter::new(written), probe }).await.unwrap()
+    HttpConnection::open(Connection { stream, meter: Meter::new(written), probe }).await.unwrap()
 }
 
-async fn call(takes: usize, then: Option<ErrorKind>, is_at_end: bool) -> Trouble {
+async fn call(takes: usize, then: Option<ErrorKind>, is_at_end: bool) -> WireError {
     let (probe, _theirs) = quiet().await;
     let line = line(Fake { takes, then, is_at_end }, probe).await;
-    let patience = Duration::from_millis(100);
-    let letter = Letter { headers: &[], content_type: "text/plain", body: Bytes::from_static(b"key=1") };
-    client(1).call(line, "in.php", &letter, patience).await.unwrap_err()
+    let time_limit = Duration::from_millis(100);
+    let outgoing =
+        WireRequest { headers: &[], content_type: "text/plain", body: Bytes::from_static(b"key=1") };
+    client(1).call(line, "in.php", &outgoing, time_limit).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -90,7 +91,7 @@ async fn a_connection_that_took_no_byte_has_sent_nothing() {
         [(Some(ErrorKind::BrokenPipe), false), (None, false), (Some(ErrorKind::BrokenPipe), true)]
     {
         let trouble = call(0, then, is_at_end).await;
-        assert!(matches!(trouble, Trouble::NeverSent(_)), "{trouble:?}");
+        assert!(matches!(trouble, WireError::NeverSent(_)), "{trouble:?}");
     }
 }
 
@@ -98,7 +99,7 @@ async fn a_connection_that_took_no_byte_has_sent_nothing() {
 async fn one_byte_is_enough_for_a_doubt() {
     for (takes, then) in [(1, Some(ErrorKind::ConnectionReset)), (1, None), (100_000, None)] {
         let trouble = call(takes, then, false).await;
-        assert!(matches!(trouble, Trouble::WhoKnows(_)), "{trouble:?}");
+        assert!(matches!(trouble, WireError::WhoKnows(_)), "{trouble:?}");
     }
 }
 
@@ -122,7 +123,7 @@ async fn a_used_connection_that_took_no_byte_is_replaced_and_one_that_took_any_i
             () = serve => unreachable!(),
         };
         assert_eq!(done.is_ok(), answers, "{done:?}");
-        assert!(answers || matches!(done, Err(Trouble::WhoKnows(_))));
+        assert!(answers || matches!(done, Err(WireError::WhoKnows(_))));
     }
 }
 

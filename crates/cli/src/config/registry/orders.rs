@@ -6,11 +6,11 @@ use crate::config::value::{Shape, UNTIL_DEADLINE, Value};
 use quittance::SPILL_BYTES_MAX;
 use quittance_engine::Targets;
 use quittance_lifecycle::fault::FaultClass as Class;
-use quittance_lifecycle::terms::PATIENCE_MAX;
-use quittance_lifecycle::{Jitter, Policy, Preset, Signal, WithoutWord};
+use quittance_lifecycle::terms::TIMEOUT_MAX;
+use quittance_lifecycle::{Jitter, Policy, Preset, Signal, UnsettledDoubt};
 use std::time::Duration;
 
-const DEADLINE: Shape = Shape::Span { least: Duration::from_secs(1), most: PATIENCE_MAX };
+const DEADLINE: Shape = Shape::Span { least: Duration::from_secs(1), most: TIMEOUT_MAX };
 const RETRIES: Shape = Shape::Count { least: 0, most: 100 };
 /// What is permanent is never tried again: that is a promise, not a setting. The names are there to say so.
 /// What costs nothing may be tried for as long as the order lives.
@@ -24,10 +24,10 @@ fn jitter(preset: Preset) -> Option<Value> {
     }
 }
 
-fn without_word() -> Option<Value> {
-    text(match Policy::DEFAULT.without_word {
-        WithoutWord::Resubmit => "resubmit",
-        WithoutWord::Bury => "bury",
+fn unsettled_doubt() -> Option<Value> {
+    text(match Policy::DEFAULT.unsettled_doubt {
+        UnsettledDoubt::Resubmit => "resubmit",
+        UnsettledDoubt::DeadLetter => "dead_letter",
     })
 }
 
@@ -39,232 +39,241 @@ fn limit(preset: Preset, signal: impl Into<Signal>) -> Option<Value> {
 }
 
 pub(super) static ROWS: &[Setting] = &[
-    row("listen", Shape::Listen, |_| text("127.0.0.1:8780"), "where to listen, for callbacks and callers"),
+    row(
+        "listen",
+        Shape::Listen,
+        |_| text("127.0.0.1:8780"),
+        "address to listen on, for callbacks and callers",
+    ),
     optional(
         "public_url",
         Shape::WebAddress,
-        "where the provider can call this node; absent: no callbacks, polling only, and an order whose submit got no reply is submitted again and may be paid twice (see retry.without_word)",
+        "address at which the provider can call this node; absent: polling only, and an order whose submit got no reply is submitted again and may be paid twice (see retry.unsettled_doubt)",
     ),
     optional(
         "callback_secret_env",
         Shape::Variable,
-        "variable with the secret that callback addresses are signed with",
+        "variable with the secret that signs callback addresses",
     ),
     optional(
         "callback_secret_file",
         Shape::File,
-        "file with that secret; neither: made at the first start and kept with the store",
+        "file with the secret that signs callback addresses; neither: created at the first start and kept in the store",
     ),
     row(
         "store.url",
         Shape::Store,
         |_| text("embedded:./quittance-data"),
-        "where orders are kept; a relative folder is meant from this file's. Many nodes can share Redis or PostgreSQL",
+        "where orders are kept; a relative folder is relative to the config file. Several nodes can share Redis or PostgreSQL",
     ),
     optional(
         "store.password_env",
         Shape::Variable,
-        "variable with the store's password; in the URL it may stand only if that comes from the environment",
+        "variable with the store's password; the URL may contain it only if the URL comes from the environment",
     ),
     optional("store.password_file", Shape::File, "file with the store's password"),
-    optional("store.ca_file", Shape::File, "PEM file with the authority of the store's certificate"),
+    optional(
+        "store.ca_file",
+        Shape::File,
+        "PEM file with the certificate authority of the store's certificate",
+    ),
     optional(
         "store.listen_url",
         Shape::DirectUrl,
-        "PostgreSQL behind a pooler: its own address, for the one connection that hears of news",
+        "for PostgreSQL behind a pooler: its direct address, for the one connection that uses LISTEN",
     ),
     row(
         "store.migrate",
         Shape::Flag,
         |_| flag(true),
-        "whether `serve`, `solve`, `dead replay` and `store copy` (in TO) bring PostgreSQL's tables up to date; other commands \
-         never do, `quittance store migrate` always",
+        "whether `serve`, `solve`, `dead replay` and `store copy` (in TO) migrate PostgreSQL's tables; other commands never \
+         do, `quittance store migrate` always does",
     ),
     optional(
         "store.home",
         Shape::Folder,
-        "folder of a node on a shared store, for what comes in while that is away; absent: quittance-data beside this file",
+        "local folder of a node on a shared store, for callbacks that come while the store is down; absent: quittance-data next to the config file",
     ),
     row(
         "store.keep",
         ANY,
         |_| span(Policy::DEFAULT.keep),
-        "how long a settled order is remembered after its answer has expired",
+        "how long a settled order is kept after its answer has expired",
     ),
     row(
         "store.spill_max",
         BYTES,
         |_| count(SPILL_BYTES_MAX),
-        "bytes of what came in while the store was away",
+        "largest size of the spill (callbacks that came while the store was down), in bytes",
     ),
     row("targets.allow", Shape::Hosts, |_| Some(Value::List(Vec::new())), "page hosts that may be automated"),
     row(
         "targets.images",
         Shape::Flag,
         |_| flag(Targets::default().images),
-        "whether orders that name no page, such as pictures, are taken",
+        "whether orders without a page, such as images, are accepted",
     ),
     optional(
         "targets.undescribed",
         Shape::Flag,
-        "whether orders of kinds that `quittance kinds` does not list are taken; unset: only if there are no tenants",
+        "whether orders of kinds that `quittance kinds` does not list are accepted; absent: only if there are no tenants",
     ),
     optional(
         "targets.vendors.*",
         Shape::Hosts,
-        "hosts of the vendor of this kind of captcha (its scripts, challenges, APIs), beside those that are known",
+        "hosts of the vendor of this kind of captcha (scripts, challenges, APIs), in addition to the known ones",
     ),
     row(
         "timing.callback_wait",
         POSITIVE,
         |_| span(Policy::DEFAULT.callback_wait),
-        "the longest that a taken task waits for its callback before it is asked for",
+        "longest wait for the callback of a task before the task is polled",
     ),
     row(
-        "timing.unsure_wait",
+        "timing.in_doubt_wait",
         POSITIVE,
-        |_| span(Policy::DEFAULT.unsure_wait),
-        "the longest that a doubt waits for a callback",
+        |_| span(Policy::DEFAULT.in_doubt_wait),
+        "longest time that an attempt in doubt waits for a callback",
     ),
     row(
         "timing.first_poll",
         POSITIVE,
         |_| span(Policy::DEFAULT.first_poll),
-        "the soonest that a task may be asked for",
+        "shortest time from the submit to the first poll of a task",
     ),
     row(
         "timing.poll_interval",
         POSITIVE,
         |_| span(Policy::DEFAULT.poll_interval),
-        "the time between two polls of one task",
+        "time between two polls of one task",
     ),
     row(
         "timing.deadline",
         DEADLINE,
-        |_| span(Policy::DEFAULT.patience),
-        "how long an order may take when it does not say",
+        |_| span(Policy::DEFAULT.timeout),
+        "how long an order may take, unless it sets its own deadline",
     ),
     row(
         "timing.submit_wait",
         POSITIVE,
         |_| span(Policy::DEFAULT.submit_wait),
-        "the longest that a submit may stay unreported before it is a doubt",
+        "how long a submit may have no recorded outcome before it is in doubt",
     ),
     row(
-        "timing.doubt_least",
+        "timing.in_doubt_min",
         ANY,
-        |_| span(Policy::DEFAULT.doubt_least),
-        "the shortest that a doubt lasts if a callback can settle it",
+        |_| span(Policy::DEFAULT.in_doubt_min),
+        "shortest time that an attempt stays in doubt if a callback can settle it",
     ),
     row(
-        "timing.alarm_late",
+        "timing.timer_late",
         POSITIVE,
-        |_| span(Policy::DEFAULT.alarm_late),
-        "how late an alarm may ring when nothing is wrong",
+        |_| span(Policy::DEFAULT.timer_late),
+        "how late a timer may fire in normal operation",
     ),
     row(
         "timing.task_life",
         POSITIVE,
         |_| span(Policy::DEFAULT.task_life),
-        "how long after its submission a task is worth asking for",
+        "how long after its submit a task is still polled",
     ),
     row(
         "timing.share_window",
         Shape::SpanOr { word: "auto", least: Duration::ZERO },
         |_| Policy::DEFAULT.share_window.map_or_else(|| text("auto"), span),
-        "how long after the solve a placement counts as a repeat; `auto`: as long as the answer keeps its margin",
+        "how long after the solve an equal placement counts as a repeat; `auto`: as long as the answer keeps its margin",
     ),
     row(
         "timing.callback_lag",
         ANY,
         |_| span(Policy::DEFAULT.callback_lag),
-        "the longest that a provider takes to call back after the solve; an answer counts as so much older than its callback",
+        "longest delay from the solve to the provider's callback; an answer counts as this much older than its callback",
     ),
     row(
         "timing.refusal_hold",
         ANY,
         |_| span(Policy::DEFAULT.refusal_hold),
-        "how long a refusal holds back new lives of the same order",
+        "how long the same order is refused after the provider rejected it",
     ),
     row(
         "timing.p50",
         POSITIVE,
         |_| span(Policy::DEFAULT.pace.p50),
-        "half of the answers take no longer, of a kind nobody has described",
+        "half of the answers take no longer; for kinds that are not described",
     ),
-    row("timing.p95", POSITIVE, |_| span(Policy::DEFAULT.pace.p95), "19 of 20 take no longer"),
-    row("timing.p99", POSITIVE, |_| span(Policy::DEFAULT.pace.p99), "99 of 100 take no longer"),
+    row("timing.p95", POSITIVE, |_| span(Policy::DEFAULT.pace.p95), "19 of 20 answers take no longer"),
+    row("timing.p99", POSITIVE, |_| span(Policy::DEFAULT.pace.p99), "99 of 100 answers take no longer"),
     row(
         "retry.preset",
         Shape::OneOf(PRESET_NAMES),
         |_| text("patient"),
-        "named set of the pauses and limits below; what you set yourself wins",
+        "named set of the pauses and limits below; single settings override it",
     ),
     row(
         "retry.base",
         POSITIVE,
         |preset| span(policy(preset).backoff.base),
-        "the first pause before a retry; each next one is twice as long",
+        "first pause before a retry; each next pause is twice as long",
     ),
-    row("retry.cap", POSITIVE, |preset| span(policy(preset).backoff.cap), "the longest pause"),
+    row("retry.cap", POSITIVE, |preset| span(policy(preset).backoff.cap), "longest pause before a retry"),
     row(
         "retry.jitter",
         Shape::SpanOr { word: "full", least: Duration::ZERO },
         jitter,
-        "added to a pause, evenly from zero up to this; `full`: the whole pause is spread",
+        "random time added to a pause, uniform from zero to this; `full`: the whole pause is random",
     ),
     row(
-        "retry.without_word",
-        Shape::OneOf(&["resubmit", "bury"]),
-        |_| without_word(),
-        "what to do about a doubt that no callback can settle",
+        "retry.unsettled_doubt",
+        Shape::OneOf(&["resubmit", "dead_letter"]),
+        |_| unsettled_doubt(),
+        "what to do with an attempt in doubt that no callback can settle",
     ),
     row(
         "retry.limits.busy",
         FREE_RETRIES,
         |preset| limit(preset, Class::Busy),
-        "retries of an order when the provider has no room; `deadline`: until the order's deadline",
+        "retries of an order when the provider is busy; `deadline`: until the order's deadline",
     ),
     row(
         "retry.limits.unreachable",
         FREE_RETRIES,
         |preset| limit(preset, Class::Unreachable),
-        "retries when nothing could be sent; `deadline`: until the order's deadline",
+        "retries when the provider could not be reached and nothing was sent; `deadline`: until the order's deadline",
     ),
     row(
-        "retry.limits.unknown",
+        "retry.limits.in_doubt",
         RETRIES,
         |preset| limit(preset, Signal::InDoubt),
-        "retries of an attempt in doubt, when it was sent and no reply came; each may pay twice",
+        "retries after an attempt in doubt (sent, but no reply came); each may pay twice",
     ),
     row(
         "retry.limits.unsolvable",
         RETRIES,
         |preset| limit(preset, Class::Unsolvable),
-        "retries when the provider gave up",
+        "retries when the provider could not solve the task",
     ),
     row(
-        "retry.limits.broke",
+        "retry.limits.no_funds",
         NEVER,
-        |preset| limit(preset, Class::Broke),
-        "no money: never retried, only 0 is taken",
+        |preset| limit(preset, Class::NoFunds),
+        "no money on the account: never retried, must be 0",
     ),
     row(
-        "retry.limits.account",
+        "retry.limits.account_blocked",
         NEVER,
-        |preset| limit(preset, Class::Account),
-        "account not accepted: never retried, only 0 is taken",
+        |preset| limit(preset, Class::AccountBlocked),
+        "account not accepted by the provider: never retried, must be 0",
     ),
     row(
         "retry.limits.caller",
         NEVER,
         |preset| limit(preset, Class::Caller),
-        "the order makes no sense: never retried, only 0 is taken",
+        "invalid order: never retried, must be 0",
     ),
     row(
-        "retry.limits.unknown_code",
+        "retry.limits.unlisted_code",
         RETRIES,
-        |preset| limit(preset, Class::UnknownCode),
-        "retries on a code that nobody has seen",
+        |preset| limit(preset, Class::UnlistedCode),
+        "retries after an unlisted error code",
     ),
 ];

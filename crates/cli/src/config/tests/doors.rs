@@ -72,7 +72,7 @@ fn every_row_is_found_by_its_own_name_and_no_two_share_a_variable() {
 
 #[test]
 fn the_file_gives_way_to_the_environment_and_that_to_flags() {
-    let deadline = |place: Place| place.load().unwrap().policy.patience.as_secs();
+    let deadline = |place: Place| place.load().unwrap().policy.timeout.as_secs();
     let file = || Place::with_file("[timing]\ndeadline = \"60s\"\n");
     let variable = ("QUITTANCE_TIMING_DEADLINE", "70s");
     assert_eq!(deadline(Place::empty()), 300);
@@ -94,7 +94,7 @@ fn providers_and_tenants_are_reached_by_their_names() {
             ("QUITTANCE_TENANT_TEAM_A_KEY_ENV", "B"),
         ])
         .env(&[("QUITTANCE_KINDS_RECAPTCHA_V2_LIFE", "90s"), ("QUITTANCE_REUSE_KINDS_HCAPTCHA", "exclusive")])
-        .set(&["provider.main.faults.\"ERROR: 1001\"=broke", "reuse.targets.\"*.a.org\"=exclusive"])
+        .set(&["provider.main.faults.\"ERROR: 1001\"=no_funds", "reuse.targets.\"*.a.org\"=exclusive"])
         .load()
         .unwrap();
     assert_eq!(config.providers[0].url, "https://b.example");

@@ -6,11 +6,11 @@ use crate::config::setting::row;
 use crate::config::value::{Shape, Value, signal_word};
 use quittance::{ClassicSettings, Profile};
 use quittance_alert::Thresholds;
-use quittance_engine::{Settings, Sparing, Targets};
-use quittance_gateway::{Limits, OutboundSettings};
-use quittance_json::Flavour;
+use quittance_engine::{Settings, Targets, Throttle};
+use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
-use quittance_provider_json::Settings as JsonSettings;
+use quittance_protocol::json::Flavour;
+use quittance_provider::json::Settings as JsonSettings;
 use std::time::Duration;
 
 /// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
@@ -33,20 +33,20 @@ fn fields(config: &Config) -> Fields {
     named!(fields, Targets { allow: "targets.allow", images: "targets.images", undescribed: "targets.undescribed"; vendors } = &engine.targets);
     named!(
         fields,
-        Sparing {
+        Throttle {
             submit_interval: "provider_rules.submit_interval",
             trip_at: "provider_rules.trip_at",
             probe: "provider_rules.probe",
             retry_share: "provider_rules.retry_share",
             retry_burst: "provider_rules.retry_burst",
             retry_trickle: "provider_rules.retry_trickle",
-        } = engine.sparing
+        } = engine.throttle
     );
     named!(fields, Settings {
         submits_max: "engine.submits_max",
         polls_max: "engine.polls_max",
         steps_max: "engine.steps_max",
-        errands_max: "engine.errands_max",
+        follow_ups_max: "engine.follow_ups_max",
         backlog_max: "engine.backlog_max",
         claim_max: "engine.claim_max",
         claim_span: "engine.claim_span",
@@ -56,9 +56,9 @@ fn fields(config: &Config) -> Fields {
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
         count_span: "engine.count_span",
-        books_days: "books.detail_days",
-        sums_days: "books.sum_days";
-        node, policy, keys, kinds, lifetimes, targets, tenants, meaning, sparing, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
+        usage_days: "usage.detail_days",
+        sums_days: "usage.sum_days";
+        node, policy, keys, kinds, lifetimes, targets, tenants, meaning, throttle, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
         currency
     } = &engine);
     named!(
@@ -74,7 +74,7 @@ fn fields(config: &Config) -> Fields {
             idle_wait: "listener.idle_wait",
         } = config.listener
     );
-    named!(fields, OutboundSettings {
+    named!(fields, WebhookSettings {
         allow: "callbacks_out.allow",
         wait: "callbacks_out.wait";
         secrets, root_secret, currency
@@ -97,7 +97,7 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             budget_used_permille: "alerts.budget_used",
             doubt_permille: "alerts.doubt_rate",
             doubt_attempts: "alerts.doubt_attempts",
-            untold: "alerts.untold",
+            webhooks_failed: "alerts.webhooks_failed",
             polled_permille: "alerts.polled_rate",
             polled_answers: "alerts.polled_answers",
             pool_starves_for: "alerts.pool_starves_for",
@@ -111,21 +111,21 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
 
 fn of_policy(fields: &mut Fields, policy: Policy) {
     named!(fields, Policy {
-        without_word: "retry.without_word",
+        unsettled_doubt: "retry.unsettled_doubt",
         submit_wait: "timing.submit_wait",
-        unsure_wait: "timing.unsure_wait",
-        doubt_least: "timing.doubt_least",
-        alarm_late: "timing.alarm_late",
+        in_doubt_wait: "timing.in_doubt_wait",
+        in_doubt_min: "timing.in_doubt_min",
+        timer_late: "timing.timer_late",
         callback_wait: "timing.callback_wait",
         first_poll: "timing.first_poll",
         poll_interval: "timing.poll_interval",
         task_life: "timing.task_life",
-        patience: "timing.deadline",
+        timeout: "timing.deadline",
         share_window: "timing.share_window",
         callback_lag: "timing.callback_lag",
         refusal_hold: "timing.refusal_hold",
         keep: "store.keep";
-        callbacks, backoff, faults, pace, clock_skew, unsolvable, other_currency
+        callbacks, callback_address, callback_lost, backoff, faults, pace, clock_skew, unsolvable, other_currency
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);

@@ -141,7 +141,7 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
             POOL.replace("turnstile", "turnstyle"),
             &["quittance.toml:2", "`turnstyle`", "did you mean `turnstile`?"],
         ),
-        (POOL.replace("turnstile", "image"), &["quittance.toml:2", "`pools.login.kind`", "never spoil"]),
+        (POOL.replace("turnstile", "image"), &["quittance.toml:2", "`pools.login.kind`", "never expire"]),
         (with("hours = [\"8-20\"]"), &["`pools.login.hours`", "[\"08:00-20:30\"]"]),
         (with("hours = \"08:00-20:00\""), &["`pools.login.hours`", "a list"]),
         (with("budget_per_hour = -1"), &["`pools.login.budget_per_hour` is -1", "0.75"]),
@@ -158,7 +158,7 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
         ),
         (
             format!("{POOL}{PARAMS}{}", format!("{POOL}{PARAMS}").replace("pools.login", "pools.other")),
-            &["`pools.other` keeps the same target as the pool `login`", "one shelf"],
+            &["`pools.other` keeps the same target as the pool `login`", "one stock"],
         ),
         ("[pools.\"a b\"]\nsize = 1".into(), &["`pools.\"a b\"`", "letters, digits"]),
         ("pools = 3".into(), &["`pools` is a table"]),

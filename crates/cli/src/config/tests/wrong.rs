@@ -218,7 +218,7 @@ fn settings_that_contradict_each_other_are_told_both() {
             &["quittance.toml:2", "`retry.base` is \"90s\"", "at most `retry.cap` = \"60s\""],
         ),
         ("[retry]\ncap = \"500ms\"", &["`retry.cap` is \"500ms\"", "at least `retry.base`"]),
-        ("[timing]\nunsure_wait = \"5s\"", &["timing.unsure_wait", "timing.doubt_least"]),
+        ("[timing]\nin_doubt_wait = \"5s\"", &["timing.in_doubt_wait", "timing.in_doubt_min"]),
         ("[timing]\ntask_life = \"100s\"", &["timing.task_life", "timing.callback_wait", "given up before"]),
         ("[timing]\nfirst_poll = \"1h\"", &["timing.first_poll", "timing.task_life"]),
         ("[timing]\np95 = \"10s\"", &["timing.p95", "timing.p50"]),
@@ -270,7 +270,7 @@ fn a_file_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn prices_and_books_that_make_no_sense_are_told() {
+fn prices_and_usage_that_make_no_sense_are_told() {
     check("[prices]\nimge = 0.1", &["quittance.toml:2", "prices.imge", "did you mean `image`?"]);
     check("[prices]\nimage = \"cheap\"", &["quittance.toml:2", "prices.image", "an amount"]);
     check("prices = 1", &["quittance.toml:1", "prices"]);
@@ -278,7 +278,7 @@ fn prices_and_books_that_make_no_sense_are_told() {
         "[[provider]]\nname = \"main\"\n[provider.prices]\nimge = 1",
         &["quittance.toml:4", "provider.main.prices.imge", "`image`"],
     );
-    check("[books]\ndetail_days = 401", &["books.detail_days", "is 401", "`books.sum_days`"]);
-    check("[books]\nsum_days = 3", &["quittance.toml:2", "books.sum_days", "is 3"]);
-    check("[books]\ndetail_days = 0", &["books.detail_days", "from 1 to 3660"]);
+    check("[usage]\ndetail_days = 401", &["usage.detail_days", "is 401", "`usage.sum_days`"]);
+    check("[usage]\nsum_days = 3", &["quittance.toml:2", "usage.sum_days", "is 3"]);
+    check("[usage]\ndetail_days = 0", &["usage.detail_days", "from 1 to 3660"]);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn a_website_instead_of_a_provider_is_recognised_and_the_order_kept() {
     let site = Website::start();
-    let room = Room::at(&site.url, "2captcha").set("retry.limits.unknown=1");
+    let room = Room::at(&site.url, "2captcha").set("retry.limits.in_doubt=1");
     room.solve("html", &[]).must_fail(1, &["HTML", "provider.url", "quittance dead"]);
     assert_eq!(room.dead_letters().len(), 1);
     assert!(site.calls() >= 2, "it was tried again, within its limit");
@@ -24,7 +24,7 @@ fn a_website_instead_of_a_provider_is_recognised_and_the_order_kept() {
 fn a_provider_that_answers_html_for_a_while_costs_nothing_and_a_replay_gets_the_answer() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "every": 1, "do": { "html": { "taken": false } } }]));
-    let room = Room::of(&sim).set("retry.limits.unknown=1");
+    let room = Room::of(&sim).set("retry.limits.in_doubt=1");
     room.solve("html", &[]).must_fail(1, &["HTML", "quittance dead show"]);
     assert_eq!(sim.ledger().accepted(), 0);
     let letters = room.dead_letters();

@@ -16,7 +16,7 @@ fn an_unknown_setting_names_the_nearest_right_one_and_its_place() {
     for (setting, words) in [
         ("timing.first_pol=1s", &["timing.first_pol", "`timing.first_poll`"][..]),
         ("timing.deadline=soon", &["timing.deadline", "soon", "span"]),
-        ("retry.limits.account=3", &["retry.limits.account", "never"]),
+        ("retry.limits.account_blocked=3", &["retry.limits.account_blocked", "never"]),
         ("store.url=mongodb://127.0.0.1", &["store.url", "embedded", "redis", "postgres"]),
         ("kinds.recaptcha_v22.life=5s", &["recaptcha_v22"]),
         ("nonsense", &["NAME=VALUE"]),
@@ -133,6 +133,6 @@ fn an_address_that_is_taken_is_said() {
     let address = format!("127.0.0.1:{port}");
     let room = Room::of(&sim).set(&format!("listen={address}"));
     room.solve("a", &[]).must_fail(4, &[&address, "listen"]);
-    run(quittance(["sim", "--listen", &address])).must_fail(2, &[&address, "--listen"]);
+    run(quittance(["mock", "--listen", &address])).must_fail(2, &[&address, "--listen"]);
     assert_eq!(sim.ledger().accepted(), 0);
 }

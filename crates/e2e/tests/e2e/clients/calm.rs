@@ -2,10 +2,10 @@
 
 use super::judge::was_served;
 use super::visit::{Visit, all};
-use crate::books::books_equal_ledger_to_the_cent;
 use crate::provider::Sim;
 use crate::room::Room;
 use crate::serve::Serve;
+use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::until;
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn are_served(visits: &[Visit], sim: &Sim, gateway: Serve) {
     let bought = |said: &&super::visit::Said| !matches!(said.visit.what, "balance" | "threads");
     let orders: BTreeSet<String> = told.iter().filter(bought).map(|said| said.visit.mark()).collect();
     assert_eq!(ledger.accepted(), orders.len() as u64, "one payment for each order");
-    books_equal_ledger_to_the_cent(&gateway.room, sim);
+    usage_equals_ledger_to_the_cent(&gateway.room, sim);
     gateway.end_in_peace();
 }
 

@@ -3,11 +3,11 @@
 
 use super::judge::was_served;
 use super::visit::{Visit, all};
-use crate::books::books_equal_ledger;
 use crate::http::call;
 use crate::provider::Sim;
 use crate::room::Room;
 use crate::serve::Serve;
+use crate::usage::usage_equals_ledger;
 use serde_json::json;
 
 /// How long the provider is gone.
@@ -17,9 +17,9 @@ const AWAY_MS: u64 = 5_000;
 const PATIENT: [&str; 6] = [
     "retry.limits.busy=100",
     "retry.limits.unreachable=100",
-    "retry.limits.unknown=20",
+    "retry.limits.in_doubt=20",
     "retry.limits.unsolvable=8",
-    "retry.limits.unknown_code=20",
+    "retry.limits.unlisted_code=20",
     "timing.deadline=90s",
 ];
 
@@ -34,7 +34,7 @@ fn in_trouble(sim: &Sim) -> Serve {
         { "on": "pingback", "every": 3, "do": { "lost": {} } },
     ]));
     let away = json!({ "ms": AWAY_MS, "refuse": true }).to_string();
-    let (status, said) = call("POST", &format!("{}/sim/outage", sim.url), &away);
+    let (status, said) = call("POST", &format!("{}/mock/outage", sim.url), &away);
     assert_eq!(status, 200, "{said}");
     gateway
 }
@@ -57,7 +57,7 @@ fn all_are_served(clients: &[(&'static str, &'static str, [&'static str; 2])], s
     told.iter().for_each(|said| was_served(said, &ledger));
     let faults = &ledger.0["totals"]["faults"];
     assert!(faults.as_object().is_some_and(|faults| faults.len() >= 3), "there was no trouble: {faults}");
-    books_equal_ledger(&gateway.room, sim);
+    usage_equals_ledger(&gateway.room, sim);
     gateway.end_in_peace();
 }
 

@@ -32,13 +32,13 @@ fn a_dead_letter_is_listed_shown_replayed_and_dropped() {
     );
     let shown = room.run(&["dead", "show", &orders[0]]);
     for word in
-        [&*orders[0], "recaptcha_v2", "ERROR_NO_SLOT_AVAILABLE", "replay", "pageurl", "googlekey", "story"]
+        [&*orders[0], "recaptcha_v2", "ERROR_NO_SLOT_AVAILABLE", "replay", "pageurl", "googlekey", "timeline"]
     {
         assert!(shown.must_succeed().out.contains(word), "{word}: {}", shown.out);
     }
     let object = room.run(&["dead", "show", &orders[0][..8], "--json"]).must_succeed().json();
     assert_eq!((&object["order"], object["attempts"].as_array().map(Vec::len)), (&json!(orders[0]), Some(2)));
-    assert!(object["story"].as_array().is_some_and(|story| story.len() >= 4), "{object}");
+    assert!(object["timeline"].as_array().is_some_and(|timeline| timeline.len() >= 4), "{object}");
     let dropped = room.run(&["dead", "drop", &orders[0][..12]]);
     assert!(dropped.must_succeed().out.contains("dropped"), "{dropped:?}");
     let replayed = room.run(&["dead", "replay", &orders[1], "--json"]).must_succeed().json();

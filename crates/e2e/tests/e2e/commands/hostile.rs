@@ -20,7 +20,7 @@ fn is_harmless(ran: &Ran) {
 fn a_code_of_the_provider_that_is_hostile_is_shown_harmless() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": format!("ERROR_{HOSTILE}") } }]));
-    let room = Room::of(&sim).set("retry.limits.unknown_code=0").set("retry.limits.unknown=0");
+    let room = Room::of(&sim).set("retry.limits.unlisted_code=0").set("retry.limits.in_doubt=0");
     let ran = room.solve("code", &[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     is_harmless(&ran);

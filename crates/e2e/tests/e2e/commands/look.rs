@@ -4,8 +4,19 @@ use crate::binary::{quittance, run};
 use crate::provider::Sim;
 use crate::room::Room;
 
-const COMMANDS: [&str; 11] =
-    ["demo", "serve", "solve", "sim", "tenant", "dead", "errors", "kinds", "config", "doctor", "completions"];
+const COMMANDS: [&str; 11] = [
+    "demo",
+    "serve",
+    "solve",
+    "mock",
+    "tenant",
+    "dead",
+    "errors",
+    "kinds",
+    "config",
+    "doctor",
+    "completions",
+];
 
 #[test]
 fn help_names_every_command_and_the_exit_codes() {
@@ -32,7 +43,7 @@ fn every_command_has_examples_in_its_help() {
         &["serve"],
         &["tenant"],
         &["solve"],
-        &["sim"],
+        &["mock"],
         &["dead"],
         &["errors"],
         &["kinds"],

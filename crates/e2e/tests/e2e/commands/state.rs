@@ -18,7 +18,7 @@ fn the_fault_table_says_what_each_code_means_at_whom() {
         let ran = run(quittance(["errors", "ERROR_ZERO_BALANCE", "--profile", profile, "--json"]));
         ran.must_succeed().json()["class"].clone()
     };
-    assert_eq!((class("2captcha"), class("captchaai")), (json!("broke"), json!("busy")));
+    assert_eq!((class("2captcha"), class("captchaai")), (json!("no_funds"), json!("busy")));
     run(quittance(["errors", "--profile", "nobody"])).must_fail(2, &["2captcha", "captchaai"]);
 }
 

@@ -56,7 +56,7 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
 }
 
 /// Each node has met the empty account by itself, and waits for a person; he speaks to one of them.
-fn that_the_account_is_mended_is_said_to_one_node_and_heard_by_all(which: Which) {
+fn that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all(which: Which) {
     let sim = Sim::start();
     sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));
     let fleet = Fleet::start(Server::start(which), &sim, &["timing.deadline=10m"]);
@@ -88,5 +88,5 @@ fn that_the_account_is_mended_is_said_to_one_node_and_heard_by_all(which: Which)
 
 on_both_stores!(
     an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third,
-    that_the_account_is_mended_is_said_to_one_node_and_heard_by_all,
+    that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all,
 );

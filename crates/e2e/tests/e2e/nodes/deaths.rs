@@ -24,7 +24,7 @@ pub(crate) const QUICK: [&str; 9] = [
     "timing.submit_wait=800ms",
     "engine.poll_wait=400ms",
     "engine.claim_span=600ms",
-    "retry.limits.unknown=10",
+    "retry.limits.in_doubt=10",
     "timing.share_window=10m",
     "timing.deadline=100s",
 ];

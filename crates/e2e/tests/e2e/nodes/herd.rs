@@ -3,12 +3,12 @@
 
 use super::{on_both_stores, tell};
 use crate::binary::Running;
-use crate::books::books_equal_ledger_to_the_cent;
 use crate::nodes::caller::{self, Caller, Heard, KEY};
 use crate::nodes::fleet::Fleet;
 use crate::nodes::server::{Server, Which};
 use crate::provider::Sim;
 use crate::room::{line, page};
+use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::{LONG, now, pass, until};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -191,7 +191,7 @@ fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which
         let page = page(&format!("herd-{}", line.order));
         assert_eq!(sold[page.as_str()][0]["answer"], line.answer.as_str(), "order {}", line.order);
     }
-    books_equal_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
+    usage_equals_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
     fleet.rest_in_peace();
 }
 

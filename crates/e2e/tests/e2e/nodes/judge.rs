@@ -1,13 +1,13 @@
-//! The judge of what nodes did together: what callers were told, the provider's ledger, the books of the store and its
+//! The judge of what nodes did together: what callers were told, the provider's ledger, the usage of the store and its
 //! dead letters must agree, whatever happened meanwhile.
 
-use crate::books::books_equal_ledger;
 use crate::death::paid_once;
 use crate::engine::Ended;
 use crate::nodes::fleet::Fleet;
 use crate::nodes::load::{Load, Told};
 use crate::provider::{Ledger, Sim};
 use crate::room::Room;
+use crate::usage::usage_equals_ledger;
 use crate::wait::until;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(crate) fn judge(load: Load, fleet: &Fleet, sim: &Sim) -> Verdict {
 
 /// The same, in a room of this store, when the callers have finished.
 pub(crate) fn judge_at(room: &Room, told: Told, sim: &Sim) -> Verdict {
-    // One more node, which ends when no order of this store is open any more, and has its books.
+    // One more node, which ends when no order of this store is open any more, and has its usage.
     let ended = room.engine().finish();
     assert_eq!(ended.done()["unreadable_records"], 0);
     let ledger =
@@ -54,7 +54,7 @@ pub(crate) fn judge_at(room: &Room, told: Told, sim: &Sim) -> Verdict {
     assert!(told.wrong.is_empty(), "no protocol knows this: {:#?}", told.wrong);
     nothing_is_lost(&told, &room.dead_letters(), &ledger);
     paid_once(&ended, &ledger);
-    books_equal_ledger(room, sim);
+    usage_equals_ledger(room, sim);
     let (taken, bought) = (ledger.accepted(), ledger.by_page().len() as u64);
     Verdict { told, ended, taken, bought }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Nodes {
     /// They stay: whoever listens answers.
     Stay,
     /// They end and come back in order: somebody always listens, and whoever has begun to answer does.
-    Roll,
+    Members,
     /// They are killed and frozen: a caller may lose his connection.
     Die,
 }
@@ -102,7 +102,7 @@ impl Load {
                 let mut lines: Vec<Caller> = shared.urls.iter().map(caller).collect();
                 while !shared.is_over.load(Ordering::Relaxed) {
                     let n = shared.next.fetch_add(1, Ordering::Relaxed);
-                    Errand { shared: &shared, lines: &mut lines, n, id: None, asked: 0 }.run();
+                    FollowUp { shared: &shared, lines: &mut lines, n, id: None, asked: 0 }.run();
                 }
             })
         });
@@ -125,7 +125,7 @@ impl Load {
 }
 
 /// One caller's way to one answer.
-struct Errand<'a> {
+struct FollowUp<'a> {
     shared: &'a Shared,
     lines: &'a mut [Caller],
     n: u64,
@@ -133,7 +133,7 @@ struct Errand<'a> {
     asked: usize,
 }
 
-impl Errand<'_> {
+impl FollowUp<'_> {
     fn run(mut self) {
         let end = now() + LONG * 2;
         while now() < end {
@@ -187,7 +187,7 @@ impl Errand<'_> {
                 2 => caller::classic(&reply, self.id.is_some()),
                 _ => caller::json(&reply),
             },
-            (Err(NoReply::Refused | NoReply::HungUp), Nodes::Roll) | (Err(_), Nodes::Die) => Heard::Again,
+            (Err(NoReply::Refused | NoReply::HungUp), Nodes::Members) | (Err(_), Nodes::Die) => Heard::Again,
             (Err(_), _) => Heard::Wrong,
         };
         (what, heard)

@@ -7,7 +7,7 @@ use crate::provider::Sim;
 use crate::room::Room;
 use std::fs;
 
-const LOOKS: [&[&str]; 4] = [&["dead", "list"], &["report"], &["store", "status"], &["doctor"]];
+const LOOKS: [&[&str]; 4] = [&["dead", "list"], &["usage"], &["store", "status"], &["doctor"]];
 
 /// Whatever there is, in words; nothing, if there is nothing.
 fn content(server: &Server) -> String {

@@ -13,7 +13,7 @@ use crate::wait::{pass, until};
 use std::process::Stdio;
 use std::time::Duration;
 
-const SETTINGS: [&str; 3] = ["retry.limits.unknown=10", "timing.share_window=10m", "timing.deadline=100s"];
+const SETTINGS: [&str; 3] = ["retry.limits.in_doubt=10", "timing.share_window=10m", "timing.deadline=100s"];
 
 const DEATHS_MS: [u64; 4] = [30, 50, 80, 120];
 

@@ -13,7 +13,7 @@ fn a_rolling_restart_is_not_noticed_by_any_caller(which: Which) {
     let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
     // Whoever finds nobody listening, or is hung up on before a word was said because his call stood in the queue of a
     // socket that was closed, goes to the next node, as any balancer does; all else would be an error.
-    let load = Load::start("rolling", fleet.urls(), Nodes::Roll);
+    let load = Load::start("rolling", fleet.urls(), Nodes::Members);
     for n in 0..fleet.nodes.len() {
         let before = load.answered();
         until("a good many answers", || (load.answered() >= before + 50).then_some(()));

@@ -1,12 +1,12 @@
 //! What the provider calls back while the store is away waits in a node's spill, and is not lost: nobody asks for it.
 
 use super::on_both_stores;
-use crate::books::books_equal_ledger_to_the_cent;
 use crate::nodes::caller::{Caller, Heard, native};
 use crate::nodes::fleet::{Fleet, NODES};
 use crate::nodes::server::{Server, Which};
 use crate::provider::Sim;
 use crate::room::{line, page};
+use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::until;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn what_is_called_back_while_it_is_away_is_answered_when_it_is_back(which: Which
         assert_eq!((tasks.len(), &tasks[0]["answer"]), (1, &json!(answer)));
     }
     assert_eq!(sim.ledger().polls(), 0, "nobody had to ask");
-    books_equal_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
+    usage_equals_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
     fleet.rest_in_peace();
 }
 

@@ -2,7 +2,6 @@
 //! answer goes to two, the pool is never larger than it was told to be, and it is full again afterwards.
 
 use super::{on_both_stores, tell};
-use crate::books::books_equal_ledger;
 use crate::death::Dice;
 use crate::nodes::caller::{Caller, Heard, native};
 use crate::nodes::deaths::QUICK;
@@ -10,6 +9,7 @@ use crate::nodes::fleet::Fleet;
 use crate::nodes::server::{Server, Which};
 use crate::provider::Sim;
 use crate::room::page;
+use crate::usage::usage_equals_ledger;
 use crate::wait::{pass, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn a_pool_that_three_nodes_keep_gives_each_answer_once_although_they_are_killed(
         let level = &pool(fleet)["level"];
         (level["fresh"] == json!(SIZE) && level["on_their_way"] == json!(0)).then_some(())
     };
-    until("a full shelf", || (sim.ledger().accepted() == SIZE).then_some(()));
+    until("a full stock", || (sim.ledger().accepted() == SIZE).then_some(()));
 
     let (urls, left) = (fleet.urls(), AtomicU64::new(ORDERS));
     let (given, from_stock) = (Mutex::new(BTreeMap::<String, u64>::new()), AtomicU64::new(0));
@@ -104,13 +104,13 @@ fn a_pool_that_three_nodes_keep_gives_each_answer_once_although_they_are_killed(
     let twice: Vec<_> = given.iter().filter(|(_, times)| **times > 1).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(given.values().sum::<u64>(), ORDERS);
-    until("a full shelf again", || is_full(&fleet));
+    until("a full stock again", || is_full(&fleet));
     let bought = sim.ledger().accepted();
-    tell!("a pool on {which:?}: {ORDERS} orders, {from_stock} from the shelf, {bought} bought");
-    assert!(from_stock >= 2 * SIZE, "{from_stock} of {ORDERS} from the shelf: it was never refilled");
-    // What was bought was given, stands on the shelf, or belonged to somebody whose node died before he heard of it.
+    tell!("a pool on {which:?}: {ORDERS} orders, {from_stock} from the stock, {bought} bought");
+    assert!(from_stock >= 2 * SIZE, "{from_stock} of {ORDERS} from the stock: it was never refilled");
+    // What was bought was given, stands on the stock, or belonged to somebody whose node died before he heard of it.
     assert!((ORDERS + SIZE..=ORDERS + SIZE + 10 * KILLS).contains(&bought), "{bought} bought");
-    books_equal_ledger(&fleet.nodes[0].room, &sim);
+    usage_equals_ledger(&fleet.nodes[0].room, &sim);
     fleet.rest_in_peace();
 }
 

@@ -1,6 +1,6 @@
 //! The store breaks in the middle of it all, in every way that a server can, and comes back. Callers get answers that
 //! their protocols know all the while; afterwards nothing that was accepted is lost, and nothing is paid for twice but
-//! for the doubts in the books.
+//! for the doubts in the usage.
 
 use super::{on_both_stores, tell};
 use crate::nodes::fleet::Fleet;
@@ -23,7 +23,7 @@ const REPLY_MAX: Duration = Duration::from_secs(10);
 /// Breaks the store for a while, again and again, under load.
 fn storm(name: &str, which: Which, mut trouble: impl FnMut(&mut Fleet)) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let settings = ["retry.limits.unknown=10", "timing.share_window=10m"];
+    let settings = ["retry.limits.in_doubt=10", "timing.share_window=10m"];
     let mut fleet = Fleet::start(Server::start(which), &sim, &settings);
     let load = Load::start(name, fleet.urls(), Nodes::Stay);
     for _ in 0..TIMES {

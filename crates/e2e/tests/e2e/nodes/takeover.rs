@@ -37,7 +37,7 @@ fn an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults(whi
     sim.script(&json!([{ "on": "res.php", "match": { "id": "*" }, "nth": 1, "do": { "hang_ms": 60_000 } }]));
     let mut holder = Node::new(room(&server, &sim)).started();
     let mut other = Node::new(room(&server, &sim)).started();
-    // It is there all the time, but does not see the alarm first.
+    // It is there all the time, but does not see the timer first.
     other.freeze();
     let order =
         json!({ "kind": "turnstile", "params": { "sitekey": "0x4AAAAAAAB", "pageurl": page("takeover") } });

@@ -165,7 +165,7 @@ fn wrong_in_usage(base: &str) -> Option<String> {
         serde_json::from_str(&body).unwrap_or_else(|why| panic!("{path}: {why}: {body}"))
     };
     let from = "from=2026-01-01";
-    let (usage, audit) = (get(&format!("/v1/admin/report?{from}")), get(&format!("/v1/admin/audit?{from}")));
+    let (usage, audit) = (get(&format!("/v1/admin/usage?{from}")), get(&format!("/v1/admin/audit?{from}")));
     let counted = ["asked", "paid", "solved", "wasted", "refused"].map(|name| usage["all"][name].as_u64());
     let entries = audit["entries"].as_array().expect("it has entries");
     let to_their_callers =

@@ -91,7 +91,7 @@ fn what_a_crash_left_behind_is_carried_on_without_being_asked_for_again() {
 }
 
 #[test]
-fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_books() {
+fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_usage() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }]));
     let mut engine = Room::polling(&sim).engine();
@@ -105,7 +105,7 @@ fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_books
 fn an_operator_may_choose_a_dead_letter_instead_of_paying_twice() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }]));
-    let room = Room::polling(&sim).set("retry.without_word=bury");
+    let room = Room::polling(&sim).set("retry.unsettled_doubt=dead_letter");
     room.solve("bury", &[]).must_fail(1, &["dead letter"]);
     assert_eq!((sim.ledger().accepted(), room.dead_letters().len()), (1, 1));
     room.solve("bury", &[]).must_fail(1, &["replay or drop"]);

@@ -53,7 +53,7 @@ fn an_unsolvable_task_is_submitted_again_within_its_limit_and_not_polled_again()
 fn the_count_of_retries_survives_restarts() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
-    let room = ["retry.limits.busy=4", "retry.base=400ms", "retry.cap=400ms", "retry.limits.unknown=2"];
+    let room = ["retry.limits.busy=4", "retry.base=400ms", "retry.cap=400ms", "retry.limits.in_doubt=2"];
     let room = room.into_iter().fold(Room::of(&sim), Room::set);
     let mut engine = room.engine();
     engine.say(&line(1, "restarts"));
@@ -113,7 +113,7 @@ fn a_code_that_nobody_has_seen_is_tried_again_twice_and_shown_as_it_came() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_OF_THE_MOON" } }]));
     let room = Room::of(&sim);
-    room.solve("unseen", &[]).must_fail(1, &["ERROR_OF_THE_MOON", "unknown code"]);
+    room.solve("unseen", &[]).must_fail(1, &["ERROR_OF_THE_MOON", "unlisted_code"]);
     assert_eq!(sim.ledger().requests("in.php"), 3);
     // What the operator knows better holds from then on.
     let config = std::fs::read_to_string(room.path("quittance.toml")).expect("it is there");

@@ -9,8 +9,8 @@ fn base64(bytes: impl AsRef<[u8]>) -> String {
         let sum =
             three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
-            let letter = LETTERS[(sum >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > three.len() { '=' } else { char::from(letter) });
+            let dead_letter = LETTERS[(sum >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > three.len() { '=' } else { char::from(dead_letter) });
         }
     }
     text
@@ -221,7 +221,7 @@ const PACKED: &[(&str, &[u8])] = &[
 fn what_is_packed_is_seen_through_or_refused_with_its_name() {
     for (packer, bytes) in PACKED {
         let in_base64 = base64(bytes);
-        let as_letters: String = bytes.iter().copied().map(char::from).collect();
+        let as_dead_letters: String = bytes.iter().copied().map(char::from).collect();
         let in_percent: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
         for (kind, field, value) in [
             ("brandnew", "data", bytes.to_vec()),
@@ -229,7 +229,7 @@ fn what_is_packed_is_seen_through_or_refused_with_its_name() {
             ("brandnew", "data", format!("{{\"a\":[\"{in_base64}\"]}}").into_bytes()),
             ("brandnew", "data", base64(&in_base64).into_bytes()),
             ("brandnew", "data", format!("data:application/octet-stream;base64,{in_base64}").into_bytes()),
-            ("brandnew", "data", as_letters.into_bytes()),
+            ("brandnew", "data", as_dead_letters.into_bytes()),
             ("brandnew", "data", in_percent.into_bytes()),
             ("turnstile", "extra", in_base64.clone().into_bytes()),
             ("image", "body", bytes.to_vec()),

@@ -102,8 +102,6 @@ fn a_full_address_inside_the_address_of_a_vendor_must_be_allowed_itself() {
     for (inside, taken) in [
         ("/captcha/?initialCid=AHr&referer=https%3A%2F%2Fshop.example.org%2Flogin", true),
         ("/captcha/?referer=https%3A%2F%2Fct.captcha-delivery.com%2Fx", true),
-        // What is no address is not asked for: it is the vendor's own word for something.
-        ("/captcha/?next=evil.net", true),
         ("/captcha/?url=https://evil.net/", false),
         ("/captcha/?url=https%3A%2F%2Fevil.net%2F", false),
         ("/captcha/?url=https%253A%252F%252Fevil.net%252F", false),
@@ -124,6 +122,110 @@ fn a_full_address_inside_the_address_of_a_vendor_must_be_allowed_itself() {
     ] {
         let found = inspected(Step::Send, &kind, &[("pageurl", page)]);
         assert_eq!(found.is_ok(), taken, "{page}: {found:?}");
+    }
+}
+
+/// Addresses of vendors as their scripts write them, with ids and tokens that have dots.
+const REAL_ADDRESSES: &[(&str, &str, &str)] = &[
+    (
+        "datadome",
+        "captcha_url",
+        "https://geo.captcha-delivery.com/captcha/?initialCid=AHrlqAAAAAMA1QGvUmJwyYoAwpyjNg%3D%3D&hash=789361B674144528D0B7EE76B35826\
+         &cid=6QAEcL8coBYTi9tYLmjC~x.Ab_1&t=fe&referer=https%3A%2F%2Fshop.example.org%2Fcart.do%3Fa%3Db.co&s=17434&e=2f1c&dm=cd",
+    ),
+    (
+        "datadome",
+        "captcha_url",
+        "https://geo.captcha-delivery.com/interstitial/?referer=shop.example.org/cart.do&seed=1.2.3",
+    ),
+    (
+        "datadome",
+        "captcha_url",
+        "https://geo.captcha-delivery.com/captcha/?referer=aHR0cHM6Ly9zaG9wLmV4YW1wbGUub3JnLw==",
+    ),
+    (
+        "datadome",
+        "captcha_url",
+        "https://geo.captcha-delivery.com/captcha/?ir=ct.captcha-delivery.com&r=https://shop.example.org/?a=b.do",
+    ),
+    (
+        "amazon_waf",
+        "problem_url",
+        "https://41b.610c.eu-west-1.captcha.awswaf.com/ait/ait/ait/problem?kind=visual&domain=shop.example.org&locale=en-gb\
+         &problem=gridcaptcha-3-3-0.26&num_solutions_required=1&id=6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    ),
+    (
+        "amazon_waf",
+        "challenge_script",
+        "https://41b.us-east-1.token.awswaf.com/41b/challenge.compact.js?v=1.0.4",
+    ),
+    (
+        "funcaptcha",
+        "surl",
+        "https://client-api.arkoselabs.com/fc/gc/?token=32617d3e4a8b5d5a5.8407842105|r=us-east-1|meta=3|lang=en|pk=11111111-1111\
+         |at=40|cdn_url=https%3A%2F%2Fclient-api.arkoselabs.com%2Fcdn%2Ffc|surl=https%3A%2F%2Fclient-api.arkoselabs.com",
+    ),
+    (
+        "geetest_v4",
+        "api_server",
+        "gcaptcha4.geetest.com/load?captcha_id=e392e1d7&challenge=4a1b.2c3e&lib=gt4.1.2.js&ver=1.9.4-a8c1c8",
+    ),
+    (
+        "geetest",
+        "api_server",
+        "https://api.geetest.com/get.php?gt=81388ea1&challenge=4a1b2c39&w=eyJhbGciOi.eyJzdWIi.SflKxwRJ5c",
+    ),
+    (
+        "turnstile",
+        "apiJsUrl",
+        "https://challenges.cloudflare.com/turnstile/v0/api.js?onload=window.onTurnstile&render=explicit#v1.2",
+    ),
+];
+
+#[test]
+fn real_addresses_of_vendors_are_taken_with_ids_and_tokens_that_have_dots() {
+    for (kind, field, value) in REAL_ADDRESSES {
+        for step in [Step::Place, Step::Replay, Step::Send] {
+            assert_eq!(inspected(step, &described(kind), &[PAGE, (field, value)]), Ok(()), "{kind} {value}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_a_vendors_address_names_without_a_scheme_must_be_allowed() {
+    let aws = "https://x.eu-west-1.captcha.awswaf.com/ait/problem";
+    let datadome = "https://geo.captcha-delivery.com/captcha/";
+    for (kind, field, start, inside) in [
+        ("amazon_waf", "problem_url", aws, "?kind=visual&domain=evilhost.net&locale=en"),
+        ("amazon_waf", "problem_url", aws, "?domain=EvilHost.NET."),
+        ("amazon_waf", "problem_url", aws, "?domain=evilhost%2Enet"),
+        ("amazon_waf", "problem_url", aws, "?domain=93.184.216.34"),
+        ("amazon_waf", "problem_url", aws, "?domain%3Devilhost.net"),
+        ("amazon_waf", "problem_url", aws, "?a=b#domain=evilhost.net"),
+        ("amazon_waf", "problem_url", aws, "#evilhost.net"),
+        ("amazon_waf", "problem_url", aws, "?evilhost.net"),
+        ("amazon_waf", "problem_url", aws, "?evilhost.net=1"),
+        ("datadome", "captcha_url", datadome, "?cid=1&referer=evilhost.net"),
+        ("datadome", "captcha_url", datadome, "?cid=1&referer=evilhost.net:443/login"),
+        ("datadome", "captcha_url", datadome, "?cid=1&referer=a@evilhost.net/login"),
+        ("datadome", "captcha_url", datadome, "?cid=1&referer=shop.example.org,evilhost.net"),
+        ("datadome", "captcha_url", datadome, "?cid=1&referer=+evilhost.net"),
+        ("datadome", "captcha_url", datadome, "?referer=aHR0cHM6Ly9ldmlsaG9zdC5uZXQv"),
+        ("datadome", "captcha_url", datadome, "?referer=aHR0cHM6Ly9ldmlsaG9zdC5uZXQvbG9naW4%3D"),
+        ("datadome", "captcha_url", datadome, "?referer=ZXZpbGhvc3QubmV0"),
+        ("datadome", "captcha_url", datadome, "?o=%7B%22domain%22%3A%22evilhost.net%22%7D"),
+        (
+            "funcaptcha",
+            "surl",
+            "https://client-api.arkoselabs.com/fc/gc/",
+            "?token=1.2|site=evilhost.net|r=1",
+        ),
+        ("geetest_v4", "api_server", "gcaptcha4.geetest.com/load", "?captcha_id=1&host=evilhost.net"),
+    ] {
+        for step in [Step::Place, Step::Replay, Step::Send] {
+            let found = inspected(step, &described(kind), &[PAGE, (field, &format!("{start}{inside}"))]);
+            assert!(matches!(found, Err(NotAllowed::Vendor { .. })), "{kind} {inside}: {found:?}");
+        }
     }
 }
 
@@ -151,6 +253,7 @@ fn of_a_kind_without_a_description_the_operator_says_whose_the_vendors_hosts_are
     assert_eq!(inspected(&[PAGE, ("metadata", "{\"apiGetLib\":\"https://api.hunt.example/x.js\"}")]), Ok(()));
     for pairs in [
         [PAGE, ("apiGetLib", "https://evil.net/loader.js")],
+        [PAGE, ("apiGetLib", "https://api.hunt.example/loader.js?site=evil.net")],
         // What the vendor's host is does not make it a page.
         [("pageurl", "https://api.hunt.example/"), ("apiGetLib", "https://api.hunt.example/loader.js")],
     ] {

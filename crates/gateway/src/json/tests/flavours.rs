@@ -4,8 +4,8 @@ use super::still_clock::NOW;
 use super::world::{KEY, Room};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quittance_json::{id_of_uuid, uuid_of};
-use quittance_lifecycle::Goods;
+use quittance_lifecycle::Payload;
+use quittance_protocol::json::{id_of_uuid, uuid_of};
 use serde_json::{Value, json};
 
 /// Equal ones are one job.
@@ -33,7 +33,7 @@ async fn a_token_in_the_manners_of_2captcha_and_anticaptcha() {
         let poll = result(&json!(id)).to_string();
         let path = format!("{prefix}/getTaskResult");
         assert_eq!(room.post(&path, poll.clone()).await, "{\"errorId\":0,\"status\":\"processing\"}");
-        room.solve(Goods::text("the-token")).await;
+        room.solve(Payload::text("the-token")).await;
         let now = NOW.as_millis() / 1000;
         let ready = format!(
             "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\",\"userAgent\":\"\"}},\"cost\":\"0.00299\",\
@@ -57,7 +57,7 @@ async fn a_token_in_the_manners_of_capmonster() {
     let poll = result(&json!(id)).to_string();
     let processing = room.post("/capmonster/getTaskResult", poll.clone()).await;
     assert_eq!(processing, "{\"errorId\":0,\"status\":\"processing\"}");
-    room.solve(Goods::text("the-token")).await;
+    room.solve(Payload::text("the-token")).await;
     let ready = room.post("/capmonster/getTaskResult", poll).await;
     assert_eq!(ready, "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"token\":\"the-token\"}}");
 }
@@ -72,7 +72,7 @@ async fn a_token_in_the_manners_of_capsolver() {
     let poll = result(&json!(uuid));
     let processing = room.post("/capsolver/getTaskResult", poll.to_string()).await;
     assert_eq!(processing, format!("{{\"errorId\":0,\"status\":\"processing\",\"taskId\":\"{uuid}\"}}"));
-    room.solve(Goods::text("the-token")).await;
+    room.solve(Payload::text("the-token")).await;
     let ready = room.post("/capsolver/getTaskResult", poll.to_string()).await;
     let expected = format!(
         "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\",\"userAgent\":\"\"}},\"taskId\":\"{uuid}\"}}"
@@ -91,7 +91,7 @@ async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
         let created = room.ask(&format!("/{flavour}/createTask"), &picture(KEY)).await;
         ids.push((flavour, created["taskId"].clone()));
     }
-    room.solve(Goods::text("w9h5k")).await;
+    room.solve(Payload::text("w9h5k")).await;
     for (flavour, id) in ids {
         let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
         assert_eq!((&ready["status"], &ready["solution"]["text"]), (&json!("ready"), &json!("w9h5k")));
@@ -103,7 +103,7 @@ async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
 async fn an_id_of_one_flavour_can_be_read_in_any_other() {
     let room = Room::open();
     let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].as_u64().unwrap();
-    room.solve(Goods::text("t")).await;
+    room.solve(Payload::text("t")).await;
     for id in [json!(id), json!(id.to_string()), json!(uuid_of(id))] {
         for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
             let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
@@ -185,7 +185,7 @@ async fn a_report_is_passed_on_once_and_answered_from_the_record() {
         let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
         let early = room.ask(path, &result(&id)).await;
         assert_eq!(early["errorCode"], "ERROR_REPORT_NOT_RECORDED", "there is nothing to report on yet");
-        room.solve(Goods::text("t")).await;
+        room.solve(Payload::text("t")).await;
         for _ in 0..3 {
             let said = room.post(path, result(&id).to_string()).await;
             assert_eq!(said, "{\"errorId\":0,\"status\":\"success\"}", "{path}");
@@ -204,7 +204,7 @@ async fn feedback_says_in_its_body_whether_the_answer_was_good() {
     for (invalid, is_good) in [(true, false), (false, true)] {
         let room = Room::open();
         let id = room.ask("/capsolver/createTask", &turnstile(KEY)).await["taskId"].clone();
-        room.solve(Goods::text("t")).await;
+        room.solve(Payload::text("t")).await;
         let result = json!({"invalid": invalid, "code": 1001, "message": "no"});
         let feedback = json!({"clientKey": KEY, "appId": "x", "taskId": id, "result": result});
         let said = room.post("/capsolver/feedbackTask", feedback.to_string()).await;
@@ -228,13 +228,13 @@ async fn the_echo_says_what_was_said() {
 #[tokio::test]
 async fn capsolver_recognition_is_answered_in_create_task_itself() {
     let vision = json!({"clientKey": KEY, "task": {"type": "VisionEngine", "module": "slider_1", "image": "aW1hZ2U="}});
-    for (goods, body) in [("w9h5k", picture(KEY)), ("seen", vision)] {
+    for (payload, body) in [("w9h5k", picture(KEY)), ("seen", vision)] {
         let room = Room::open();
         let (created, ()) =
-            tokio::join!(room.ask("/capsolver/createTask", &body), room.solve(Goods::text(goods)));
+            tokio::join!(room.ask("/capsolver/createTask", &body), room.solve(Payload::text(payload)));
         assert_eq!((&created["errorId"], &created["status"]), (&json!(0), &json!("ready")), "{created}");
         let solution = created["solution"].as_object().unwrap();
-        assert!(solution.values().any(|value| value == goods), "{created}");
+        assert!(solution.values().any(|value| value == payload), "{created}");
     }
 }
 
@@ -243,7 +243,7 @@ async fn a_recognition_that_takes_too_long_is_given_an_id_and_others_are_never_h
     let room = Room::open();
     let created = room.ask("/capsolver/createTask", &picture(KEY)).await;
     assert_eq!((&created["status"], created["taskId"].is_string()), (&json!("idle"), true));
-    room.solve(Goods::text("late")).await;
+    room.solve(Payload::text("late")).await;
     let read = room.ask("/capsolver/getTaskResult", &result(&created["taskId"])).await;
     assert_eq!(read["solution"]["text"], "late");
     let others = [("/2captcha", picture(KEY)), ("/capsolver", turnstile(KEY))];
@@ -273,7 +273,7 @@ async fn names_of_the_envelope_are_read_whatever_their_case() {
         json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": "k"});
     let created = room.ask("/createTask", &json!({"clientkey": KEY, "Task": task})).await;
     assert_eq!(created["errorId"], 0, "{created}");
-    room.solve(Goods::text("t")).await;
+    room.solve(Payload::text("t")).await;
     let read = room.ask("/getTaskResult", &json!({"CLIENTKEY": KEY, "taskid": created["taskId"]})).await;
     assert_eq!(read["status"], "ready", "{read}");
 }
@@ -282,18 +282,18 @@ async fn names_of_the_envelope_are_read_whatever_their_case() {
 async fn a_turnstile_token_names_its_browser_where_clients_insist_on_it() {
     let mut with_agent = turnstile(KEY);
     with_agent["task"]["userAgent"] = json!("Mozilla/5.0 (order)");
-    let told = Goods {
+    let told = Payload {
         extras: [("user_agent".to_owned(), "Mozilla/5.0 (told)".to_owned())].into(),
-        ..Goods::text("t")
+        ..Payload::text("t")
     };
-    for (body, goods, expected) in [
-        (turnstile(KEY), Goods::text("t"), ""),
-        (with_agent.clone(), Goods::text("t"), "Mozilla/5.0 (order)"),
+    for (body, payload, expected) in [
+        (turnstile(KEY), Payload::text("t"), ""),
+        (with_agent.clone(), Payload::text("t"), "Mozilla/5.0 (order)"),
         (with_agent, told, "Mozilla/5.0 (told)"),
     ] {
         let room = Room::open();
         let id = room.ask("/createTask", &body).await["taskId"].clone();
-        room.solve(goods).await;
+        room.solve(payload).await;
         for prefix in ["", "/anticaptcha", "/capsolver"] {
             let read = room.ask(&format!("{prefix}/getTaskResult"), &result(&id)).await;
             assert_eq!(read["solution"]["userAgent"], expected, "{prefix}: {read}");

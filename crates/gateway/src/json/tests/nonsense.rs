@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    fn members(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -16,25 +16,25 @@ impl Dice {
     }
 
     fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.roll(of.len())]
+        &of[self.members(of.len())]
     }
 
     fn value(&mut self, depth: usize) -> Value {
         let names = ["type", "websiteURL", "websiteKey", "body", "taskId", "task", "proxy", "data", "é", ""];
-        match self.roll(if depth == 0 { 8 } else { 10 }) {
+        match self.members(if depth == 0 { 8 } else { 10 }) {
             0 => Value::Null,
-            1 => json!(self.roll(2) == 0),
-            2 => json!(self.roll(1 << 30)),
+            1 => json!(self.members(2) == 0),
+            2 => json!(self.members(1 << 30)),
             3 => json!(-1.5e300),
-            4 => json!("x".repeat(self.roll(3000))),
+            4 => json!("x".repeat(self.members(3000))),
             5 => json!(*self.pick(&["\u{0}", "https://example.com/", "0", "\u{10ffff}", "true", "ERROR"])),
             6 => {
                 json!(*self.pick(&["ImageToTextTask", "GeeTestTask", "RecaptchaV2Task", "Strange", "../.."]))
             }
             7 => json!(u64::MAX),
-            8 => (0..self.roll(5)).map(|_| self.value(depth - 1)).collect(),
+            8 => (0..self.members(5)).map(|_| self.value(depth - 1)).collect(),
             _ => {
-                let some = self.roll(6);
+                let some = self.members(6);
                 let fields = (0..some).map(|_| ((*self.pick(&names)).to_owned(), self.value(depth - 1)));
                 Value::Object(fields.collect())
             }
@@ -44,21 +44,21 @@ impl Dice {
     /// A body that began as a good one.
     fn mutated(&mut self) -> Vec<u8> {
         let mut said = turnstile(KEY);
-        for _ in 0..self.roll(4) {
+        for _ in 0..self.members(4) {
             let name =
                 *self.pick(&["type", "websiteURL", "websiteKey", "proxyPort", "proxyAddress", "nocache"]);
             said["task"][name] = self.value(2);
         }
         let name = *self.pick(&["taskId", "callbackUrl", "softId", "task", "result", "languagePool"]);
         said[name] = self.value(3);
-        if self.roll(20) == 0 {
+        if self.members(20) == 0 {
             said["clientKey"] = self.value(1);
         }
         let mut body = said.to_string().into_bytes();
-        for _ in 0..self.roll(3) {
-            let at = self.roll(body.len());
-            match self.roll(3) {
-                0 => body[at] = u8::try_from(self.roll(256)).unwrap(),
+        for _ in 0..self.members(3) {
+            let at = self.members(body.len());
+            match self.members(3) {
+                0 => body[at] = u8::try_from(self.members(256)).unwrap(),
                 1 => body.truncate(at.max(1)),
                 _ => body.insert(at, *self.pick(b"{}[]\",:\\\0")),
             }
@@ -86,7 +86,7 @@ async fn whatever_is_said_gets_an_answer_of_the_protocol() {
     let mut accepted = 0;
     for turn in 0..4000 {
         let body = match turn % 4 {
-            0 => (0..dice.roll(200)).map(|_| u8::try_from(dice.roll(256)).unwrap()).collect(),
+            0 => (0..dice.members(200)).map(|_| u8::try_from(dice.members(256)).unwrap()).collect(),
             1 => json!({"clientKey": KEY, "task": dice.value(4), "taskId": dice.value(1)}).to_string().into(),
             _ => dice.mutated(),
         };

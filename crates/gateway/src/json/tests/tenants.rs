@@ -2,10 +2,10 @@
 
 use super::flavours::turnstile;
 use super::world::{KEY, Room};
-use crate::desk::Wish;
+use crate::orders::OrderRequest;
 use crate::tenant::{KeyDigest, Rate, TenantSettings};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{Goods, Reuse, Value as Param};
+use quittance_lifecycle::{Payload, Reuse, Value as Param};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ async fn nobody_sees_or_reports_the_order_of_another() {
     let other = room.ask("/2captcha/createTask", &turnstile(BOB)).await["taskId"].clone();
     assert_ne!(his, other, "not even an order for the same thing");
     room.until_submitted(2).await;
-    room.solve_earlier(0, Goods::text("one")).await;
-    room.solve_earlier(1, Goods::text("other")).await;
+    room.solve_earlier(0, Payload::text("one")).await;
+    room.solve_earlier(1, Payload::text("other")).await;
     for path in ["getTaskResult", "reportCorrect", "reportIncorrect"] {
         let asked = json!({"clientKey": BOB, "taskId": his});
         let told = room.ask(&format!("/2captcha/{path}"), &asked).await;
@@ -112,20 +112,20 @@ async fn what_does_not_name_the_captcha_makes_no_other_order() {
 #[tokio::test]
 async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
     let room = Room::open();
-    let caller = room.desk.tenants().local().unwrap();
+    let caller = room.orders.tenants().local().unwrap();
     let text = |text: &str| Param::Text(text.to_owned());
     let params = [("sitekey", text("k")), ("pageurl", text("https://example.com/"))];
     let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let reuse = Some(Reuse::Shared);
-    let wish = Wish { kind: "turnstile".into(), params, reuse, ..Wish::default() };
-    let placed = room.desk.place(&caller, wish).await.unwrap();
+    let request = OrderRequest { kind: "turnstile".into(), params, reuse, ..OrderRequest::default() };
+    let placed = room.orders.place(&caller, request).await.unwrap();
     let created = room.ask("/createTask", &turnstile(KEY)).await;
     assert_eq!(created["taskId"], placed.id.number());
-    room.solve(Goods::text("the-token")).await;
+    room.solve(Payload::text("the-token")).await;
     let poll = json!({"clientKey": KEY, "taskId": placed.id.number()});
     assert_eq!(room.ask("/getTaskResult", &poll).await["solution"]["token"], "the-token");
-    let seen = room.desk.look(&caller, placed.id).await.unwrap();
-    assert!(matches!(seen.outcome, Outcome::Answered(answer) if answer.goods.text == "the-token"));
+    let seen = room.orders.look(&caller, placed.id).await.unwrap();
+    assert!(matches!(seen.outcome, Outcome::Answered(answer) if answer.payload.text == "the-token"));
     assert_eq!(room.provider.submits(), 1);
 }
 
@@ -141,11 +141,11 @@ async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
         let mut asked = turnstile(KEY);
         asked["callbackUrl"] = json!("https://example.com/hook?x=1");
         let created = room.ask(&format!("/{flavour}/createTask"), &asked).await;
-        let id = quittance_json::read_task_id(&created["taskId"]).unwrap();
-        let caller = room.desk.tenants().local().unwrap();
-        let order = room.desk.find(&caller, id.to_string().parse().unwrap()).await.unwrap();
-        assert_eq!(order.listeners.len(), 1);
-        assert_eq!(order.listeners[0].dialect, dialect);
+        let id = quittance_protocol::json::read_task_id(&created["taskId"]).unwrap();
+        let caller = room.orders.tenants().local().unwrap();
+        let order = room.orders.find(&caller, id.to_string().parse().unwrap()).await.unwrap();
+        assert_eq!(order.webhooks.len(), 1);
+        assert_eq!(order.webhooks[0].dialect, dialect);
     }
 }
 

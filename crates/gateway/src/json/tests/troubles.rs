@@ -2,7 +2,7 @@
 
 use super::flavours::turnstile;
 use super::world::{KEY, Room};
-use quittance_lifecycle::Goods;
+use quittance_lifecycle::Payload;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ async fn a_poll_is_told_to_come_again_as_long_as_the_store_is_away_or_hangs() {
     for hangs in [false, true] {
         let room = Room::open();
         let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
-        room.solve(Goods::text("t")).await;
+        room.solve(Payload::text("t")).await;
         let trouble = if hangs { &room.troubles.store_hangs } else { &room.troubles.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         let poll = json!({"clientKey": KEY, "taskId": id});

@@ -2,25 +2,25 @@
 //! the test speaks for it.
 
 use super::still_clock::StillClock;
-use crate::desk::Desk;
-use crate::door::{Asked, FLAVOURS};
+use crate::api::{ApiRequest, FLAVOURS};
 use crate::hub::Hub;
-use crate::json::{JsonDoor, Patience};
-use crate::outbound::{Outbound, OutboundSettings};
+use crate::json::{JsonApi, Timeout};
+use crate::orders::OrderService;
 use crate::tenant::{TenantSettings, Tenants};
+use crate::webhooks::{WebhookSettings, Webhooks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Tally,
-    Target, Timestamp, Word,
+    CallbackResult, Counters, Fault, FaultClass, Key, Money, Order, Payload, PollOutcome, ProviderAnswer,
+    ReportOutcome, SubmitOutcome, Target, Timestamp,
 };
 use quittance_ports::{
-    Account, Callback, Census, Commit, Day, Due, Guard, Line, MemoryCourier, MemoryRoster, MemorySpill,
-    MemoryStore, Params, Provider, Saying, Store, StoreError, Submission, Unreadable, Version, Versioned,
-    Watch, Which,
+    Account, Callback, CallbackMessage, Commit, Day, Due, Guard, MemoryMembership, MemorySpill, MemoryStore,
+    MemoryWebhooks, OrderCounts, Params, Provider, Store, StoreError, Submission, Unreadable, UsageRow,
+    Version, Versioned, Watch, Which,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -75,13 +75,13 @@ impl Provider for Scripted {
         Duration::ZERO
     }
 
-    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
         None
     }
 
     async fn report(&self, _task: &str, is_good: bool) -> ReportOutcome {
         self.reports.lock().unwrap().push(is_good);
-        ReportOutcome::Taken
+        ReportOutcome::Accepted
     }
 
     async fn account(&self) -> Option<Account> {
@@ -120,10 +120,10 @@ impl Store for FlakyStore {
         &self,
         expected: Version,
         next: &Arc<Order>,
-        tally: &Tally,
+        counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.there().await?.commit(expected, next, tally, at).await
+        self.there().await?.commit(expected, next, counters, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.there().await?.claim_due(now, until, limit).await
@@ -134,12 +134,17 @@ impl Store for FlakyStore {
         good_until: Timestamp,
         by: &Key,
         at: Timestamp,
-        tally: &Tally,
+        counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.there().await?.take(target, good_until, by, at, tally).await
+        self.there().await?.take(target, good_until, by, at, counters).await
     }
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.there().await?.shelf(target, now, limit).await
+    async fn list_stock(
+        &self,
+        target: &Target,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        self.there().await?.list_stock(target, now, limit).await
     }
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         self.there().await?.watch(key).await
@@ -158,25 +163,25 @@ impl Store for FlakyStore {
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         self.there().await?.discard(key).await
     }
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.there().await?.count(line, tally).await
+    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
+        self.there().await?.count(line, counters).await
     }
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.there().await?.books(from, to).await
-    }
-
-    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.there().await?.close_books(detail, sums).await
+    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.there().await?.usage(from, to).await
     }
 
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.there().await?.census().await
+    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.there().await?.compact_usage(detail, sums).await
+    }
+
+    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
+        self.there().await?.order_counts().await
     }
 }
 
 pub(super) struct Room {
-    pub(super) desk: Desk,
-    pub(super) door: JsonDoor,
+    pub(super) orders: OrderService,
+    pub(super) api: JsonApi,
     pub(super) provider: Arc<Scripted>,
     pub(super) troubles: Arc<Troubles>,
 }
@@ -194,12 +199,15 @@ impl Room {
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
-            courier: Arc::new(MemoryCourier::default()),
-            roster: Arc::new(MemoryRoster::default()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(MemoryMembership::default()),
         };
         let hub = Hub::new([]);
         let mut settings = Settings::new(1, |name| {
-            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+            Some(
+                quittance_protocol::kinds::kind(name)
+                    .unwrap_or_else(|| quittance_protocol::kinds::open_kind(name)),
+            )
         });
         settings.callback = Some(CallbackAddress::new("http://127.0.0.1/callback", [7; 32]));
         settings.on_commit = Some(hub.on_commit());
@@ -208,21 +216,21 @@ impl Room {
         tokio::spawn(async move { worker.work().await });
         let told = Arc::clone(&provider) as Arc<dyn Provider>;
         let tenants = Tenants::new(tenants, None);
-        let desk = Desk::new(
+        let orders = OrderService::new(
             engine,
             told,
             Arc::new(StillClock),
             tenants,
             hub,
-            Outbound::new(OutboundSettings::default(), Arc::new(StillClock)),
+            Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
         );
-        let mut door = JsonDoor::new(desk.clone(), flavour.map(str::to_owned));
-        door.patience = Patience {
+        let mut api = JsonApi::new(orders.clone(), flavour.map(str::to_owned));
+        api.timeout = Timeout {
             place: Duration::from_millis(100),
             look: Duration::from_millis(50),
             solve: Duration::from_secs(2),
         };
-        Self { desk, door, provider, troubles }
+        Self { orders, api, provider, troubles }
     }
 
     /// The status, the content type and the body of an answer.
@@ -244,8 +252,8 @@ impl Room {
             head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
         }
         let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let asked = Asked { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
-        let answer = self.door.answer(asked).await;
+        let asked = ApiRequest { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
+        let answer = self.api.answer(asked).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -264,7 +272,7 @@ impl Room {
     }
 
     /// Speaks for the provider, about the last task that it has taken but `before`.
-    async fn say(&self, before: usize, word: Word) {
+    async fn say(&self, before: usize, word: CallbackResult) {
         let (segment, task) = loop {
             let calls = self.provider.calls.lock().unwrap().clone();
             if let Some(at) = calls.len().checked_sub(before + 1) {
@@ -272,20 +280,20 @@ impl Room {
             }
             tokio::task::yield_now().await;
         };
-        self.desk.engine().called_back(&segment, Some(task), word).await.unwrap();
+        self.orders.engine().called_back(&segment, Some(task), word).await.unwrap();
     }
 
-    pub(super) async fn solve(&self, goods: Goods) {
-        self.solve_earlier(0, goods).await;
+    pub(super) async fn solve(&self, payload: Payload) {
+        self.solve_earlier(0, payload).await;
     }
 
-    pub(super) async fn solve_earlier(&self, before: usize, goods: Goods) {
-        let delivery = Delivery { goods, solved_at: None, cost: Some(Money(2990)) };
-        self.say(before, Word::Answered(delivery)).await;
+    pub(super) async fn solve_earlier(&self, before: usize, payload: Payload) {
+        let delivery = ProviderAnswer { payload, solved_at: None, cost: Some(Money(2990)) };
+        self.say(before, CallbackResult::Answered(delivery)).await;
     }
 
     pub(super) async fn refuse(&self, code: &str) {
-        self.say(0, Word::Faulted(Fault::new(FaultClass::Caller, code))).await;
+        self.say(0, CallbackResult::Faulted(Fault::new(FaultClass::Caller, code))).await;
     }
 
     /// Waits until the provider has been given so many tasks.

@@ -1,19 +1,19 @@
-//! The same for what nodes share: cards and sheets.
+//! The same for what nodes share: cards and documents.
 
 use super::Any;
 use quittance_lifecycle::Money;
-use quittance_lifecycle::{LetterCause, LetterFilter};
+use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark};
+use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark};
 use quittance_ports::{
-    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Reach, Reserved, Sheet, Spent, TrustSheet,
-    Vitals,
+    Demand, LevelShown, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reserved,
+    SharedDocument, Spent, TrustDocument,
 };
 
 impl Any {
-    pub(super) fn card(&mut self) -> Card {
+    pub(super) fn node_status(&mut self) -> NodeStatus {
         let demand = |any: &mut Self| (any.text(), Demand { served: any.wide(), missed: any.wide() });
-        Card {
+        NodeStatus {
             node: self.wide(),
             name: self.text(),
             version: self.text(),
@@ -21,7 +21,7 @@ impl Any {
             started: self.moment(),
             at: self.moment(),
             skew_ms: self.maybe(|any| i64::from(any.count()) - i64::from(any.count())),
-            vitals: self.vitals(),
+            node_stats: self.node_stats(),
             reach: self.maybe(Self::reach),
             demand: self.list(4, demand).into_iter().collect(),
         }
@@ -31,8 +31,8 @@ impl Any {
         Reach { address: self.text(), until: self.moment(), outages: self.list(3, Self::outage) }
     }
 
-    fn vitals(&mut self) -> Vitals {
-        Vitals {
+    fn node_stats(&mut self) -> NodeStats {
+        NodeStats {
             placed: self.wide(),
             joined: self.wide(),
             attended: self.wide(),
@@ -51,24 +51,24 @@ impl Any {
         }
     }
 
-    pub(super) fn sheet(&mut self) -> Sheet {
+    pub(super) fn document(&mut self) -> SharedDocument {
         match self.below(4) {
-            0 => Sheet::Pool(self.pool()),
-            1 => Sheet::Trust(self.trust()),
-            2 => Sheet::Bulk(self.bulk()),
-            _ => Sheet::Alerts(AlertSheet {
+            0 => SharedDocument::Pool(self.pool()),
+            1 => SharedDocument::Trust(self.trust()),
+            2 => SharedDocument::Bulk(self.bulk()),
+            _ => SharedDocument::Alerts(AlertDocument {
                 alerts: self.list(3, Self::alert),
                 marks: self.list(3, Self::mark),
             }),
         }
     }
 
-    fn bulk(&mut self) -> BulkSheet {
-        BulkSheet {
+    fn bulk(&mut self) -> BulkDocument {
+        BulkDocument {
             number: self.wide(),
-            deed: self.one_of(&[Deed::Replay, Deed::Drop]),
-            filter: LetterFilter {
-                cause: self.maybe(|any| any.one_of(&LetterCause::ALL)),
+            action: self.one_of(&[BulkAction::Replay, BulkAction::Drop]),
+            filter: DeadLetterFilter {
+                cause: self.maybe(|any| any.one_of(&DeadLetterCause::ALL)),
                 kind: self.maybe(Self::text),
                 site: self.maybe(Self::text),
                 tenant: self.maybe(Self::text),
@@ -103,7 +103,7 @@ impl Any {
             dead: self.wide(),
             attempts: self.wide(),
             doubts: self.wide(),
-            untold: self.wide(),
+            webhooks_failed: self.wide(),
             solved: self.wide(),
             recovered_by_poll: self.wide(),
             spent: Money(self.wide()),
@@ -111,7 +111,7 @@ impl Any {
         }
     }
 
-    fn pool(&mut self) -> PoolSheet {
+    fn pool(&mut self) -> PoolDocument {
         let spec = PoolSpec {
             name: self.text(),
             tenant: self.text(),
@@ -126,7 +126,7 @@ impl Any {
             min_life: self.maybe(Self::span),
             is_on: self.flag(),
         };
-        PoolSheet {
+        PoolDocument {
             spec,
             generations: self.list(5, Self::wide),
             spent: Spent {
@@ -148,6 +148,7 @@ impl Any {
             currency: self.text(),
             asked_at: self.moment(),
             level: self.maybe(Self::level),
+            is_removed: self.small() % 2 == 1,
         }
     }
 
@@ -167,9 +168,9 @@ impl Any {
         }
     }
 
-    fn trust(&mut self) -> TrustSheet {
+    fn trust(&mut self) -> TrustDocument {
         let heard = |any: &mut Self| Heard { at: any.moment(), age: any.span() };
-        TrustSheet {
+        TrustDocument {
             tenant: self.text(),
             kind: self.text(),
             site: self.text(),

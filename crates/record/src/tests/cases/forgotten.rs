@@ -3,13 +3,19 @@
 
 use super::{arrival, at, attempt, order, secret};
 use crate::tests::Written;
-use quittance_lifecycle::{Attempt, Beat, DeadCause, Entry, Event, Key, Order, Phase, Progress, Story};
-use quittance_ports::Arrival;
+use quittance_lifecycle::{
+    Attempt, DeadCause, Event, Key, Order, Phase, Progress, Timeline, TimelineEntry, TimelineEvent,
+};
+use quittance_ports::IncomingEvent;
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
-    let beats =
-        [Beat::PutBack, Beat::Recalled { attempt: 2 }, Beat::Buried { cause: DeadCause::StoreForgot }];
-    let entries = beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
+    let events = [
+        TimelineEvent::PutBack,
+        TimelineEvent::Recalled { attempt: 2 },
+        TimelineEvent::MovedToDeadLetters { cause: DeadCause::StoreForgot },
+    ];
+    let entries =
+        events.iter().zip(1..).map(|(event, second)| TimelineEntry { at: at(second), event: event.clone() });
     let former = Attempt {
         former: Some((at(0), 1)),
         ..attempt(2, Progress::Trailing { task: secret("73045"), poll_at: at(44) })
@@ -18,11 +24,11 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
         attempts: vec![former],
         last_attempt: 2,
         put_back: Some(at(9)),
-        story: Story { entries: entries.collect(), left_out: 0 },
+        timeline: Timeline { entries: entries.collect(), left_out: 0 },
         ..order(Phase::Queued { until: at(20), held: false })
     };
     let lost = order(Phase::Dead { cause: DeadCause::StoreForgot, at: at(30) });
-    let followed = Order { followed_by: Some(Key([0x5a; 32])), ..order(Phase::Spoiled { at: at(31) }) };
+    let followed = Order { followed_by: Some(Key([0x5a; 32])), ..order(Phase::Expired { at: at(31) }) };
     super::orders([
         ("order-put-back", put_back),
         ("order-dead-store-forgot", lost),
@@ -36,8 +42,8 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-put-back", arrival(Event::PutBack { others_by: at(10) })),
         ("arrival-lost", arrival(Event::Lost)),
         ("arrival-recalled", arrival(Event::Recalled { born: at(3), attempts })),
-        ("arrival-with-target", Arrival { target: Some(u64::MAX - 7), ..super::called_back(1) }),
+        ("arrival-with-target", IncomingEvent { target: Some(u64::MAX - 7), ..super::called_back(1) }),
     ]
-    .map(|(name, arrival)| (name, Written::Arrival(arrival)))
+    .map(|(name, arrival)| (name, Written::IncomingEvent(arrival)))
     .into()
 }

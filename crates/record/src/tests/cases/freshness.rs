@@ -1,10 +1,12 @@
 //! What came with answers that are dated by evidence: when a callback came, when none could come, for whom the margin counts,
 //! and whether an answer has reached a caller.
 
-use super::{answer, arrival, at, called_back, order, shared, token_terms};
+use super::{answer, arrival, at, attempt, called_back, order, shared, token_terms};
 use crate::tests::Written;
-use quittance_lifecycle::{Event, Money, Order, Outage, Phase, Receipt, Terms};
-use quittance_ports::{Arrival, Card, PoolSheet, PriceBasis, Reach, Reserved, Sheet, Spent};
+use quittance_lifecycle::{Attempt, Event, Money, Order, Outage, Phase, Progress, Receipt, Terms};
+use quittance_ports::{
+    IncomingEvent, NodeStatus, PoolDocument, PriceBasis, Reach, Reserved, SharedDocument, Spent,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,16 +24,23 @@ pub(super) fn terms() -> Vec<(&'static str, Written)> {
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
     let uncollected = Order { uncollected: true, ..order(Phase::Solved { answer: answer(), at: at(21) }) };
-    let mut unpriced = order(Phase::Spoiled { at: at(30) });
+    let mut unpriced = order(Phase::Expired { at: at(30) });
     for attempt in &mut unpriced.attempts {
         attempt.unpriced_since = Some(at(20));
     }
-    super::orders([("order-uncollected", uncollected), ("order-unpriced", unpriced)])
+    let mut called = order(Phase::Solving { attempt: 2, poll_at: at(67), misses: 0 });
+    let solving = Progress::Solving { task: "task-2".into() };
+    called.attempts = vec![Attempt { callback_address: Some(0xdead_beef), ..attempt(2, solving) }];
+    super::orders([
+        ("order-uncollected", uncollected),
+        ("order-unpriced", unpriced),
+        ("order-with-a-callback-address", called),
+    ])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
     let with = |receipt: Receipt| match called_back(1) {
-        Arrival { event: Event::CalledBack { attempt, task, word, .. }, .. } => {
+        IncomingEvent { event: Event::CalledBack { attempt, task, word, .. }, .. } => {
             arrival(Event::CalledBack { attempt, task, word, receipt: Some(receipt) })
         }
         other => other,
@@ -40,33 +49,33 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-called-back-received", with(Receipt { at: at(67), outages: Vec::new() })),
         ("arrival-called-back-after-outages", with(Receipt { at: at(67), outages: outages() })),
     ]
-    .map(|(name, arrival)| (name, Written::Arrival(arrival)))
+    .map(|(name, arrival)| (name, Written::IncomingEvent(arrival)))
     .into()
 }
 
-pub(super) fn cards() -> Vec<(&'static str, Written)> {
-    let reachable = |outages| Card {
+pub(super) fn node_statuses() -> Vec<(&'static str, Written)> {
+    let reachable = |outages| NodeStatus {
         reach: Some(Reach { address: "https://q.example.com/callback".into(), until: at(6), outages }),
-        ..shared::fresh_card()
+        ..shared::fresh_node_status()
     };
-    [("card-reachable", reachable(Vec::new())), ("card-after-outages", reachable(outages()))]
-        .map(|(name, card)| (name, Written::Card(Box::new(card))))
+    [("node-status-reachable", reachable(Vec::new())), ("node-status-after-outages", reachable(outages()))]
+        .map(|(name, node_status)| (name, Written::NodeStatus(Box::new(node_status))))
         .into()
 }
 
 /// What came with prices that are not known.
-pub(super) fn sheets() -> Vec<(&'static str, Written)> {
+pub(super) fn documents() -> Vec<(&'static str, Written)> {
     let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2 };
-    let sheet = Sheet::Pool(PoolSheet { spent, ..shared::pool() });
+    let document = SharedDocument::Pool(PoolDocument { spent, ..shared::pool() });
     let reserved = [(0, None), (7, Some(Money(2990)))];
-    let reserving = Sheet::Pool(PoolSheet {
+    let reserving = SharedDocument::Pool(PoolDocument {
         first_generation: 1_700_000_000_000,
         reserved: reserved.map(|(place, price)| (place, Reserved { hour: 472_222, price })).into(),
         basis: PriceBasis { digest: u64::MAX, since: at(4) },
         currency: "EUR".into(),
         ..shared::pool()
     });
-    [("sheet-pool-unpriced", sheet), ("sheet-pool-reserving", reserving)]
-        .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+    [("document-pool-unpriced", document), ("document-pool-reserving", reserving)]
+        .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
         .into()
 }

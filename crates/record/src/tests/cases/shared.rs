@@ -5,14 +5,15 @@ use crate::tests::Written;
 use quittance_lifecycle::{Money, Value};
 use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{
-    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Sheet, Spent, TrustSheet, Vitals,
+    Demand, LevelShown, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, SharedDocument, Spent,
+    TrustDocument,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The card of a node that has just started.
-pub(super) fn fresh_card() -> Card {
-    Card {
+pub(super) fn fresh_node_status() -> NodeStatus {
+    NodeStatus {
         node: u64::MAX,
         name: "east-1".into(),
         version: "0.1.0".into(),
@@ -20,14 +21,14 @@ pub(super) fn fresh_card() -> Card {
         started: at(0),
         at: at(7),
         skew_ms: None,
-        vitals: Vitals::default(),
+        node_stats: NodeStats::default(),
         reach: None,
         demand: BTreeMap::new(),
     }
 }
 
-pub(super) fn cards() -> Vec<(&'static str, Written)> {
-    let vitals = Vitals {
+pub(super) fn node_statuses() -> Vec<(&'static str, Written)> {
+    let node_stats = NodeStats {
         placed: 1,
         joined: 2,
         attended: 3,
@@ -44,24 +45,31 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         store_was_away: true,
         has_spilled: true,
     };
-    let fresh = fresh_card();
-    let card = Card { skew_ms: Some(-1500), vitals, ..fresh.clone() };
+    let fresh = fresh_node_status();
+    let node_status = NodeStatus { skew_ms: Some(-1500), node_stats, ..fresh.clone() };
     let demand = BTreeMap::from([
         ("door".to_owned(), Demand { served: 95, missed: 5 }),
         ("w\u{e4}rm \"\0/".to_owned(), Demand { served: 0, missed: u64::MAX }),
         ("never asked for".to_owned(), Demand::default()),
     ]);
-    let keeping = Card { demand, ..fresh.clone() };
+    let keeping = NodeStatus { demand, ..fresh.clone() };
     let pause_code = Some("ERROR_\u{17b}ERO \"BALANCE\"".to_owned());
-    let paused =
-        Card { vitals: Vitals { is_paused: true, pause_code, ..Vitals::default() }, ..fresh.clone() };
-    [("card", card), ("card-fresh", fresh), ("card-with-pools", keeping), ("card-paused", paused)]
-        .map(|(name, card)| (name, Written::Card(Box::new(card))))
-        .into()
+    let paused = NodeStatus {
+        node_stats: NodeStats { is_paused: true, pause_code, ..NodeStats::default() },
+        ..fresh.clone()
+    };
+    [
+        ("node-status", node_status),
+        ("node-status-fresh", fresh),
+        ("node-status-with-pools", keeping),
+        ("node-status-paused", paused),
+    ]
+    .map(|(name, node_status)| (name, Written::NodeStatus(Box::new(node_status))))
+    .into()
 }
 
-pub(super) fn pool() -> PoolSheet {
-    PoolSheet {
+pub(super) fn pool() -> PoolDocument {
+    PoolDocument {
         spec: PoolSpec {
             name: "w\u{e4}rm \"door\"".into(),
             tenant: "archive".into(),
@@ -93,11 +101,12 @@ pub(super) fn pool() -> PoolSheet {
             fresh: 3,
             on_their_way: 2,
         }),
+        is_removed: false,
     }
 }
 
-pub(super) fn sheets() -> Vec<(&'static str, Written)> {
-    let bare = PoolSheet {
+pub(super) fn documents() -> Vec<(&'static str, Written)> {
+    let bare = PoolDocument {
         spec: PoolSpec {
             params: BTreeMap::new(),
             goal: Goal::Fixed { size: 3 },
@@ -116,9 +125,10 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         price: None,
         asked_at: at(1),
         level: None,
+        is_removed: false,
     };
     let heard = |second, age| Heard { at: at(second), age: Duration::from_millis(age) };
-    let trust = TrustSheet {
+    let trust = TrustDocument {
         tenant: "archive".into(),
         kind: "recaptcha_v2".into(),
         site: "example.com".into(),
@@ -127,13 +137,14 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
             approvals: vec![heard(3, 70_000)],
         },
     };
-    let silent = TrustSheet { trust: Trust::default(), site: String::new(), ..trust.clone() };
+    let silent = TrustDocument { trust: Trust::default(), site: String::new(), ..trust.clone() };
     [
-        ("sheet-pool", Sheet::Pool(pool())),
-        ("sheet-pool-bare", Sheet::Pool(bare)),
-        ("sheet-trust", Sheet::Trust(trust)),
-        ("sheet-trust-nothing-heard", Sheet::Trust(silent)),
+        ("document-pool", SharedDocument::Pool(pool())),
+        ("document-pool-removed", SharedDocument::Pool(PoolDocument { is_removed: true, ..pool() })),
+        ("document-pool-bare", SharedDocument::Pool(bare)),
+        ("document-trust", SharedDocument::Trust(trust)),
+        ("document-trust-nothing-heard", SharedDocument::Trust(silent)),
     ]
-    .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+    .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
     .into()
 }

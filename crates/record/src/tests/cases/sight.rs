@@ -3,10 +3,10 @@
 use super::{answer, arrival, at, attempt, digest, order, secret, token_terms};
 use crate::tests::Written;
 use quittance_lifecycle::{
-    Answer, Attempt, Beat, DeadCause, Entry, Event, Fault, FaultClass, Key, LetterCause, LetterFilter, Money,
-    Order, Phase, Progress, Story, Terms,
+    Answer, Attempt, DeadCause, DeadLetterCause, DeadLetterFilter, Event, Fault, FaultClass, Key, Money,
+    Order, Phase, Progress, Terms, Timeline, TimelineEntry, TimelineEvent,
 };
-use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark, Sheet};
+use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark, SharedDocument};
 use std::sync::Arc;
 
 pub(super) fn terms() -> Vec<(&'static str, Written)> {
@@ -20,15 +20,16 @@ pub(super) fn terms() -> Vec<(&'static str, Written)> {
 }
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
-    let fault = Fault::new(FaultClass::UnknownCode, "ERROR_NEW").saying(&secret("<html>ERROR_NEW"));
-    let beats = [
-        Beat::Faulted { attempt: 1, fault: fault.clone() },
-        Beat::Noted { text: secret("asked them, \"wait\"\n") },
+    let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_NEW").saying(&secret("<html>ERROR_NEW"));
+    let events = [
+        TimelineEvent::Faulted { attempt: 1, fault: fault.clone() },
+        TimelineEvent::Noted { text: secret("asked them, \"wait\"\n") },
     ];
-    let entries = beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
+    let entries =
+        events.iter().zip(1..).map(|(event, second)| TimelineEntry { at: at(second), event: event.clone() });
     let noted = Order {
         attempts: vec![Attempt { cost: Some(Money(2990)), ..attempt(1, Progress::Answered) }],
-        story: Story { entries: entries.collect(), left_out: 0 },
+        timeline: Timeline { entries: entries.collect(), left_out: 0 },
         ..order(Phase::Dead { cause: DeadCause::Spent(fault), at: at(22) })
     };
     // An answer that its provider says is free; an absent cost is one that is not known.
@@ -40,21 +41,21 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
-    vec![("arrival-noted", Written::Arrival(arrival(Event::Noted { text: secret("look") })))]
+    vec![("arrival-noted", Written::IncomingEvent(arrival(Event::Noted { text: secret("look") })))]
 }
 
-pub(super) fn sheets() -> Vec<(&'static str, Written)> {
-    let filter = LetterFilter {
-        cause: Some(LetterCause::RetriesSpent),
+pub(super) fn documents() -> Vec<(&'static str, Written)> {
+    let filter = DeadLetterFilter {
+        cause: Some(DeadLetterCause::RetriesSpent),
         kind: Some("turnstile".into()),
         site: Some(String::new()),
         tenant: Some("archive".into()),
         before: Some(at(50)),
         since: Some(at(1)),
     };
-    let bulk = BulkSheet {
+    let bulk = BulkDocument {
         number: u64::MAX,
-        deed: Deed::Replay,
+        action: BulkAction::Replay,
         filter,
         begun: at(60),
         per_second: 50,
@@ -64,10 +65,10 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         ended: Some(at(70)),
         was_stopped: true,
     };
-    let whole = Sheet::Bulk(bulk.clone());
-    let begun = BulkSheet {
-        deed: Deed::Drop,
-        filter: LetterFilter::default(),
+    let whole = SharedDocument::Bulk(bulk.clone());
+    let begun = BulkDocument {
+        action: BulkAction::Drop,
+        filter: DeadLetterFilter::default(),
         after: None,
         done: 0,
         passed_over: 0,
@@ -91,21 +92,24 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         dead: 1,
         attempts: 2,
         doubts: 3,
-        untold: 4,
+        webhooks_failed: 4,
         solved: 5,
         recovered_by_poll: 6,
         spent: Money(2990),
         unpriced: 0,
     };
     let marks = vec![Mark { at: at(29), ..Mark::default() }, mark];
-    let marked = AlertSheet { alerts: vec![standing.clone()], marks };
+    let marked = AlertDocument { alerts: vec![standing.clone()], marks };
     [
-        ("sheet-bulk", whole),
-        ("sheet-bulk-begun", Sheet::Bulk(begun)),
-        ("sheet-alerts", Sheet::Alerts(AlertSheet { alerts: vec![alert, standing], marks: Vec::new() })),
-        ("sheet-alerts-marked", Sheet::Alerts(marked)),
-        ("sheet-alerts-none", Sheet::Alerts(AlertSheet::default())),
+        ("document-bulk", whole),
+        ("document-bulk-begun", SharedDocument::Bulk(begun)),
+        (
+            "document-alerts",
+            SharedDocument::Alerts(AlertDocument { alerts: vec![alert, standing], marks: Vec::new() }),
+        ),
+        ("document-alerts-marked", SharedDocument::Alerts(marked)),
+        ("document-alerts-none", SharedDocument::Alerts(AlertDocument::default())),
     ]
-    .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+    .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
     .into()
 }

@@ -1,8 +1,10 @@
-//! What came with the stock: orders that fill a place in a pool, and those that were given an answer from the shelf.
+//! What came with the stock: orders that fill a place in a pool, and those that were given an answer from the stock.
 
 use super::{answer, arrival, at, attempt, digest, order, plain_answer, secret, token_terms};
 use crate::tests::Written;
-use quittance_lifecycle::{Attempt, Beat, Entry, Event, Key, Order, Phase, Progress, Slot, Story, Terms};
+use quittance_lifecycle::{
+    Attempt, Event, Key, Order, Phase, Progress, Slot, Terms, Timeline, TimelineEntry, TimelineEvent,
+};
 use std::sync::Arc;
 
 pub(super) fn terms() -> Vec<(&'static str, Written)> {
@@ -30,34 +32,43 @@ fn bought_for_another() -> Attempt {
 }
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
-    let story = |beats: &[Beat]| {
-        let entries =
-            beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
-        Story { entries: entries.collect(), left_out: 0 }
+    let timeline = |events: &[TimelineEvent]| {
+        let entries = events
+            .iter()
+            .zip(1..)
+            .map(|(event, second)| TimelineEntry { at: at(second), event: event.clone() });
+        Timeline { entries: entries.collect(), left_out: 0 }
     };
-    let supplied = Order {
+    let served_from_stock = Order {
         attempts: vec![bought_for_another()],
         last_attempt: 2,
-        story: story(&[Beat::Placed { life: 1 }, Beat::Supplied { from: Key(digest(0x7a)) }]),
-        ..order(Phase::Taken { answer: answer(), by: Key(digest(0x3c)), at: at(22) })
+        timeline: timeline(&[
+            TimelineEvent::Placed { life: 1 },
+            TimelineEvent::ServedFromStock { from: Key(digest(0x7a)) },
+        ]),
+        ..order(Phase::Claimed { answer: answer(), by: Key(digest(0x3c)), at: at(22) })
     };
     let returned = Order {
         wanted: false,
-        story: story(&[Beat::Taken, Beat::Returned]),
+        timeline: timeline(&[TimelineEvent::Claimed, TimelineEvent::Returned]),
         ..order(Phase::Solved { answer: answer(), at: at(21) })
     };
-    super::orders([("order-supplied", supplied), ("order-returned", returned)])
+    super::orders([("order-supplied", served_from_stock), ("order-returned", returned)])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
     let from = Key(digest(0x7a));
-    let supplied =
-        |answer, attempt| Event::Supplied { by: Key(digest(0x8b)), from, answer, attempt: Box::new(attempt) };
+    let served_from_stock = |answer, attempt| Event::ServedFromStock {
+        by: Key(digest(0x8b)),
+        from,
+        answer,
+        attempt: Box::new(attempt),
+    };
     [
-        ("arrival-supplied", supplied(answer(), bought_for_another())),
-        ("arrival-supplied-plain", supplied(plain_answer(), attempt(1, Progress::Answered))),
+        ("arrival-supplied", served_from_stock(answer(), bought_for_another())),
+        ("arrival-supplied-plain", served_from_stock(plain_answer(), attempt(1, Progress::Answered))),
         ("arrival-returned", Event::Returned { by: from }),
     ]
-    .map(|(name, event)| (name, Written::Arrival(arrival(event))))
+    .map(|(name, event)| (name, Written::IncomingEvent(arrival(event))))
     .into()
 }

@@ -1,0 +1,170 @@
+//! `quittance mock`: the stand-in provider as a server, to try Quittance or any other client against, until it is
+//! interrupted. All that it can do is set from here, or over HTTP while it runs.
+
+use crate::exit::{CliError, Exit};
+use crate::interruption::Interruption;
+use crate::output;
+use clap::Args;
+use quittance_mock_provider::{
+    Account, DEMO_KEY, Faults, KEY_CHARS, Key, MockProvider, Pace, Profile, Rule, Settings,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance mock                                  no faults, on 127.0.0.1:8790
+  quittance mock --speed 20 --faults storm        fast, with random faults
+  quittance mock --profile captchaai --threads 5  at most 5 open tasks
+  quittance mock --script faults.json             faults at chosen moments
+
+A script is a list of rules; each says where, when and what:
+  [{\"on\": \"in.php\", \"nth\": 3, \"do\": {\"reply_lost\": {}}},
+   {\"on\": \"pingback\", \"every\": 5, \"do\": {\"doubled\": {}}}]
+
+While it runs (from this machine only):
+  curl http://127.0.0.1:8790/mock/ledger      what was accepted, charged, served
+  curl -X PUT -d '\"calm\"' http://127.0.0.1:8790/mock/faults
+See docs/mock-provider.md for the rest.
+
+Exit codes:
+  0  interrupted; the totals were printed
+  2  the command, the rates or the script is invalid, or the address is in use
+  3  the result could not be written";
+
+#[derive(Args, Debug)]
+pub(crate) struct MockArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
+    listen: SocketAddr,
+    /// Service to imitate: 2captcha or captchaai
+    #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = profile)]
+    profile: Profile,
+    /// Key of its only account, 32 characters
+    #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
+    key: String,
+    /// Balance of the account, in millionths
+    #[arg(long, value_name = "MICROS", default_value_t = 10_000_000)]
+    balance: u64,
+    /// Open tasks that the account may have (captchaai)
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    threads: u32,
+    /// Waiting tasks before it replies "no slot" (2captcha)
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    queue: usize,
+    /// Seed of the faults: the same requests get the same faults
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Speed-up of the solve times
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// Fault rates: calm, storm, or a JSON file
+    #[arg(long, value_name = "RATES", default_value = "calm")]
+    faults: String,
+    /// JSON file with rules for faults at chosen moments
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Do not ban clients that poll too fast
+    #[arg(long)]
+    no_bans: bool,
+    /// Print the address and, at the end, the ledger's totals as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
+}
+
+fn key(key: &str) -> Result<String, String> {
+    if key.chars().count() == KEY_CHARS {
+        Ok(key.into())
+    } else {
+        Err(format!("a key has {KEY_CHARS} characters"))
+    }
+}
+
+fn speed(factor: &str) -> Result<f64, String> {
+    factor
+        .parse()
+        .ok()
+        .filter(|factor: &f64| (0.001..=100_000.0).contains(factor))
+        .ok_or_else(|| "it is a number from 0.001 to 100000".into())
+}
+
+pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
+    let as_json = args.json;
+    let settings = settings(&args)?;
+    let mock = MockProvider::start(settings).await.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::InvalidInput {
+            return CliError::new(Exit::Usage, format!("the script or the account makes no sense: {error}"));
+        }
+        let what = format!(
+            "the mock provider cannot listen on {}: {error}; choose another --listen address",
+            args.listen
+        );
+        CliError::new(Exit::Usage, what)
+    })?;
+    let interruption = Interruption::listen()?;
+    let url = mock.url();
+    if as_json {
+        output::print(&format!("{}\n", json!({ "url": url, "key": args.key })))?;
+    } else {
+        output::print(&format!(
+            "The mock provider listens on {url}\n  key     {}\n  submit  {url}/in.php\n  poll    {url}/res.php\n  ledger  {url}/mock/ledger\nIt ends with Ctrl-C.\n",
+            args.key
+        ))?;
+    }
+    _ = interruption.came().await;
+    let totals = mock.totals();
+    mock.stop().await;
+    if as_json {
+        output::print(&format!("{}\n", json!({ "totals": totals })))?;
+    } else {
+        output::print(&format!(
+            "\n{} tasks taken, {} solved, {} delivered, {} millionths charged and {} given back.\n",
+            totals.accepted, totals.solved, totals.delivered, totals.paid_micros, totals.refunded_micros
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn settings(args: &MockArgs) -> Result<Settings, CliError> {
+    let faults = match args.faults.as_str() {
+        "calm" => Faults::default(),
+        "storm" => Faults::storm(),
+        path => read(Path::new(path), "rates")?,
+    };
+    let script: Vec<Rule> =
+        args.script.as_deref().map(|path| read(path, "script")).transpose()?.unwrap_or_default();
+    let account = Account {
+        name: "main".into(),
+        key: Key::new(&args.key),
+        balance_micros: args.balance,
+        threads: args.threads,
+        plan_ended: false,
+    };
+    Ok(Settings {
+        listen: args.listen,
+        profile: args.profile,
+        accounts: vec![account],
+        seed: args.seed,
+        speed: args.speed,
+        queue_max: args.queue,
+        pace: if args.no_bans { Pace::off() } else { Pace::default() },
+        faults,
+        script,
+        ..Settings::default()
+    })
+}
+
+fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CliError::new(Exit::Usage, format!("the {what} in {} cannot be read: {error}", path.display()))
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        CliError::new(Exit::Usage, format!("the {what} in {} makes no sense: {error}", path.display()))
+    })
+}

@@ -1,0 +1,297 @@
+//! A report as a table that fits the terminal, or as comma-separated values. What is too wide for a table is told row by row.
+
+use super::reply::{Report, Row, Sums};
+use crate::csv;
+use crate::days::words;
+use crate::output::harmless;
+use anstyle::Style;
+use quittance::Day;
+use quittance::lifecycle::Counters;
+use std::fmt::Write;
+
+const BOLD: Style = Style::new().bold();
+/// The name in the usage, the heading of its column, and what it is called where there is room.
+const LINES: [(&str, &str, &str); 13] = [
+    ("asked", "ASKED", "asked"),
+    ("joined", "JOINED", "joined"),
+    ("cached", "CACHED", "cached"),
+    ("from_stock", "STOCK", "from stock"),
+    ("paid", "PAID", "paid"),
+    ("retried", "RETRIED", "retried"),
+    ("recovered_by_poll", "BY POLL", "recovered by poll"),
+    ("recovered_from_doubt", "FROM DOUBT", "recovered from doubt"),
+    ("possible_doubles", "DOUBLES?", "possible doubles"),
+    ("wasted", "WASTED", "wasted"),
+    ("dead", "DEAD", "dead"),
+    ("spent", "SPENT", "spent"),
+    ("saved", "SAVED", "saved"),
+];
+const NOBODY: &str = "Nobody has asked for anything.\n";
+
+/// What a row is about, as it is shown. What is on no page has no site.
+fn shown(name: &str) -> String {
+    if name.is_empty() { "-".to_owned() } else { harmless(name) }
+}
+
+/// Amounts keep the currency in which they were counted.
+fn in_other_currencies(report: &Report) -> String {
+    let amounts = report.other_currencies.iter().map(|(currency, spent)| spent.words(&harmless(currency)));
+    let amounts: Vec<String> = amounts.collect();
+    match amounts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nIn other currencies: spent {}. It is in none of the sums above, which are in {}.\n",
+            amounts.join(" and "),
+            harmless(&report.currency)
+        ),
+    }
+}
+
+pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) -> String {
+    let currency = match report.currency.as_str() {
+        "" => String::new(),
+        currency => format!("; money in {}", harmless(currency)),
+    };
+    let heading = format!("{}, in UTC{currency}\n\n", words(from, to));
+    if report.all.is_empty() {
+        return heading + NOBODY;
+    }
+    let unpriced = match report.all.count("unpriced") {
+        0 => String::new(),
+        answers => {
+            let at_least = match report.all.is_known("cost_micros") {
+                true => "Spent is at least that: the",
+                false => "The",
+            };
+            format!(
+                "\n{at_least} price of {answers} attempts that were or may have been charged is not known. Callbacks say no price: \
+                 set `prices` in the configuration. What was taken and never answered has no price.\n"
+            )
+        }
+    };
+    let unpriced = unpriced + &in_other_currencies(report);
+    if report.by.is_empty() {
+        return heading + &in_full(&report.all) + &unpriced;
+    }
+    let table = table(report);
+    let widest = table.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+    let body = match width {
+        Some(width) if widest > width => row_by_row(report, width),
+        _ => bold_heading(&table),
+    };
+    let more = match report.left_out {
+        0 => String::new(),
+        rows => format!(
+            "\n{rows} more rows are in the totals and not shown: ask for fewer days, or fewer parts\n"
+        ),
+    };
+    format!("{heading}{body}{more}{unpriced}")
+}
+
+/// One line for each line of the usage.
+fn in_full(all: &Sums) -> String {
+    let mut text = String::new();
+    for (name, _, called) in LINES {
+        let waste = || format!("  ({})", all.shown("wasted_cost"));
+        let beside = if name == "wasted" && all.count(name) > 0 { waste() } else { String::new() };
+        _ = writeln!(text, "{called:<22}{:>14}{beside}", all.shown(name));
+    }
+    text
+}
+
+fn rows(report: &Report) -> impl Iterator<Item = (Vec<String>, &Sums)> {
+    let named = |row: &Row| row.names.iter().map(|name| shown(name)).collect();
+    let mut total = vec![String::new(); report.by.len()];
+    if let Some(first) = total.first_mut() {
+        "in all".clone_into(first);
+    }
+    report.rows.iter().map(move |row| (named(row), &row.sums)).chain([(total, &report.all)])
+}
+
+/// Names to the left, numbers to the right.
+fn table(report: &Report) -> String {
+    let heading: Vec<String> = report.by.iter().map(|by| by.name().to_uppercase()).collect();
+    let heading = heading.into_iter().chain(LINES.map(|(_, heading, _)| heading.to_owned())).collect();
+    let cells = rows(report).map(|(names, sums)| {
+        names.into_iter().chain(LINES.map(|(name, ..)| sums.shown(name))).collect::<Vec<String>>()
+    });
+    let grid: Vec<Vec<String>> = std::iter::once(heading).chain(cells).collect();
+    let columns = report.by.len() + LINES.len();
+    let width = |at: usize| grid.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in &grid {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if at == 0 { "" } else { "  " };
+            _ = match at < report.by.len() {
+                true => write!(line, "{gap}{cell:<width$}"),
+                false => write!(line, "{gap}{cell:>width$}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn bold_heading(table: &str) -> String {
+    let (heading, rest) = table.split_once('\n').unwrap_or((table, ""));
+    format!("{BOLD}{heading}{BOLD:#}\n{rest}")
+}
+
+/// Each row as a paragraph, for narrow terminals.
+fn row_by_row(report: &Report, width: usize) -> String {
+    let mut text = String::new();
+    for (names, sums) in rows(report) {
+        let about: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        _ = write!(text, "{BOLD}{}{BOLD:#}", about.join(", "));
+        // Further than any width, so that the first begins a line of its own.
+        let mut column = width;
+        for (name, _, called) in LINES {
+            let words = format!("{called} {}", sums.shown(name));
+            let wanted = words.chars().count() + 2;
+            if column + wanted > width {
+                text += "\n ";
+                column = 1;
+            }
+            _ = write!(text, " {words},");
+            column += wanted;
+        }
+        text.truncate(text.len() - 1);
+        text.push('\n');
+    }
+    text
+}
+
+pub(super) fn csv(report: &Report) -> String {
+    let names: Vec<&str> =
+        Counters::NAMES.iter().copied().chain(["saved_micros", "spent", "saved", "wasted_cost"]).collect();
+    let currency = || [report.currency.clone()];
+    let parts = report.by.iter().map(|by| by.name());
+    let mut text = csv::row(parts.chain(names.iter().copied()).chain(["currency"]));
+    let line = |about: &[String], sums: &Sums| {
+        csv::row(about.iter().cloned().chain(names.iter().map(|name| sums.cell(name))).chain(currency()))
+    };
+    for row in &report.rows {
+        text += &line(&row.names, &row.sums);
+    }
+    let mut total = vec![String::new(); report.by.len()];
+    if let Some(first) = total.first_mut() {
+        "total".clone_into(first);
+    }
+    text + &line(&total, &report.all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::By;
+    use serde_json::json;
+
+    fn report(by: &[By], names: &[&[&str]]) -> Report {
+        let sums = |asked: u64| {
+            let mut sums = json!({ "asked": asked, "joined": 3, "paid": 4, "solved": 4, "wasted": 1 });
+            sums["cost_micros"] = json!(11_960);
+            sums["wasted_micros"] = json!(2_990);
+            sums["saved_micros"] = json!(8_970);
+            sums
+        };
+        let rows = names.iter().map(|names| {
+            let mut row = sums(7);
+            by.iter().zip(names.iter()).for_each(|(by, name)| row[by.name()] = json!(name));
+            row
+        });
+        let rows: Vec<_> = rows.collect();
+        let told = json!({ "all": sums(7 * rows.len() as u64), "rows": rows, "left_out": 2 });
+        Report::read(told, by).unwrap()
+    }
+
+    #[test]
+    fn every_line_of_the_list_is_there_in_full() {
+        let told = json!({ "all": { "asked": 9, "wasted": 1, "wasted_micros": 500, "cost_micros": 1_500 }, "rows": [] });
+        let report = Report::read(told, &[]).unwrap();
+        let text = text(&report, Day(20_773), Day(20_773), Some(80));
+        for (_, _, called) in LINES {
+            assert!(text.lines().any(|line| line.starts_with(called)), "{called}: {text}");
+        }
+        assert!(text.starts_with("2026-11-16, in UTC\n\n") && text.contains("1  (0.0005)"), "{text}");
+        assert!(!text.contains("at least"), "{text}");
+    }
+
+    #[test]
+    fn a_table_ends_with_its_totals_and_a_narrow_terminal_is_told_row_by_row() {
+        let report = report(&[By::Tenant, By::Site], &[&["anna", "a.example.com"], &["bert", ""]]);
+        let wide = text(&report, Day(1), Day(2), None);
+        let lines: Vec<&str> = wide.lines().collect();
+        assert!(lines[0].starts_with("1970-01-02 to 1970-01-03"), "{wide}");
+        assert!(lines[2].contains("TENANT") && lines[2].contains("FROM DOUBT"), "{wide}");
+        assert!(lines[4].starts_with("bert    -") && lines[5].starts_with("in all"), "{wide}");
+        assert!(wide.contains("2 more rows"), "{wide}");
+        let narrow = text(&report, Day(1), Day(2), Some(60));
+        let narrow = anstream::adapter::strip_str(&narrow).to_string();
+        for line in narrow.lines().filter(|line| !line.contains("more rows")) {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
+        assert!(narrow.contains("recovered from doubt 0") && narrow.contains("in all\n"), "{narrow}");
+    }
+
+    #[test]
+    fn a_sum_that_lacks_answers_without_a_price_says_so() {
+        let told = json!({ "all": { "asked": 9, "unpriced": 4, "cost_micros": 1_500 }, "rows": [] });
+        for by in [&[][..], &[By::Day]] {
+            let text = text(&Report::read(told.clone(), by).unwrap(), Day(1), Day(1), None);
+            assert!(text.contains("at least that: the price of 4 attempts that were or may"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sum_that_is_not_known_is_not_zero_and_the_currency_is_named() {
+        let all =
+            json!({ "asked": 9, "solved": 4, "unpriced": 4, "cost_micros": null, "saved_micros": null });
+        let told = json!({ "currency": "EUR", "all": all, "rows": [] });
+        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let spent = text.lines().find(|line| line.starts_with("spent")).unwrap();
+        assert!(spent.ends_with("not known"), "{text}");
+        assert!(
+            text.contains("\nThe price of 4 attempts that were or may have been charged is not known.")
+                && !text.contains("at least"),
+            "{text}"
+        );
+        assert!(text.starts_with("1970-01-02, in UTC; money in EUR\n"), "{text}");
+    }
+
+    #[test]
+    fn what_was_spent_in_another_currency_keeps_it_and_is_in_no_sum() {
+        let other = json!({ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0 });
+        let all = json!({ "asked": 1, "solved": 1, "unpriced": 1, "cost_micros": null });
+        let told = json!({ "currency": "EUR", "all": all, "rows": [], "other_currencies": [other] });
+        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let words =
+            "In other currencies: spent 0.00299 USD. It is in none of the sums above, which are in EUR.";
+        assert!(text.contains(words), "{text}");
+    }
+
+    #[test]
+    fn an_empty_report_says_so() {
+        let told = json!({ "all": { "asked": 0 }, "rows": [] });
+        let report = Report::read(told, &[By::Day]).unwrap();
+        assert_eq!(text(&report, Day(0), Day(0), None), format!("1970-01-01, in UTC\n\n{NOBODY}"));
+    }
+
+    #[test]
+    fn hostile_names_are_text_in_a_table_and_in_csv() {
+        let evil = ["=cmd|' /C calc'!A0", "\u{1b}[2J\nfake,row"];
+        let report = report(&[By::Tenant, By::Site], &[&evil]);
+        let table = text(&report, Day(0), Day(0), None);
+        assert!(!anstream::adapter::strip_str(&table).to_string().contains('\u{1b}'));
+        assert!(table.contains("\\u{1b}[2J\\u{a}fake,row"), "{table}");
+        let csv = csv(&report);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 3, "{csv}");
+        assert!(lines[1].starts_with("'=cmd|' /C calc'!A0,\"\\u{1b}[2J\\u{a}fake,row\",7,3,"), "{csv}");
+        assert!(lines[2].starts_with("total,,7,3,"), "{csv}");
+        let columns = |line: &str| crate::csv::read(line).unwrap().len();
+        assert!(lines.iter().all(|line| columns(line) == columns(lines[0])), "{csv}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was taken and
+//! charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lays at the door of a doubt, or of
+//! an answer that never came; where nothing was lost there is none.
+
+use crate::provider::{Ledger, Sim};
+use crate::room::Room;
+use crate::wait::{LONG, now, pass};
+use serde_json::Value;
+use std::fs;
+use std::time::Duration;
+
+const DAYS: &str = "2d";
+/// What is on its way when the storm is over comes within seconds.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Both sides, and the difference between them.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    pub(crate) paid: u64,
+    pub(crate) cost_micros: u64,
+    /// Taken, and we never heard of it.
+    pub(crate) in_doubt: u64,
+    pub(crate) in_doubt_micros: u64,
+    /// Taken and charged, and no answer ever came.
+    pub(crate) unanswered_micros: u64,
+    given_back_micros: u64,
+    taken: u64,
+    charged_micros: u64,
+    audit: Value,
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or_else(|| panic!("there is no `{name}`: {of}"))
+}
+
+impl Agreement {
+    fn of(room: &Room, ledger: &Ledger) -> Self {
+        let report = room.run(&["usage", DAYS, "--json"]);
+        report.must_succeed();
+        let all = &report.json()["all"];
+        let path = room.path("ledger.json");
+        fs::write(&path, ledger.0.to_string()).expect("the room can be written");
+        let audit = room.run(&["audit", DAYS, "--json", "--ledger", &path.display().to_string()]);
+        let last = audit.out.lines().last().unwrap_or_else(|| panic!("{audit:?}"));
+        let summary = serde_json::from_str::<Value>(last).unwrap_or_else(|why| panic!("{why}: {last}"));
+        let audit = summary["summary"].clone();
+        let found = &audit["ledger"];
+        Self {
+            paid: number(all, "paid"),
+            cost_micros: number(all, "cost_micros"),
+            in_doubt: number(found, "explained_by_doubt"),
+            in_doubt_micros: number(found, "explained_by_doubt_micros"),
+            unanswered_micros: number(found, "unanswered_micros"),
+            given_back_micros: number(found, "given_back_micros"),
+            taken: ledger.accepted(),
+            charged_micros: ledger.total("paid_micros") - ledger.total("refunded_micros"),
+            audit,
+        }
+    }
+
+    /// Of count and of money, and no attempt without its reason.
+    fn holds(&self) -> bool {
+        self.paid + self.in_doubt == self.taken
+            && self.cost_micros + self.in_doubt_micros + self.unanswered_micros
+                == self.charged_micros + self.given_back_micros
+            && self.audit["is_explained"] == true
+            && self.audit["usage"]["paid"] == self.paid
+    }
+}
+
+/// Asks until what is still on its way has come.
+#[track_caller]
+pub(crate) fn usage_equals_ledger(room: &Room, sim: &Sim) -> Agreement {
+    let end = now() + LONG;
+    loop {
+        let agreement = Agreement::of(room, &sim.ledger());
+        if agreement.holds() {
+            return agreement;
+        }
+        assert!(now() < end, "the usage and the ledger differ: {agreement:#?}");
+        pass(PAUSE);
+    }
+}
+
+/// The same where no word was lost for good: not a cent is missing.
+#[track_caller]
+pub(crate) fn usage_equals_ledger_to_the_cent(room: &Room, sim: &Sim) {
+    let agreement = usage_equals_ledger(room, sim);
+    let Agreement { in_doubt, in_doubt_micros, unanswered_micros, .. } = agreement;
+    assert_eq!((in_doubt, in_doubt_micros, unanswered_micros), (0, 0, 0), "{agreement:#?}");
+}

@@ -1,0 +1,214 @@
+//! Questions that date answers. Where the callback of an open task may have got no answer, the task is asked for once: a task that is
+//! "not ready" then was solved later. Without it, its answer would count from its submit, and its callers could be refused a fresh one.
+//!
+//! That is so after an outage of this node, and when another node is lost: no callback comes to its address any more.
+
+use crate::callback::address_mark;
+use crate::reach::{STILL_ROUTED, successor};
+use crate::work::CHORES_SPAN;
+use crate::{Engine, lock};
+use quittance_lifecycle::{Attempt, Key, Order, Phase, Progress, Timestamp};
+use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER};
+use quittance_ports::{Members, SeenNode, StoreError, Which};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How many open orders are read at once.
+const PAGE: usize = 256;
+/// How many rounds may be planned. What finds no room is asked for when its timer fires.
+const ROUNDS_MAX: usize = 32;
+/// A task whose timer fires within this time needs no question of its own.
+const DUE_SOON: Duration = Duration::from_secs(2);
+/// A node that has not read the roll for this long does not know which of the others could sign in meanwhile.
+const ROLL_LATE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs());
+
+/// Which tasks a round is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    All,
+    /// Those whose callbacks go to an address that no node answers, or to this one.
+    Lost(Option<u32>),
+}
+
+/// One question for each task that was sent before `sent_before` and not asked for since `asked_before`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Round {
+    at: Timestamp,
+    sent_before: Timestamp,
+    asked_before: Timestamp,
+    whose: Whose,
+    /// How far it has come, if there was no room for all of them.
+    after: Option<Key>,
+}
+
+/// A node that has just been found to be gone, or an address that has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// Where it could be called, if it could.
+    address: Option<u32>,
+    /// Until when callbacks may still go to it instead of to another node at the same address, if there is one.
+    routed_until: Option<Timestamp>,
+}
+
+#[derive(Default)]
+pub(crate) struct Rounds {
+    planned: Vec<Round>,
+    /// The addresses that nodes answer, as of the last roll; `None` while that is not known yet.
+    answered: Option<BTreeSet<u32>>,
+    /// The nodes that are known to be silent.
+    silent: BTreeSet<u64>,
+    heeded_at: Option<Timestamp>,
+    /// Since when the roll has been read without a gap.
+    steady_since: Timestamp,
+}
+
+impl Rounds {
+    fn plan(&mut self, round: Round) {
+        if self.planned.len() < ROUNDS_MAX && !self.planned.contains(&round) {
+            self.planned.push(round);
+        }
+    }
+
+    /// An outage of this node ended now. It counts for `skew` more by the clocks of other nodes.
+    pub(crate) fn plan_for_all(&mut self, ended: Timestamp, skew: Duration) {
+        let at = ended + skew;
+        self.plan(Round { at, sent_before: ended, asked_before: at, whose: Whose::All, after: None });
+    }
+
+    pub(crate) fn plan_for_lost(&mut self, lost: Vec<Loss>, now: Timestamp, skew: Duration) {
+        for Loss { address, routed_until } in lost {
+            let whose = Whose::Lost(address);
+            self.plan(Round { at: now, sent_before: now, asked_before: now, whose, after: None });
+            // Until then a callback may have gone to the dead node, and get no answer.
+            if let Some(ended) = routed_until.filter(|ended| *ended + skew > now) {
+                let at = ended + skew;
+                self.plan(Round { at, sent_before: ended, asked_before: at, whose, after: None });
+            }
+        }
+    }
+
+    /// Learns from the roll which addresses are answered, and says which nodes and addresses have been lost since the last roll.
+    pub(crate) fn heed(&mut self, members: &Members, own: u64, now: Timestamp) -> Vec<Loss> {
+        let is_there = |signed: &&SeenNode| {
+            signed.node_status.node == own || members.now.since(signed.seen) < SILENT_AFTER
+        };
+        let address =
+            |signed: &SeenNode| signed.node_status.reach.as_ref().map(|reach| address_mark(&reach.address));
+        let mut answered: BTreeSet<u32> = members.nodes.iter().filter(is_there).filter_map(address).collect();
+        if self.heeded_at.replace(now).is_none_or(|last| last > now || last + ROLL_LATE < now) {
+            self.steady_since = now;
+        }
+        // While the store was away, no node could sign in.
+        if now < self.steady_since + SILENT_AFTER {
+            if let Some(known) = &mut self.answered {
+                known.append(&mut answered);
+            }
+            return Vec::new();
+        }
+        let silent = || members.nodes.iter().filter(|signed| !is_there(signed));
+        let mut lost = Vec::new();
+        for signed in silent().filter(|signed| !self.silent.contains(&signed.node_status.node)) {
+            let reach = signed.node_status.reach.as_ref();
+            let is_shared = address(signed).is_some_and(|address| answered.contains(&address));
+            let routed_until = reach.filter(|_| is_shared).map(|reach| reach.until + STILL_ROUTED);
+            // The same node, started again, asks by itself. One that could not be called may have been about to ask.
+            if successor(&signed.node_status, members).is_none() {
+                lost.push(Loss { address: address(signed), routed_until });
+            }
+        }
+        // A node that ended politely is no longer on the roll.
+        let gone = self.answered.iter().flatten().filter(|address| !answered.contains(address));
+        lost.extend(gone.map(|address| Loss { address: Some(*address), routed_until: None }));
+        lost.dedup();
+        self.silent = silent().map(|signed| signed.node_status.node).collect();
+        self.answered = Some(answered);
+        lost
+    }
+
+    fn is_unanswered(&self, address: u32) -> bool {
+        self.answered.as_ref().is_some_and(|answered| !answered.contains(&address))
+    }
+
+    fn take_due(&mut self, now: Timestamp) -> Option<Round> {
+        let due = self.planned.iter().position(|round| round.at <= now)?;
+        Some(self.planned.swap_remove(due))
+    }
+}
+
+impl Engine {
+    /// Whether no node answers at the address that the callback of this order's attempt goes to.
+    pub(crate) fn is_callback_lost(&self, order: &Order) -> bool {
+        let attempt = order.current().and_then(|number| order.attempt(number));
+        attempt.and_then(|attempt| attempt.callback_address).is_some_and(|address| self.is_lost(address))
+    }
+
+    fn is_lost(&self, address: u32) -> bool {
+        self.settings.policy.callback_address != Some(address)
+            && lock(&self.reach).rounds.is_unanswered(address)
+    }
+
+    /// Asks for the open tasks whose callbacks may have got no answer.
+    pub(crate) async fn ask_for_evidence(&self) {
+        let Some(round) = lock(&self.reach).rounds.take_due(self.now()) else { return };
+        let next = match self.ask_round(round).await {
+            Ok(next) => next,
+            Err(error) => {
+                self.note_error(&error);
+                Some(round)
+            }
+        };
+        if let Some(next) = next {
+            lock(&self.reach).rounds.plan(next);
+        }
+        self.wakeup.ring();
+    }
+
+    /// Says what is left to ask for, and when.
+    async fn ask_round(&self, round: Round) -> Result<Option<Round>, StoreError> {
+        let first_poll = self.settings.policy.first_poll;
+        let backlog_max = self.settings.backlog_max;
+        let page_max = PAGE.min(backlog_max / 4).max(1);
+        let (mut after, mut is_any_young) = (round.after, false);
+        loop {
+            let page = self.world.store.list(Which::OPEN, after.as_ref(), page_max).await?;
+            let now = self.now();
+            let Some(last) = page.last() else { break };
+            let last = last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key);
+            // Tasks whose timers fire come first.
+            if lock(&self.run_queue).polls.len() > backlog_max / 2 {
+                return Ok(Some(Round { at: now + CHORES_SPAN, after, ..round }));
+            }
+            after = Some(last);
+            for found in page.into_iter().flatten() {
+                let Some((number, attempt, task)) = self.to_ask(&found.order, &round, now) else { continue };
+                if now < attempt.sent + first_poll {
+                    is_any_young = true;
+                } else {
+                    self.ask(&found.order, number, task.to_owned());
+                }
+            }
+        }
+        Ok(is_any_young.then(|| Round { at: self.now() + first_poll, after: None, ..round }))
+    }
+
+    /// The task of this order, if it is one of those that a round asks for.
+    fn to_ask<'a>(
+        &self,
+        order: &'a Order,
+        round: &Round,
+        now: Timestamp,
+    ) -> Option<(u32, &'a Attempt, &'a str)> {
+        let Phase::Solving { attempt: number, poll_at, .. } = order.phase else { return None };
+        let attempt = order.attempt(number)?;
+        let Progress::Solving { task } = &attempt.progress else { return None };
+        let is_meant = match round.whose {
+            Whose::All => true,
+            Whose::Lost(lost) => {
+                attempt.callback_address.is_some_and(|address| lost == Some(address) || self.is_lost(address))
+            }
+        };
+        // Another node may have asked since.
+        let was_missed = attempt.sent < round.sent_before && attempt.unsolved_at < round.asked_before;
+        (is_meant && was_missed && poll_at > now + DUE_SOON).then_some((number, attempt, task))
+    }
+}

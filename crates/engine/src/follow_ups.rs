@@ -1,0 +1,89 @@
+//! What is still to be said when an order has come to something: reports to the provider, word to listeners. They wait
+//! in a line of their own, so that a listener who hangs holds up nobody's answer.
+
+use crate::node_stats::NodeCounters;
+use crate::{Applied, Engine};
+use futures_util::future::{Either, FutureExt, select};
+use quittance_lifecycle::afterwards::FOLLOW_UP_WAIT;
+use quittance_lifecycle::{DeliveryOutcome, Effect, Event, Key, Order, ReportOutcome};
+use quittance_ports::{StoreError, Versioned};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+
+impl Engine {
+    /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
+    pub async fn report(&self, key: &Key, is_good: bool) -> Result<Applied, StoreError> {
+        let applied = self.apply_and_run(key, &Event::Reported { is_good }).await?;
+        if let Applied::Advanced { now, .. } = &applied {
+            self.learn_trust(&now.order, is_good).await;
+        }
+        Ok(applied)
+    }
+
+    /// Somebody wants to be called, in this dialect, when the order has come to something.
+    pub async fn listen_for(
+        &self,
+        key: &Key,
+        url: impl Into<String>,
+        dialect: impl Into<String>,
+    ) -> Result<Applied, StoreError> {
+        let event = Event::WebhookAdded { url: url.into(), dialect: dialect.into() };
+        self.apply_and_run(key, &event).await
+    }
+
+    async fn apply_and_run(&self, key: &Key, event: &Event) -> Result<Applied, StoreError> {
+        let applied = self.apply(key, None, event).await.inspect_err(|error| self.note_error(error))?;
+        if let Applied::Advanced { now, effect: Some(effect) } = &applied {
+            self.perform_later(now.clone(), effect.clone());
+        }
+        Ok(applied)
+    }
+
+    pub(crate) async fn run_follow_up(&self, now: Versioned, effect: Effect) {
+        let key = now.order.key;
+        let done = match effect {
+            Effect::Report { attempt, task, is_good } => {
+                let outcome = self.pass_on(&task, is_good).await;
+                self.apply(&key, None, &Event::ReportPassed { attempt, outcome }).await
+            }
+            Effect::DeliverWebhook { webhook } => {
+                let outcome = self.tell(&now.order, webhook).await;
+                self.apply(&key, None, &Event::WebhookTried { webhook, outcome }).await
+            }
+            _ => return,
+        };
+        // What could not be written is tried again when its timer rings.
+        if let Err(error) = done {
+            self.note_error(&error);
+        }
+    }
+
+    async fn pass_on(&self, task: &str, is_good: bool) -> ReportOutcome {
+        let until = self.now() + FOLLOW_UP_WAIT;
+        let call = pin!(AssertUnwindSafe(self.world.provider.report(task, is_good)).catch_unwind());
+        match select(call, pin!(self.world.clock.sleep_until(until))).await {
+            Either::Left((Ok(outcome), _)) => outcome,
+            Either::Left((Err(_), _)) => {
+                NodeCounters::add(&self.node_counters.panics, 1);
+                ReportOutcome::NoReply
+            }
+            Either::Right(_) => ReportOutcome::NoReply,
+        }
+    }
+
+    async fn tell(&self, order: &Order, number: u32) -> DeliveryOutcome {
+        let Some(webhook) = order.webhooks.iter().find(|webhook| webhook.number == number) else {
+            return DeliveryOutcome::Delivered;
+        };
+        let until = self.now() + FOLLOW_UP_WAIT;
+        let call = pin!(AssertUnwindSafe(self.world.webhook_sender.tell(order, webhook)).catch_unwind());
+        match select(call, pin!(self.world.clock.sleep_until(until))).await {
+            Either::Left((Ok(outcome), _)) => outcome,
+            Either::Left((Err(_), _)) => {
+                NodeCounters::add(&self.node_counters.panics, 1);
+                DeliveryOutcome::NotDelivered { why: "a bug of ours: see the log".into() }
+            }
+            Either::Right(_) => DeliveryOutcome::NotDelivered { why: "no answer in time".into() },
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What there is to do, in memory. All of it can be lost: the timers in the store bring it back.
+
+use crate::fair::{FairQueue, Shares};
+use crate::place::Placed;
+use crate::settings::Settings;
+use quittance_lifecycle::terms::page_host;
+use quittance_lifecycle::{DeliveryState, Effect, Key, Order, Phase, Timestamp};
+use quittance_ports::Versioned;
+use std::collections::{BTreeMap, VecDeque};
+
+/// One task to be polled.
+pub(crate) struct Ask {
+    pub(crate) key: Key,
+    pub(crate) born: Timestamp,
+    pub(crate) attempt: u32,
+    pub(crate) task: String,
+}
+
+/// An order whose next step may be a submit. Without `order` it is read from the store when its turn comes.
+pub(crate) struct Due {
+    pub(crate) key: Key,
+    pub(crate) tenant: String,
+    pub(crate) order: Option<Versioned>,
+}
+
+/// How many orders wait by their key alone for each one that is held whole. What waits in the store instead comes up again and
+/// again, in front of what is due next, such as another tenant's polls.
+const KEYS_PER_ORDER: usize = 16;
+
+/// Of a tenant's deliveries, this fraction of all seats goes to one host at most: a host that hangs does not hold up the
+/// tenant's other hosts.
+const HOST_SHARE: usize = 8;
+
+/// One webhook delivery: the order, what to do, and the tenant and host for which it takes a seat.
+pub(crate) struct Delivery {
+    pub(crate) now: Versioned,
+    pub(crate) effect: Effect,
+    pub(crate) host: String,
+}
+
+/// First tries come before retries, and then the longest owed.
+type DeliveryName = (u8, Timestamp, Key, u32);
+
+pub(crate) struct RunQueue {
+    /// Orders whose next step may be a submit, oldest first, and all others.
+    pub(crate) submits: FairQueue<(Timestamp, Key), Due>,
+    pub(crate) steps: VecDeque<Versioned>,
+    pub(crate) performs: VecDeque<(Versioned, Effect)>,
+    pub(crate) deliveries: FairQueue<DeliveryName, Delivery>,
+    pub(crate) reports: FairQueue<Key, (Versioned, Effect)>,
+    pub(crate) polls: FairQueue<(Timestamp, Key, u32), Ask>,
+    /// Answers that have reached their callers, to be written down.
+    pub(crate) collected: VecDeque<Placed>,
+    pub(crate) is_working: bool,
+    /// Submits under way: a tenant whose submits are slow leaves seats for the others.
+    pub(crate) submitting: Shares,
+    /// Whether all orders are one tenant's, which may then have every seat.
+    is_one_tenant: bool,
+    /// Submits that have been started and have not asked the gate yet.
+    pub(crate) before_gate: usize,
+    pub(crate) stepping: usize,
+    pub(crate) delivering: Shares,
+    /// Deliveries under way by tenant and host, and how many there may be.
+    delivering_to: BTreeMap<String, usize>,
+    host_max: usize,
+    pub(crate) reporting: usize,
+    pub(crate) polling: usize,
+    pub(crate) is_sweeping: bool,
+    pub(crate) is_at_chores: bool,
+    pub(crate) is_counting: bool,
+    /// When the next order is due, as far as this node knows.
+    pub(crate) timer: Timestamp,
+    pub(crate) swept_at: Timestamp,
+    /// When what was counted is to be written down, if there is anything.
+    pub(crate) counts_at: Option<Timestamp>,
+    pub(crate) chores_done_at: Timestamp,
+    pub(crate) has_spilled: bool,
+    /// When to try again what the spill holds for a record that could not be read.
+    pub(crate) unreadable_at: Option<Timestamp>,
+}
+
+impl RunQueue {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let deliveries_max = settings.follow_ups_max;
+        Self {
+            submits: FairQueue::default(),
+            steps: VecDeque::new(),
+            performs: VecDeque::new(),
+            deliveries: FairQueue::default(),
+            reports: FairQueue::default(),
+            polls: FairQueue::default(),
+            collected: VecDeque::new(),
+            is_working: false,
+            submitting: Shares::new(settings.submits_max),
+            is_one_tenant: settings.tenants.len() <= 1,
+            before_gate: 0,
+            stepping: 0,
+            delivering: Shares::new(deliveries_max),
+            delivering_to: BTreeMap::new(),
+            host_max: (deliveries_max / HOST_SHARE).max(1),
+            reporting: 0,
+            polling: 0,
+            is_sweeping: false,
+            is_at_chores: false,
+            is_counting: false,
+            timer: Timestamp::ZERO,
+            swept_at: Timestamp::ZERO,
+            counts_at: None,
+            chores_done_at: Timestamp::ZERO,
+            has_spilled: false,
+            unreadable_at: None,
+        }
+    }
+
+    /// How many orders wait here for their turn, or have it.
+    pub(crate) fn in_hand(&self) -> usize {
+        let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
+        let owed = self.deliveries.len() + self.reports.len() + self.delivering.taken() + self.reporting;
+        waiting + owed + self.submitting.taken() + self.stepping + self.polling
+    }
+
+    /// The length of the longest queue of due orders, in orders that are held whole.
+    pub(crate) fn waiting(&self) -> usize {
+        self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
+    }
+
+    /// Says whether there was room for it, where `max` orders are held whole. An order that is past its deadline needs no turn at
+    /// the gate.
+    pub(crate) fn push_due(&mut self, found: Versioned, now: Timestamp, max: usize) -> bool {
+        let order = &found.order;
+        let (tenant, name) = (order.terms.tenant.clone(), (order.placed, order.key));
+        let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::InDoubt { .. });
+        if may_submit && now < order.deadline {
+            let key = order.key;
+            let order = (self.submits.len() < max).then_some(found);
+            let due = Due { key, tenant: tenant.clone(), order };
+            return self.submits.push(&tenant, name, due, max.saturating_mul(KEYS_PER_ORDER));
+        }
+        self.submits.remove(&tenant, &name);
+        let has_room = self.steps.len() < max;
+        if has_room {
+            self.steps.push_back(found);
+        }
+        has_room
+    }
+
+    /// Whether a submit waits that may have a seat.
+    pub(crate) fn may_submit(&self) -> bool {
+        self.submits.has_tenant(|tenant| self.may_seat(tenant))
+    }
+
+    fn may_seat(&self, tenant: &str) -> bool {
+        let is_free = self.submitting.is_free();
+        is_free && (self.is_one_tenant || self.submitting.may_take(tenant))
+    }
+
+    /// The next order to submit, with a seat for it.
+    pub(crate) fn pop_submit(&mut self) -> Option<Due> {
+        let Self { submits, submitting, is_one_tenant, .. } = self;
+        let may_go = |tenant: &str, _: &Due| *is_one_tenant || submitting.may_take(tenant);
+        let due = if submitting.is_free() { submits.pop_where(may_go) } else { None }?;
+        submitting.take(&due.tenant);
+        Some(due)
+    }
+
+    pub(crate) fn push_poll(&mut self, order: &Order, attempt: u32, task: String, max: usize) -> bool {
+        let ask = Ask { key: order.key, born: order.born, attempt, task };
+        self.polls.push(&order.terms.tenant, (order.placed, order.key, attempt), ask, max)
+    }
+
+    /// A delivery or a report. If there is no room, its timer brings it back.
+    pub(crate) fn push_owed(&mut self, now: Versioned, effect: Effect, max: usize) {
+        let (tenant, key) = (now.order.terms.tenant.clone(), now.order.key);
+        let Effect::DeliverWebhook { webhook: number } = effect else {
+            self.reports.push(&tenant, key, (now, effect), max);
+            return;
+        };
+        let Some(webhook) = now.order.webhooks.iter().find(|webhook| webhook.number == number) else {
+            return;
+        };
+        let (tries, at) = match webhook.state {
+            DeliveryState::Owed { at, tries } => (tries, at),
+            DeliveryState::Dead { at, .. } => (u8::MAX, at),
+        };
+        let host = page_host(&webhook.url).unwrap_or_default().to_ascii_lowercase();
+        let host = format!("{tenant} {host}");
+        self.deliveries.push(&tenant, (tries, at, key, number), Delivery { now, effect, host }, max);
+    }
+
+    /// Whether all that is due of this order is a delivery that waits here already. To wake the order for it again would count a
+    /// try that was never made.
+    pub(crate) fn is_delivery_waiting(&self, order: &Order, now: Timestamp) -> bool {
+        let is_phase_due = order.phase_due().is_some_and(|due| due <= now);
+        let key = order.key;
+        !is_phase_due && self.deliveries.has(&order.terms.tenant, |(_, _, waiting, _)| *waiting == key)
+    }
+
+    /// The next delivery for which its tenant and its host have a seat; both are taken.
+    pub(crate) fn pop_delivery(&mut self) -> Option<Delivery> {
+        let Self { deliveries, delivering, delivering_to, host_max, .. } = self;
+        let has_seat = |host: &str| delivering_to.get(host).is_none_or(|count| count < host_max);
+        let delivery = deliveries
+            .pop_where(|tenant, delivery| delivering.may_take(tenant) && has_seat(&delivery.host))?;
+        delivering.take(&delivery.now.order.terms.tenant);
+        *delivering_to.entry(delivery.host.clone()).or_default() += 1;
+        Some(delivery)
+    }
+
+    pub(crate) fn end_delivery(&mut self, tenant: &str, host: &str) {
+        self.delivering.give_back(tenant);
+        if let Some(count) = self.delivering_to.get_mut(host) {
+            *count -= 1;
+            if *count == 0 {
+                self.delivering_to.remove(host);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// What a person can do with dead letters: replay or drop one, several or all that match. Each is confirmed, with what it would
+// cost, before anything is done.
+
+import { ask } from './ask.js';
+import { confirmed } from './dialog.js';
+import { el, facts, speak } from './dom.js';
+import { atLeast, count, isForeign, millis, moment, money, notKnown, priced, words } from './figures.js';
+import { CAUSES, REPLAYS } from './standing.js';
+
+const VERBS = { replay: 'Replay', drop: 'Drop' };
+const DONE = { replay: 'replayed', drop: 'dropped' };
+const DROPPING = 'Whoever waits for it is told that it failed. What was paid stays paid, and it cannot be undone.';
+const DISCARDING = 'What nobody can read is removed, and its key is free: whoever places it again buys it, although it may have been paid for.';
+
+/** What replaying these may cost, as the daemon told with each. */
+function priceOf(letters) {
+  const paying = letters.map((letter) => letter.price_micros).filter((micros) => micros !== undefined);
+  const unpriced = paying.filter((micros) => micros === null).length;
+  return { paying: paying.length, unpriced, micros: paying.reduce((sum, one) => sum + (one ?? 0), 0) };
+}
+
+/** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
+const isInDoubt = (letter) => letter.cause === 'in_doubt' || letter.cause === 'unreadable' || letter.possible_doubles > 0;
+
+/** Its site is not among those that may be automated any more. */
+const isNotAllowed = (letter) => letter.on_replay === 'not_allowed';
+
+/** One that died only after its answer had come was paid for, whatever is known of the price. */
+export function spentOn(letter, given) {
+  const { spent_micros: micros } = letter;
+  const write = (sum) => money(sum, letter.currency);
+  if (isInDoubt(letter)) return micros ? atLeast(write(micros), given) : notKnown();
+  return priced(micros, letter.unpriced, { write, ...given });
+}
+
+/** The sum of what they cost, and how many prices are missing. What was counted in another currency is not known in this one. */
+function spentInAll(letters) {
+  const own = letters.filter((letter) => !isForeign(letter));
+  const unpriced = own.reduce((sum, letter) => sum + (letter.unpriced ?? 0), letters.length - own.length);
+  return [own.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), unpriced];
+}
+
+function spentOnAll(micros, unpriced, isInDoubt) {
+  if (isInDoubt) return micros ? atLeast(money(micros)) : notKnown();
+  return priced(!micros && unpriced > 0 ? null : micros, unpriced);
+}
+
+const FILTER_WORDS = {
+  cause: (name) => `cause ${(CAUSES[name] ?? words(name)).toLowerCase()}`, kind: (name) => `kind ${name}`, site: (name) => `site ${name}`, tenant: (name) => `tenant ${name}`,
+  since: (at) => `dead since ${moment(millis(at))}`, before: (at) => `dead before ${moment(millis(at))}`,
+};
+export const FILTERS = Object.keys(FILTER_WORDS);
+
+/** Which letters are meant, in words. */
+export function filterWords(filter) {
+  return FILTERS.filter((name) => filter[name]).map((name) => FILTER_WORDS[name](filter[name])).join(', ') || 'all dead letters';
+}
+
+function costWords({ paying, micros, unpriced = 0 }) {
+  if (!paying) return 'nothing';
+  if (unpriced && micros) return `up to about ${money(micros)}, and what the others cost`;
+  return unpriced ? 'the price of an answer each, which is not known' : `up to about ${money(micros)}`;
+}
+
+/** Replays or drops one. Says whether it was done. */
+export async function one(action, letter, { words: sentence } = {}) {
+  const isReplay = action === 'replay';
+  const done = await confirmed({
+    title: isReplay ? 'Replay this order?' : 'Drop this dead letter?',
+    content: [
+      facts([
+        ['Order', el('code', {}, letter.key.slice(0, 16))],
+        letter.kind && ['Kind', letter.kind],
+        letter.site && ['Site', letter.site],
+        ['Spent so far', spentOn(letter)],
+        isReplay && ['What a replay does', sentence ?? REPLAYS[letter.on_replay] ?? 'not known'],
+        isReplay && ['What it costs', costWords(priceOf([letter]))],
+      ]),
+      isReplay ? null : el('p', {}, letter.cause === 'unreadable' ? DISCARDING : DROPPING),
+    ],
+    verb: VERBS[action],
+    isGrave: !isReplay,
+    action: async () => (await ask(`/v1/admin/dead/${encodeURIComponent(letter.key)}/${action}`, { method: 'POST' })) ?? true,
+  });
+  if (done) speak(`The order was ${DONE[action]}.`);
+  return Boolean(done);
+}
+
+/** The same for several that were picked. One that cannot be done does not hold up the others. */
+export async function several(action, letters) {
+  const isReplay = action === 'replay';
+  const said = await confirmed({
+    title: `${VERBS[action]} ${count(letters.length)} dead letters?`,
+    content: [
+      facts([
+        ['Letters', count(letters.length)],
+        ['Spent so far', spentOnAll(...spentInAll(letters), letters.some(isInDoubt))],
+        isReplay && ['Would pay', count(priceOf(letters).paying)],
+        isReplay && ['What it costs', costWords(priceOf(letters))],
+        isReplay && letters.some(isNotAllowed) && ['Refused, not allowed any more', count(letters.filter(isNotAllowed).length)],
+      ]),
+      isReplay ? null : el('p', {}, DROPPING),
+    ],
+    verb: VERBS[action],
+    isGrave: !isReplay,
+    action: async () => {
+      const outcome = { done: 0, refused: [] };
+      for (const letter of letters) {
+        try {
+          await ask(`/v1/admin/dead/${encodeURIComponent(letter.key)}/${action}`, { method: 'POST' });
+          outcome.done += 1;
+        } catch (error) {
+          if (!error.status || error.status === 401) throw error;
+          outcome.refused.push({ key: letter.key, why: error.message });
+        }
+      }
+      return outcome;
+    },
+  });
+  if (said) speak(`${said.done} were ${DONE[action]}, ${said.refused.length} were not.`);
+  return said;
+}
+
+/** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
+async function dryRun(action, filter, signal) {
+  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
+  let after;
+  do {
+    const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter, dry_run: true, after }, signal });
+    for (const name of Object.keys(sum).filter((one) => one !== 'by_cause')) sum[name] += said[name] ?? 0;
+    for (const [cause, number] of Object.entries(said.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
+    after = said.next;
+  } while (after);
+  return sum;
+}
+
+/** All that match: counted by the daemon first, and then carried on by it even if this page is closed. */
+export async function all(action, filter) {
+  const isReplay = action === 'replay';
+  const closing = new AbortController();
+  let letters;
+  const counted = dryRun(action, filter, closing.signal).then((said) => ((letters = said.letters), {
+    isPossible: said.letters > (isReplay ? said.not_allowed : 0),
+    node: [
+      el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
+      facts([
+        ['Letters', count(said.letters)],
+        ['Spent so far', spentOnAll(said.spent_micros, said.spent_unpriced, (said.by_cause.doubt ?? 0) + (said.by_cause.unreadable ?? 0) > 0)],
+        ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
+        isReplay && ['Would pay', count(said.would_pay)],
+        isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
+        isReplay && said.not_allowed > 0 && ['Passed over, not allowed any more', count(said.not_allowed)],
+        isReplay && said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
+      ]),
+      isReplay && said.unpriced > 0 ? el('p', {}, `The price of ${count(said.unpriced)} of them is not known.`) : null,
+      isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,
+      el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
+      !isReplay && said.unreadable > 0 ? el('p', {}, DISCARDING) : null,
+    ],
+  }));
+  const bulk = await confirmed({
+    title: isReplay ? 'Replay all that match?' : 'Drop all that match?',
+    content: counted,
+    verb: VERBS[action],
+    isGrave: !isReplay,
+    action: () => ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter } }),
+  });
+  closing.abort();
+  if (bulk) speak(`It has begun to ${action} them.`);
+  return bulk && { ...bulk, of: letters };
+}
+
+/** Lets what was held go on, once the provider's account is mended. */
+export async function release() {
+  const done = await confirmed({
+    title: 'Let held orders go on?',
+    content: el('p', {}, 'Do this when the provider’s account is mended. Every order that was held for it is submitted again, and paid for.'),
+    verb: 'Let them go on',
+    action: () => ask('/v1/admin/release', { method: 'POST' }),
+  });
+  if (done) speak('Released.');
+}

@@ -1,0 +1,491 @@
+//! The desk behind all doors. A door only translates: what a caller may do, what he gets, and what he may see is decided
+//! here, once, in our own words.
+
+mod limits;
+mod reading;
+mod reuse;
+
+pub(crate) use reading::is_his;
+
+use crate::account::AccountCache;
+use crate::hub::Hub;
+use crate::id::OrderId;
+use crate::money::in_currency;
+use crate::names::Names;
+use crate::once::Once;
+use crate::quota::Quotas;
+use crate::seats::Seats;
+use crate::server::Limits;
+use crate::tenant::{Caller, TenantSettings, Tenants};
+use crate::webhooks::{BadCallback, Webhooks};
+use crate::wrong_keys::WrongKeys;
+use hashbrown::HashMap;
+use quittance_engine::targets::NotAllowed;
+use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
+use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
+use quittance_ports::{
+    Account, Clock, Day, Membership, MemoryMembership, Provider, Store, StoreError, UsageRow, Which,
+};
+use quittance_trace::TraceParent;
+use reuse::SharedSingleUse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How many orders are read from the store at once, to find those of one tenant.
+const PAGE: usize = 256;
+/// How many pages one listing may read before it says "go on from here".
+const PAGES_MAX: usize = 8;
+/// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
+const COUNT_SPAN: Duration = Duration::from_secs(10);
+
+/// Whoever is given a number, and not the answer itself, comes for it later: clients of both protocols first look after 5 to
+/// 15 seconds, and an answer that is too old by then is for nothing.
+pub(crate) const COLLECTED_IN: Duration = Duration::from_secs(15);
+
+/// What a caller wants.
+#[derive(Clone, Debug, Default)]
+pub struct OrderRequest {
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+    pub idempotency_key: Option<String>,
+    pub reuse: Option<Reuse>,
+    pub timeout: Option<Duration>,
+    pub min_life: Option<Duration>,
+    /// Whether an answer from the stock will not do.
+    pub no_stock: bool,
+    /// How long he may take to come for an answer that is there already.
+    pub collected_in: Duration,
+    /// Whom to call when it has come to something, and in which dialect (see `outbound`).
+    pub callback: Option<(String, &'static str)>,
+    /// Whether an order that is in flight already is a conflict, rather than one to join.
+    pub is_strict: bool,
+    /// What the caller calls that of which this is a part: the `traceparent` of W3C, or nothing.
+    pub trace: String,
+}
+
+/// An order that is on record: whatever happens now, it is carried out.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    pub id: OrderId,
+    pub placed: Placed,
+    /// Whether the caller gave an idempotency key.
+    pub is_keyed: bool,
+    /// Below what in a trace he is given his answer, if he is given it now.
+    pub above: Option<TraceParent>,
+}
+
+impl Accepted {
+    /// Whether the caller's idempotency key was used before.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.is_keyed && self.placed.origin != Origin::Api
+    }
+}
+
+/// Why nothing was accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum Declined {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("orders of kind `{kind}` are not for this key: ask the operator")]
+    KindNotForYou { kind: String },
+    #[error("{}", not_for_you(.0))]
+    HostNotForYou(NotAllowed),
+    #[error("too many orders in too short a time: wait {} ms", .again_in.as_millis())]
+    TooFast { again_in: Duration },
+    #[error("{open} orders are open, as many as this key may have: wait until one is done")]
+    TooManyOpen { open: usize },
+    #[error("the callback address is not one that is called: {0}")]
+    Callback(#[from] BadCallback),
+    #[error("too many callers wait to be called about this order")]
+    TooManyWebhooks,
+    #[error("the order under this idempotency key is still in flight")]
+    InFlight { id: OrderId },
+}
+
+fn not_for_you(why: &NotAllowed) -> String {
+    match why {
+        NotAllowed::Host { host, field } => {
+            let field = field.escape_debug();
+            format!("`{host}` is not among the hosts of this key (it is in `{field}`): ask the operator")
+        }
+        NotAllowed::Images { .. } => "orders that name no page are not for this key: ask the operator".into(),
+        other => other.to_string(),
+    }
+}
+
+/// What an order has for its caller now. The order is as it was read.
+#[derive(Clone, Debug)]
+pub struct OrderView {
+    pub order: Arc<Order>,
+    pub outcome: Outcome,
+}
+
+impl OrderView {
+    /// How long the answer still lives at `now`; `None` if there is none, or if it lives for ever.
+    #[must_use]
+    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
+        match &self.outcome {
+            Outcome::Answered(answer) => answer.remaining_life(now),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum NotSeen {
+    /// No such order, or somebody else's: nobody learns which.
+    #[error("there is no such order")]
+    Unknown,
+    #[error("the store is not available for the moment")]
+    StoreAway(#[source] StoreError),
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reported {
+    Recorded,
+    /// He had said the opposite before.
+    Contradicted,
+    /// There is no answer to report on.
+    NothingToReport,
+}
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct OrderService {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Arc<Engine>,
+    provider: Arc<dyn Provider>,
+    clock: Arc<dyn Clock>,
+    tenants: Tenants,
+    hub: Hub,
+    names: Names,
+    account: AccountCache,
+    webhooks: Webhooks,
+    membership: Arc<dyn Membership>,
+    usage: Option<Arc<dyn Store>>,
+    logged: Once,
+    shared: SharedSingleUse,
+    /// Whether the node is ending, so that nobody waits for an answer here any more.
+    is_closing: watch::Sender<bool>,
+    /// For requests that wait for an order.
+    waits: Seats,
+    wrong_keys: WrongKeys,
+    /// Set where other nodes accept orders into the same store.
+    quotas: Option<Quotas>,
+}
+
+impl fmt::Debug for OrderService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Desk({:?})", self.inner.tenants)
+    }
+}
+
+impl OrderService {
+    #[must_use]
+    pub fn new(
+        engine: Arc<Engine>,
+        provider: Arc<dyn Provider>,
+        clock: Arc<dyn Clock>,
+        tenants: Tenants,
+        hub: Hub,
+        webhooks: Webhooks,
+    ) -> Self {
+        let (names, account) = (Names::default(), AccountCache::default());
+        let membership = Arc::new(MemoryMembership::default());
+        Self {
+            inner: Arc::new(Inner {
+                engine,
+                provider,
+                clock,
+                tenants,
+                hub,
+                names,
+                account,
+                webhooks,
+                membership,
+                usage: None,
+                logged: Once::default(),
+                shared: SharedSingleUse::default(),
+                is_closing: watch::Sender::new(false),
+                waits: limits::waits(Limits::default().requests_max),
+                wrong_keys: WrongKeys::default(),
+                quotas: None,
+            }),
+        }
+    }
+
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_membership(mut self, membership: Arc<dyn Membership>) -> Self {
+        Arc::get_mut(&mut self.inner)
+            .expect("a desk is given its membership before it is shared")
+            .membership = membership;
+        self
+    }
+
+    /// With the usage of this store; without, nothing was ever counted.
+    ///
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_usage(mut self, store: Arc<dyn Store>) -> Self {
+        Arc::get_mut(&mut self.inner).expect("a desk is given its usage before it is shared").usage =
+            Some(store);
+        self
+    }
+
+    #[must_use]
+    pub fn tenants(&self) -> &Tenants {
+        &self.inner.tenants
+    }
+
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.inner.hub
+    }
+
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
+
+    #[must_use]
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.inner.webhooks
+    }
+
+    #[must_use]
+    pub fn provider(&self) -> &Arc<dyn Provider> {
+        &self.inner.provider
+    }
+
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
+    pub async fn count_open(&self) -> Result<(), StoreError> {
+        let Some(before) = self.inner.hub.counted() else { return Ok(()) };
+        let mut found = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = self.inner.engine.list(Which::OPEN, after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+            let orders = page.into_iter().flatten().map(|found| found.order);
+            let counted = orders
+                .filter(|order| crate::hub::is_counted(order))
+                .filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
+            found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
+        }
+        self.inner.hub.recount(&before, &found);
+        Ok(())
+    }
+
+    /// Counts again and again, for a node whose neighbours begin and end orders without telling it. Until it is dropped.
+    pub async fn keep_counting(self) {
+        loop {
+            tokio::time::sleep(COUNT_SPAN).await;
+            // A store that is away can be asked again.
+            _ = self.count_open().await;
+        }
+    }
+
+    /// Ends every wait for an answer, now and from now on: each caller is told that its order is on its way. Another node,
+    /// or the next process, has the answer for it.
+    pub fn stop_waiting(&self) {
+        self.inner.is_closing.send_replace(true);
+    }
+
+    /// Whether the node is ending, so that no wait is carried to its end.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        *self.inner.is_closing.borrow()
+    }
+
+    /// Who works on the same orders.
+    #[must_use]
+    pub fn membership(&self) -> &Arc<dyn Membership> {
+        &self.inner.membership
+    }
+
+    // ---- placing -------------------------------------------------------------------------------------------
+
+    /// Accepts an order, or joins the one that is there. It is durable when this returns.
+    pub async fn place(&self, caller: &Caller, request: OrderRequest) -> Result<Accepted, Declined> {
+        let kind = request.kind.clone();
+        let placed = self.place_traced(caller, request).await;
+        if let Err(declined) = &placed {
+            self.log_refusal(caller, &kind, declined);
+        }
+        placed
+    }
+
+    /// Clients show their users a code, if anything: the reason must be found here. Once for each tenant and reason.
+    fn log_refusal(&self, caller: &Caller, kind: &str, declined: &Declined) {
+        let tenant = caller.tenant.name();
+        let line = match declined {
+            // Each of these has numbers of its own.
+            Declined::TooFast { .. } => format!("{tenant}: too fast"),
+            Declined::TooManyOpen { .. } => format!("{tenant}: too many open"),
+            Declined::InFlight { .. } => return,
+            other => format!("{tenant}: {other}"),
+        };
+        if self.inner.logged.is_first(&line) {
+            tracing::warn!(
+                tenant,
+                kind,
+                "refused an order, and will refuse others like it without a word: {declined}"
+            );
+        }
+    }
+
+    async fn place_traced(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
+        let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, request).await };
+        let placing = traces.placing(&request.trace, self.inner.clock.now());
+        let kind = request.kind.clone();
+        request.trace = placing.above().to_string();
+        let accepted = self.accept(caller, request).await;
+        let outcome = match &accepted {
+            Ok(Accepted { placed, .. }) => placed.order.as_deref().map(|order| Ok((order, placed.origin))),
+            Err(why) => Some(Err(why.to_string())),
+        };
+        if let Some(outcome) = outcome {
+            let outcome = outcome.as_ref().map(|found| *found).map_err(String::as_str);
+            traces.placed(&placing, &kind, outcome, self.inner.clock.now());
+        }
+        accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
+    }
+
+    async fn accept(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
+        let Inner { engine, webhooks, names, .. } = &*self.inner;
+        let settings = &caller.tenant.settings;
+        // A tenant's limits are about what the provider will be asked, whatever the order calls it.
+        if let Some((kind, params)) =
+            engine.meaning(&request.kind, &request.params).map_err(PlaceError::BadRequest)?
+        {
+            (request.kind, request.params) = (kind, params);
+        }
+        check_kind(settings, &request.kind)?;
+        let callback = match &request.callback {
+            Some((url, dialect)) => Some((webhooks.check(url)?, *dialect)),
+            None => None,
+        };
+        let decision = self.decide_reuse(caller, &request);
+        let is_keyed = request.idempotency_key.is_some();
+        let draft = Draft {
+            tenant: settings.name.clone(),
+            params: request.params,
+            idempotency_key: request.idempotency_key,
+            reuse: decision.reuse,
+            timeout: request.timeout,
+            min_life: request.min_life,
+            no_stock: request.no_stock || caller.is_fresh_wanted,
+            collected_in: request.collected_in,
+            slot: None,
+            trace: request.trace,
+        };
+        self.check_host(settings, &request.kind, &draft)?;
+        let place = self.admit(caller, &request.kind, &draft).await?;
+        // When this returns the order itself is counted.
+        let placed = place.with(engine.place(&request.kind, draft)).await?;
+        self.note_shared(&placed, &decision);
+        let id = OrderId::of(&placed.key, placed.origin);
+        names.learn(&settings.name, id, placed.key);
+        if request.is_strict && placed.origin == Origin::Joined {
+            return Err(Declined::InFlight { id });
+        }
+        if let Some((url, dialect)) = callback {
+            self.listen(&placed.key, url, dialect).await?;
+        }
+        Ok(Accepted { id, placed, is_keyed, above: None })
+    }
+
+    fn check_host(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
+        let Some(targets) = &tenant.targets else { return Ok(()) };
+        let engine = &self.inner.engine;
+        let kind = engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
+        // What nobody may order is not a matter of this tenant's list.
+        engine.check_draft(&kind, draft).map_err(PlaceError::NotAllowed)?;
+        engine.check_for(&kind, draft, targets).map_err(Declined::HostNotForYou)
+    }
+
+    /// Whether this tenant's own orders could ever ask for what is to be kept for him.
+    pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
+        let meant = self.inner.engine.meaning(kind, &draft.params).map_err(PlaceError::BadRequest)?;
+        let Some((kind, params)) = meant else {
+            check_kind(tenant, kind)?;
+            return self.check_host(tenant, kind, draft);
+        };
+        check_kind(tenant, &kind)?;
+        self.check_host(tenant, &kind, &Draft { params, ..draft.clone() })
+    }
+
+    async fn listen(&self, key: &Key, url: String, dialect: &str) -> Result<(), Declined> {
+        match self.inner.engine.listen_for(key, url, dialect).await.map_err(PlaceError::Store)? {
+            Applied::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyWebhooks),
+            _ => Ok(()),
+        }
+    }
+
+    // ---- the rest ------------------------------------------------------------------------------------------
+
+    /// Nobody wants the order any more; says whether that changed anything.
+    pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
+        let order = self.find(caller, id).await?;
+        let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;
+        Ok(matches!(applied, Applied::Advanced { .. }))
+    }
+
+    /// Says whether an answer was any good: on record when this returns, and passed on once.
+    pub async fn report(&self, caller: &Caller, id: OrderId, is_good: bool) -> Result<Reported, NotSeen> {
+        let order = self.find(caller, id).await?;
+        let applied = self.inner.engine.report(&order.key, is_good).await.map_err(NotSeen::StoreAway)?;
+        Ok(match applied {
+            Applied::Advanced { .. } | Applied::Act { .. } => Reported::Recorded,
+            Applied::Ignored { now, .. } => match now.order.report() {
+                Some(report) if report.is_good == is_good => Reported::Recorded,
+                Some(_) => Reported::Contradicted,
+                None => Reported::NothingToReport,
+            },
+            Applied::Missing => return Err(NotSeen::Unknown),
+        })
+    }
+
+    /// What was counted on these days, both included, by all nodes. Amounts in another currency than the node's are not known.
+    pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        Ok(in_currency(self.all_usage(from, to).await?, self.engine().currency()))
+    }
+
+    /// All usage, each amount in the currency of its row's account.
+    pub async fn all_usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        match &self.inner.usage {
+            Some(store) => store.usage(from, to).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The provider's account as it was told a moment ago; nothing, if it has never been.
+    pub async fn account(&self) -> Option<Account> {
+        self.inner.account.read(&self.inner.provider, self.inner.clock.now()).await
+    }
+}
+
+fn check_kind(tenant: &TenantSettings, kind: &str) -> Result<(), Declined> {
+    match &tenant.kinds {
+        Some(kinds) if !kinds.iter().any(|named| named == kind) => {
+            Err(Declined::KindNotForYou { kind: kind.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,380 @@
+//! What a caller sends: read by hand, field by field, so that whatever is wrong can be named without repeating it; and
+//! beside it what the document says about it.
+
+use super::AppState;
+use super::problem::{Code, Refused};
+use crate::{OrderRequest, order_options, webhooks};
+use axum::extract::{FromRequest, Request};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::terms::{
+    FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
+    TEXT_BYTES_MAX, TIMEOUT_MAX,
+};
+use quittance_lifecycle::{Reuse, Value as Param};
+use quittance_protocol::classic::document::{self, BadDocument};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, SchemaType, Type};
+use utoipa::openapi::{Object, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+pub(super) const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
+const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
+const ADDRESS_PATTERN: &str = "^https?://";
+/// No answer that expires lives longer.
+pub(super) const MIN_LIFE_MAX_S: u64 = 86_400;
+
+const MIN_LIFE_WORDS: &str = "Life that the answer must have left when it is handed out, also when it is read by its id. \
+                              Orders with different values are different orders.";
+
+/// Standard, with its padding. Bits that do not fill a byte are nobody's business.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// A body that is one JSON object.
+pub(super) struct JsonBody(Map<String, Value>);
+
+impl FromRequest<AppState> for JsonBody {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, _room: &AppState) -> Result<Self, Refused> {
+        if !is_json(request.headers()) {
+            return Err(Code::WrongContentType.plain());
+        }
+        // It has arrived whole, and was measured before.
+        let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
+        let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
+        match document::read(&body) {
+            Ok(Value::Object(said)) => Ok(Self(said)),
+            Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
+            Err(BadDocument::SentTwice { name }) => {
+                let words = "It was sent twice in one object, with different values: send it once.";
+                Err(Refused::bad(&name, words))
+            }
+            Err(BadDocument::NotJson { line, column }) => {
+                Err(Code::BadJson.because(format!("It makes no sense at line {line}, column {column}.")))
+            }
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = essence.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+impl JsonBody {
+    /// What is null was not said.
+    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
+        self.0.remove(field).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Refused::bad(field, format!("`{field}` must be a string."))),
+        }
+    }
+
+    pub(super) fn truth(&mut self, field: &str) -> Result<Option<bool>, Refused> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(_) => Err(Refused::bad(field, format!("`{field}` must be true or false."))),
+        }
+    }
+
+    pub(super) fn seconds(
+        &mut self,
+        field: &str,
+        least: u64,
+        most: u64,
+    ) -> Result<Option<Duration>, Refused> {
+        let Some(value) = self.take(field) else { return Ok(None) };
+        let span = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let is_within =
+            |span: &Duration| (Duration::from_secs(least)..=Duration::from_secs(most)).contains(span);
+        let span = span.filter(is_within);
+        span.map(Some).ok_or_else(|| {
+            Refused::bad(field, format!("`{field}` must be a number of seconds from {least} to {most}."))
+        })
+    }
+
+    pub(super) fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
+        match self.take(field) {
+            None => Ok(Map::new()),
+            Some(Value::Object(fields)) if fields.len() <= PARAMS_MAX => Ok(fields),
+            Some(_) => Err(Refused::bad(
+                field,
+                format!("`{field}` must be an object of at most {PARAMS_MAX} entries."),
+            )),
+        }
+    }
+
+    pub(super) fn done(self) -> Result<(), Refused> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(field) => Err(Refused::bad(field, "There is no such field here.")),
+        }
+    }
+
+    /// The order to be placed; `in_header` is the idempotency key that stands there, if any.
+    pub(super) fn request(mut self, in_header: Option<String>) -> Result<OrderRequest, Refused> {
+        let in_body = self.text("idempotency_key")?;
+        let idempotency_key = order_options::one_key(in_header, in_body)
+            .map_err(|bad| Refused::bad("idempotency_key", bad.to_string()))?;
+        let kind = self.kind()?;
+        let params = self.params()?;
+        let reuse = match self.text("reuse")?.as_deref() {
+            None => None,
+            Some("shared") => Some(Reuse::Shared),
+            Some("exclusive") => Some(Reuse::Exclusive),
+            Some(_) => return Err(Refused::bad("reuse", "`reuse` is `shared` or `exclusive`.")),
+        };
+        let timeout = self.seconds("deadline_s", 1, TIMEOUT_MAX.as_secs())?;
+        let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
+        let no_stock = self.truth("no_stock")?.unwrap_or(false);
+        let callback = self.callback()?;
+        self.done()?;
+        let request = OrderRequest {
+            kind,
+            params,
+            reuse,
+            timeout,
+            min_life,
+            no_stock,
+            callback,
+            ..OrderRequest::default()
+        };
+        Ok(OrderRequest { idempotency_key, ..request })
+    }
+
+    pub(super) fn kind(&mut self) -> Result<String, Refused> {
+        let kind = self.text("kind")?.ok_or_else(|| Refused::bad("kind", "`kind` is missing."))?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        if kind.is_empty() || kind.len() > KIND_BYTES_MAX || !kind.bytes().all(is_plain) {
+            return Err(Refused::bad(
+                "kind",
+                format!("`kind` has 1 to {KIND_BYTES_MAX} letters, digits, dots, dashes or underscores."),
+            ));
+        }
+        Ok(kind)
+    }
+
+    fn params(&mut self) -> Result<BTreeMap<String, Param>, Refused> {
+        let mut params = BTreeMap::new();
+        for (name, value) in self.objects("params")? {
+            check_param_name("params", &name)?;
+            let value = param(value).ok_or_else(|| {
+                Refused::bad(
+                    &format!("params.{name}"),
+                    "It must be a string, a number, true, false or {\"base64\": \"...\"}.",
+                )
+            })?;
+            params.insert(name, value);
+        }
+        for (name, value) in self.objects("files")? {
+            check_param_name("files", &name)?;
+            let field = format!("files.{name}");
+            let bytes = value.as_str().and_then(bytes);
+            let bytes =
+                bytes.ok_or_else(|| Refused::bad(&field, "It must be the file in base64, padded."))?;
+            if params.insert(name, bytes).is_some() {
+                return Err(Refused::bad(&field, "It stands among the params as well."));
+            }
+        }
+        Ok(params)
+    }
+
+    fn callback(&mut self) -> Result<Option<(String, &'static str)>, Refused> {
+        match self.text("callback_url")? {
+            None => Ok(None),
+            Some(url) if url.len() > WEBHOOK_URL_BYTES_MAX || !is_address(&url) => {
+                let words =
+                    format!("It must be an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes.");
+                Err(Code::BadCallback.because(words).at("callback_url"))
+            }
+            Some(url) => Ok(Some((url, webhooks::V1))),
+        }
+    }
+
+    /// Whether he says that an answer was good.
+    pub(super) fn verdict(mut self) -> Result<bool, Refused> {
+        let Some(Value::Bool(is_good)) = self.take("good") else {
+            return Err(Refused::bad("good", "`good` must be true or false."));
+        };
+        self.done()?;
+        Ok(is_good)
+    }
+}
+
+/// Refuses the name of a parameter that is about the order or about the conversation: no provider gets those, and what is left out
+/// in silence may be what its caller relies on.
+pub(super) fn check_param_name(object: &str, name: &str) -> Result<(), Refused> {
+    let refuse = |words: &str| Err(Refused::bad(&format!("{object}.{name}"), words));
+    if order_options::field_named(name).is_some() {
+        return refuse("It is about the order: write it beside `params`.");
+    }
+    if let Err(bad) = order_options::check_not_misspelt(name) {
+        return refuse(&format!("{bad} It is about the order: write it beside `params`."));
+    }
+    match name {
+        "pingback" | "callbackUrl" => refuse("Write the address as `callback_url` beside `params`."),
+        "key" | "clientKey" => refuse("Send the key in the header `Authorization: Bearer`."),
+        "method" => refuse("Write what is ordered as `kind` beside `params`."),
+        "json" | "header_acao" | "debug_dump" => refuse("It belongs to the classic API: leave it out."),
+        "soft_id" | "softId" => refuse("It is set for a provider in the settings: leave it out."),
+        _ => Ok(()),
+    }
+}
+
+fn is_address(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
+/// Providers write yes and no as 1 and 0.
+pub(super) fn param(value: Value) -> Option<Param> {
+    match value {
+        Value::String(text) => Some(Param::Text(text)),
+        Value::Number(number) => Some(Param::Text(number.to_string())),
+        Value::Bool(flag) => Some(Param::Text(if flag { "1" } else { "0" }.to_owned())),
+        Value::Object(file) if file.len() == 1 => file.get("base64")?.as_str().and_then(bytes),
+        _ => None,
+    }
+}
+
+fn bytes(text: &str) -> Option<Param> {
+    BASE64.decode(text).ok().map(Param::Bytes)
+}
+
+/// An order to be placed.
+pub(super) struct NewOrder;
+
+pub(super) fn or_null(kind: Type) -> SchemaType {
+    SchemaType::Array(vec![kind, Type::Null])
+}
+
+fn base64_text() -> ObjectBuilder {
+    // Four letters for three bytes, and one such group for what is left.
+    let dead_letters_max = FILE_BYTES_MAX.div_ceil(3) * 4;
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(dead_letters_max))
+        .pattern(Some(BASE64_PATTERN))
+        .content_encoding("base64")
+}
+
+fn param_schema() -> OneOfBuilder {
+    let file = ObjectBuilder::new()
+        .property("base64", base64_text())
+        .required("base64")
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::String).max_length(Some(TEXT_BYTES_MAX)))
+        .item(ObjectBuilder::new().schema_type(Type::Number))
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(file)
+}
+
+pub(super) fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
+    let name: Object = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(PARAM_NAME_BYTES_MAX))
+        .build();
+    ObjectBuilder::new()
+        .schema_type(or_null(Type::Object))
+        .description(Some(words))
+        .property_names(Some(name))
+        .max_properties(Some(PARAMS_MAX))
+        .additional_properties(Some(AdditionalProperties::RefOr(value.into())))
+}
+
+pub(super) fn seconds(least: u64, most: u64, words: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(or_null(Type::Number))
+        .minimum(Some(least as f64))
+        .maximum(Some(most as f64))
+        .description(Some(words))
+}
+
+impl ToSchema for NewOrder {}
+
+impl PartialSchema for NewOrder {
+    fn schema() -> RefOr<Schema> {
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(KIND_BYTES_MAX))
+            .pattern(Some(KIND_PATTERN))
+            .description(Some("A kind from GET /v1/kinds."));
+        let reuse = ObjectBuilder::new()
+            .schema_type(or_null(Type::String))
+            .enum_values(Some([json!("shared"), json!("exclusive"), Value::Null]))
+            .description(Some("How to treat equal orders: `shared` (one job, one answer) or `exclusive` (each its own job)."));
+        let idempotency_key = ObjectBuilder::new()
+            .schema_type(or_null(Type::String))
+            .min_length(Some(1))
+            .max_length(Some(IDEMPOTENCY_KEY_BYTES_MAX))
+            .pattern(Some("^[!-~]+$"))
+            .description(Some("Same as the header Idempotency-Key, for clients that cannot set headers."));
+        let no_stock = ObjectBuilder::new()
+            .schema_type(or_null(Type::Boolean))
+            .description(Some("Whether to buy an answer instead of taking one from the stock."));
+        let callback = ObjectBuilder::new()
+            .schema_type(or_null(Type::String))
+            .max_length(Some(WEBHOOK_URL_BYTES_MAX))
+            .pattern(Some(ADDRESS_PATTERN))
+            .description(Some(
+                "Webhook address that is called with the order when the order has an outcome.",
+            ));
+        ObjectBuilder::new()
+            .description(Some("An order to place."))
+            .property("kind", kind)
+            .property(
+                "params",
+                by_name(param_schema(), "Parameters of the kind. A file is {\"base64\": \"...\"}."),
+            )
+            .property("files", by_name(base64_text(), "Parameters that are files, in base64."))
+            .property("idempotency_key", idempotency_key)
+            .property("reuse", reuse)
+            .property("deadline_s", seconds(1, TIMEOUT_MAX.as_secs(), "How long the order may take."))
+            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, MIN_LIFE_WORDS))
+            .property("no_stock", no_stock)
+            .property("callback_url", callback)
+            .required("kind")
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+            .examples([json!({
+                "kind": "turnstile",
+                "params": { "sitekey": "0x4AAAAAAA", "pageurl": "https://shop.example.com/login" },
+                "deadline_s": 60,
+            })])
+            .into()
+    }
+}
+
+/// Whether an answer was any good.
+pub(super) struct Verdict;
+
+impl ToSchema for Verdict {}
+
+impl PartialSchema for Verdict {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .description(Some("Whether an answer was good."))
+            .property("good", ObjectBuilder::new().schema_type(Type::Boolean))
+            .required("good")
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+            .examples([json!({ "good": true })])
+            .into()
+    }
+}

@@ -1,0 +1,247 @@
+//! Calling those who asked to be called, in the form that their protocol promises, signed, and nowhere inside the operator's
+//! own network unless he says so. When to try again, and when to give up, is the life cycle's to say.
+
+mod call;
+mod message;
+mod other_method;
+mod post;
+mod reach;
+mod sign;
+
+pub use reach::{Allowed, BadAllowed};
+pub use sign::{derived_secret, secret_for_people};
+
+use async_trait::async_trait;
+pub(crate) use call::Caller;
+use hyper::{StatusCode, Uri};
+use message::Message;
+pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
+use other_method::OtherMethods;
+use quittance_engine::Outcome;
+use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::{DeliveryOutcome, DeliveryState, HandOut, Order, Phase, Timestamp, Webhook};
+use quittance_ports::{Clock, WebhookSender};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the first try of a delivery may take.
+const FIRST_WAIT: Duration = Duration::from_secs(3);
+
+/// What the operator says about calling callers.
+#[derive(Clone)]
+pub struct WebhookSettings {
+    /// What may be called although it is inside.
+    pub allow: Vec<Allowed>,
+    /// How long one call may take, from the look-up of the name to the answer.
+    pub wait: Duration,
+    /// With what calls are signed, by tenant.
+    pub secrets: BTreeMap<String, [u8; 32]>,
+    /// What the secrets of all others follow from; the same on every node.
+    pub root_secret: [u8; 32],
+    /// What the cost of an answer is in.
+    pub currency: String,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            wait: Duration::from_secs(10),
+            secrets: BTreeMap::new(),
+            root_secret: [0; 32],
+            currency: "USD".to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for WebhookSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookSettings")
+            .field("allow", &self.allow)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WebhookSettings {
+    /// With what a tenant's calls are signed.
+    #[must_use]
+    pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
+        self.secrets.get(tenant).copied().unwrap_or_else(|| derived_secret(&self.root_secret, tenant))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCallback {
+    #[error("it is not an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes")]
+    NotAnAddress,
+    #[error("it has a name or a password in it, which do not belong into an address")]
+    HasPassword,
+    #[error("it leads into the operator's network: he can allow it in `callbacks_out.allow`")]
+    Inside,
+}
+
+/// Where callers may be called, and how. Clones share it.
+#[derive(Clone)]
+pub struct Webhooks {
+    settings: Arc<WebhookSettings>,
+    clock: Arc<dyn Clock>,
+    caller: Caller,
+    other_methods: Arc<OtherMethods>,
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Webhooks({:?})", self.settings)
+    }
+}
+
+impl Webhooks {
+    #[must_use]
+    pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>) -> Self {
+        Self { settings: Arc::new(settings), clock, caller: Caller::new(), other_methods: Arc::default() }
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> &WebhookSettings {
+        &self.settings
+    }
+
+    /// The first try has less time: most webhooks that take longer hang, and each holds a seat meanwhile.
+    fn wait_for(&self, webhook: &Webhook) -> Duration {
+        match webhook.state {
+            DeliveryState::Owed { tries: 0 | 1, .. } => self.settings.wait.min(FIRST_WAIT),
+            _ => self.settings.wait,
+        }
+    }
+
+    /// The address as it will be called, if it may be. A name is looked up only when it is called.
+    pub fn check(&self, url: &str) -> Result<String, BadCallback> {
+        let url = url.trim();
+        if url.len() > WEBHOOK_URL_BYTES_MAX {
+            return Err(BadCallback::NotAnAddress);
+        }
+        let host = quittance_lifecycle::terms::page_host(url).map_err(|_| BadCallback::NotAnAddress)?;
+        let uri: Uri = url.parse().map_err(|_| BadCallback::NotAnAddress)?;
+        if uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+            return Err(BadCallback::HasPassword);
+        }
+        let host_name = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_this_machine = host_name == "localhost" || host_name.ends_with(".localhost");
+        let number =
+            host_name.parse::<IpAddr>().ok().or(is_this_machine.then_some(IpAddr::from([127, 0, 0, 1])));
+        match number {
+            Some(address) if !reach::may_call(&self.settings.allow, host, address) => {
+                Err(BadCallback::Inside)
+            }
+            _ => Ok(url.to_owned()),
+        }
+    }
+}
+
+/// What whoever listens is to be told of this order.
+fn outcome(order: &Order, now: Timestamp) -> Outcome {
+    let by = match &order.phase {
+        Phase::Claimed { by, .. } => *by,
+        _ => order.key,
+    };
+    match order.hand_out(by, order.terms.min_life, now) {
+        HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
+        HandOut::NotYet => Outcome::NotYet,
+        HandOut::Expired => Outcome::Expired,
+        // The delivery is what collects it: it is this caller's already, or others may have it, too.
+        HandOut::Claim => match &order.phase {
+            Phase::Claimed { answer, .. } => Outcome::Answered(answer.clone()),
+            Phase::Solved { answer, .. } if !order.must_be_claimed() => Outcome::Answered(answer.clone()),
+            // It stands in the stock: another caller will have it.
+            _ => Outcome::TakenByAnother,
+        },
+        HandOut::TakenByAnother => Outcome::TakenByAnother,
+        HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+        HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+    }
+}
+
+#[async_trait]
+impl WebhookSender for Webhooks {
+    async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
+        let call = self.call_either_way(order, webhook);
+        match tokio::time::timeout(self.wait_for(webhook), call).await {
+            Ok(Ok(status)) if status.is_success() => DeliveryOutcome::Delivered,
+            Ok(Ok(status)) => DeliveryOutcome::NotDelivered { why: format!("HTTP {}", status.as_u16()) },
+            Ok(Err(why)) => DeliveryOutcome::NotDelivered { why },
+            Err(_) => DeliveryOutcome::NotDelivered { why: "no answer in time".into() },
+        }
+    }
+}
+
+impl Webhooks {
+    /// Calls as the caller's dialect does. Where that method is not allowed (405), the other one is tried at once, and an
+    /// address that takes it is called so from then on.
+    async fn call_either_way(&self, order: &Order, webhook: &Webhook) -> Result<StatusCode, String> {
+        let dialect = self.other_methods.dialect_for(webhook);
+        let status = self.call_in(dialect, order, webhook).await?;
+        let Some(other) = other_method::other(dialect).filter(|_| status == StatusCode::METHOD_NOT_ALLOWED)
+        else {
+            return Ok(status);
+        };
+        let status = self.call_in(other, order, webhook).await?;
+        if status != StatusCode::METHOD_NOT_ALLOWED {
+            self.other_methods.remember(webhook, other);
+        }
+        Ok(status)
+    }
+
+    async fn call_in(&self, dialect: &str, order: &Order, webhook: &Webhook) -> Result<StatusCode, String> {
+        let now = self.clock.now();
+        let currency = &self.settings.currency;
+        let message = Message::compose(order, &outcome(order, now), webhook, dialect, now, currency)
+            .ok_or_else(|| format!("nobody speaks {dialect}"))?;
+        let id = sign::message_id(&order.key, order.born, webhook.number);
+        let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, message.payload());
+        let called = self.caller.call(&message, &signed, &self.settings.allow).await;
+        called.map_err(|trouble| trouble.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoClock;
+
+    #[async_trait]
+    impl Clock for NoClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+
+        async fn sleep_until(&self, _moment: Timestamp) {}
+    }
+
+    #[test]
+    fn an_address_that_leads_inside_is_refused_before_anything_is_accepted() {
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(NoClock));
+        for (url, why) in [
+            ("ftp://a.example.org/", BadCallback::NotAnAddress),
+            ("not an address", BadCallback::NotAnAddress),
+            ("http://", BadCallback::NotAnAddress),
+            (&format!("http://a.example.org/{}", "x".repeat(3000)), BadCallback::NotAnAddress),
+            ("http://user:secret@a.example.org/", BadCallback::HasPassword),
+            ("http://127.0.0.1:8080/", BadCallback::Inside),
+            ("http://LOCALHOST/", BadCallback::Inside),
+            ("http://a.localhost./", BadCallback::Inside),
+            ("http://[::1]/", BadCallback::Inside),
+            ("http://[::ffff:10.0.0.1]/", BadCallback::Inside),
+            ("http://169.254.169.254/latest/meta-data", BadCallback::Inside),
+        ] {
+            assert_eq!(webhooks.check(url), Err(why), "{url}");
+        }
+        for good in ["http://hooks.example.org/a?b=c", "https://8.8.8.8:8443/", "HTTPS://Hooks.example.org"] {
+            assert_eq!(webhooks.check(good).as_deref(), Ok(good));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A dead letter, for the person who has to decide about it: why it is one and since when, what it has cost, and what a replay
+//! would do. Nothing here decides: what a replay does is asked of the life cycle itself.
+
+use crate::afterwards::DeliveryState;
+use crate::answer::{Money, PriceSum};
+use crate::event::Event;
+use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
+use crate::policy::Policy;
+use crate::time::Timestamp;
+use crate::transition::{Decision, transition};
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// Why something waits for a person, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeadLetterCause {
+    RetriesSpent,
+    Deadline,
+    Doubt,
+    /// The order came to something, and somebody who asked to be called never took it.
+    ProviderAnswer,
+    /// The record is there and cannot be understood.
+    Unreadable,
+    /// The store forgot the order, or the last steps of it.
+    StoreForgot,
+}
+
+impl DeadLetterCause {
+    pub const ALL: [Self; 6] = [
+        Self::RetriesSpent,
+        Self::Deadline,
+        Self::Doubt,
+        Self::ProviderAnswer,
+        Self::Unreadable,
+        Self::StoreForgot,
+    ];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RetriesSpent => "retries_spent",
+            Self::Deadline => "deadline",
+            Self::Doubt => "in_doubt",
+            Self::ProviderAnswer => "delivery",
+            Self::Unreadable => "unreadable",
+            Self::StoreForgot => "store_forgot",
+        }
+    }
+
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+}
+
+/// What a replay would do, as things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnReplay {
+    /// Whoever could not be called is called again; nothing is bought.
+    TellsAgain,
+    /// It goes on with a task that is paid for.
+    GoesOn,
+    /// It waits for a word until then, and buys if none comes.
+    WaitsFirst {
+        until: Timestamp,
+    },
+    /// It buys, although an earlier attempt may have been paid for.
+    MayPayTwice,
+    Pays,
+    /// Nothing: its site may not be automated any more.
+    NotAllowed,
+}
+
+impl OnReplay {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TellsAgain => "tells_again",
+            Self::GoesOn => "goes_on",
+            Self::WaitsFirst { .. } => "waits_first",
+            Self::MayPayTwice => "may_pay_twice",
+            Self::Pays => "pays",
+            Self::NotAllowed => "not_allowed",
+        }
+    }
+
+    /// Whether it may cost the price of an answer.
+    #[must_use]
+    pub const fn may_pay(self) -> bool {
+        matches!(self, Self::GoesOn | Self::WaitsFirst { .. } | Self::MayPayTwice | Self::Pays)
+    }
+}
+
+impl fmt::Display for OnReplay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TellsAgain => "calls again whoever could not be called; nothing is bought",
+            Self::GoesOn => {
+                "goes on with the task that is paid for, while the provider still has it; else pays for a new one"
+            }
+            Self::WaitsFirst { .. } => {
+                "waits a while for word of the attempt that may have been paid for, then submits it again"
+            }
+            Self::MayPayTwice => "submits it again, although an earlier attempt may have been paid for",
+            Self::Pays => "submits it again; no earlier attempt is known to wait for an answer",
+            Self::NotAllowed => "is refused: its site is not among those that may be automated (`targets.allow`)",
+        })
+    }
+}
+
+/// What a person wants to know first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub cause: DeadLetterCause,
+    /// In words.
+    pub why: String,
+    pub since: Timestamp,
+    /// What its answers have cost so far.
+    pub spent: PriceSum,
+}
+
+impl Order {
+    /// What was paid for answers that were bought for this order, in all lives that it remembers.
+    #[must_use]
+    pub fn spent(&self) -> PriceSum {
+        let mut spent = PriceSum::default();
+        for attempt in self.attempts.iter().filter(|attempt| attempt.made_for.is_none()) {
+            if attempt.cost.is_some() || attempt.is_unpriced() {
+                spent.add(attempt.cost);
+            }
+        }
+        spent
+    }
+
+    /// What is known of the cost, for the caller of this order: what its answer cost, also when that has expired. Without an
+    /// answer it is what was [spent](Self::spent), once the order is over; `None` while it is open.
+    #[must_use]
+    pub fn cost(&self) -> Option<PriceSum> {
+        let of = |cost: Option<Money>| {
+            let mut sum = PriceSum::default();
+            sum.add(cost);
+            sum
+        };
+        match &self.phase {
+            phase if phase.is_open() => None,
+            Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => Some(of(answer.cost)),
+            Phase::Expired { .. } => {
+                let answered = |attempt: &&Attempt| attempt.progress == Progress::Answered;
+                let last = self.attempts.iter().filter(answered).max_by_key(|attempt| attempt.number);
+                Some(last.map_or_else(|| self.spent(), |attempt| of(attempt.cost)))
+            }
+            _ => Some(self.spent()),
+        }
+    }
+
+    /// The order as a dead letter, if it is one.
+    #[must_use]
+    pub fn dead_letter(&self) -> Option<DeadLetter> {
+        if !self.needs_a_person() {
+            return None;
+        }
+        let spent = self.spent();
+        if let Phase::Dead { cause, at } = &self.phase {
+            let named = match cause {
+                DeadCause::Spent(_) | DeadCause::DoubtsSpent(_) => DeadLetterCause::RetriesSpent,
+                DeadCause::Deadline | DeadCause::NotTaken(_) => DeadLetterCause::Deadline,
+                DeadCause::Doubt => DeadLetterCause::Doubt,
+                DeadCause::StoreForgot => DeadLetterCause::StoreForgot,
+            };
+            return Some(DeadLetter { cause: named, why: cause.to_string(), since: *at, spent });
+        }
+        if let Some(since) = self.put_back {
+            let why = self.why_put_back();
+            return Some(DeadLetter { cause: DeadLetterCause::StoreForgot, why, since, spent });
+        }
+        let untold = || {
+            self.webhooks.iter().filter_map(|webhook| match &webhook.state {
+                DeliveryState::Dead { at, why } => Some((*at, why)),
+                DeliveryState::Owed { .. } => None,
+            })
+        };
+        let (since, last) = untold().max_by_key(|(at, _)| *at)?;
+        let why =
+            format!("{} who asked to be called could not be: {}", untold().count(), last.escape_debug());
+        Some(DeadLetter { cause: DeadLetterCause::ProviderAnswer, why, since, spent })
+    }
+
+    fn why_put_back(&self) -> String {
+        let phase = self.phase.name();
+        let former = self.attempts.iter().filter(|attempt| attempt.former.is_some()).count();
+        if former == 0 {
+            return format!(
+                "the store forgot it; a node put it back as it knew it, and it goes on: it is {phase} now; compare the provider's \
+                 list, then drop this entry"
+            );
+        }
+        let bought = if self.attempts.iter().any(crate::Attempt::is_own) {
+            "it was bought again since, so both may have been paid for"
+        } else {
+            "nothing was bought for it since"
+        };
+        format!(
+            "the store forgot it, and it was placed again: {former} attempts of the record that was forgotten count for it, and {bought}; \
+             it is {phase} now; compare the provider's list, then drop this entry"
+        )
+    }
+
+    /// What a replay would do now; nothing, if there is nothing to replay.
+    #[must_use]
+    pub fn on_replay(&self, now: Timestamp, policy: &Policy) -> Option<OnReplay> {
+        let Decision::Advance(advance) = transition(self, Event::Replayed, now, policy) else { return None };
+        let may_be_paid = self
+            .attempts
+            .iter()
+            .any(|attempt| attempt.is_open() || attempt.progress == (Progress::GivenUp { counted: false }));
+        Some(match advance.next.phase {
+            Phase::Solving { .. } => OnReplay::GoesOn,
+            Phase::InDoubt { until, .. } => OnReplay::WaitsFirst { until },
+            Phase::Queued { .. } if may_be_paid => OnReplay::MayPayTwice,
+            Phase::Queued { .. } => OnReplay::Pays,
+            _ => OnReplay::TellsAgain,
+        })
+    }
+}
+
+/// Which dead letters somebody means. What is not said holds for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetterFilter {
+    pub cause: Option<DeadLetterCause>,
+    pub kind: Option<String>,
+    /// The [site](crate::Terms::site).
+    pub site: Option<String>,
+    pub tenant: Option<String>,
+    /// Dead since before this moment.
+    pub before: Option<Timestamp>,
+    /// Dead since this moment, or later.
+    pub since: Option<Timestamp>,
+}
+
+impl DeadLetterFilter {
+    /// Whether this order is a dead letter that is meant.
+    #[must_use]
+    pub fn fits(&self, order: &Order) -> bool {
+        let terms = &order.terms;
+        let is =
+            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        is(&self.kind, &terms.kind)
+            && is(&self.site, &terms.site)
+            && is(&self.tenant, &terms.tenant)
+            && order.dead_letter().is_some_and(|dead_letter| {
+                self.cause.is_none_or(|cause| cause == dead_letter.cause)
+                    && self.before.is_none_or(|before| dead_letter.since < before)
+                    && self.since.is_none_or(|since| dead_letter.since >= since)
+            })
+    }
+
+    /// Whether a record that nobody can read is meant: nothing more is known of it.
+    #[must_use]
+    pub fn fits_unreadable(&self) -> bool {
+        let Self { cause, kind, site, tenant, before, since } = self;
+        let is_open =
+            kind.is_none() && site.is_none() && tenant.is_none() && before.is_none() && since.is_none();
+        is_open && cause.is_none_or(|cause| cause == DeadLetterCause::Unreadable)
+    }
+}

@@ -1,0 +1,262 @@
+//! What happened to an order, in order, for the person who has to understand it. Bounded: the beginning and the
+//! end are kept, and what was left out between them is counted.
+
+use crate::event::Via;
+use crate::fault::{Evidence, Fault, Signal};
+use crate::key::Key;
+use crate::order::DeadCause;
+use crate::time::Timestamp;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The longest note that a person may leave.
+pub const NOTE_BYTES_MAX: usize = 1000;
+
+/// How many entries are kept: enough for a letter that was replayed many times. A third of them are from the beginning.
+pub const TIMELINE_ENTRIES_MAX: usize = 256;
+/// How many entries stand before what was left out.
+pub const TIMELINE_BEGINNING: usize = TIMELINE_ENTRIES_MAX / 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimelineEvent {
+    Placed {
+        life: u32,
+    },
+    Rejoined,
+    Deferred {
+        until: Timestamp,
+    },
+    Submitted {
+        attempt: u32,
+    },
+    Accepted {
+        attempt: u32,
+        task: String,
+    },
+    InDoubt {
+        attempt: u32,
+        until: Timestamp,
+    },
+    GaveUp {
+        attempt: u32,
+    },
+    Faulted {
+        attempt: u32,
+        fault: Fault,
+    },
+    /// What was seen of a submit before it became a doubt.
+    LeftInDoubt {
+        attempt: u32,
+        evidence: Evidence,
+    },
+    Retried {
+        class: Signal,
+        number: u8,
+        at: Timestamp,
+    },
+    Held,
+    Released,
+    Solved {
+        attempt: u32,
+        via: Via,
+    },
+    CameLate {
+        attempt: u32,
+    },
+    TooOld {
+        attempt: u32,
+    },
+    Stocked {
+        attempt: u32,
+    },
+    Claimed,
+    /// The answer of another order, from the stock.
+    ServedFromStock {
+        from: Key,
+    },
+    Returned,
+    Expired,
+    Failed,
+    MovedToDeadLetters {
+        cause: DeadCause,
+    },
+    Cancelled,
+    Replayed,
+    Dropped,
+    Reported {
+        attempt: u32,
+        is_good: bool,
+    },
+    /// What a person wants others to know about it.
+    Noted {
+        text: String,
+    },
+    WebhookDelivered {
+        webhook: u32,
+    },
+    WebhookFailed {
+        webhook: u32,
+        why: String,
+    },
+    /// The store forgot it, and a node put it back.
+    PutBack,
+    /// An attempt of an earlier record of this order, which the store forgot.
+    Recalled {
+        attempt: u32,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelineEntry {
+    pub at: Timestamp,
+    pub event: TimelineEvent,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    pub entries: Vec<TimelineEntry>,
+    /// How many entries are missing between the beginning and the end.
+    pub left_out: u32,
+}
+
+impl Timeline {
+    pub fn tell(&mut self, at: Timestamp, event: TimelineEvent) {
+        // To look again and again whether the provider takes work is one wait, not a story.
+        if let (
+            TimelineEvent::Deferred { until: later },
+            Some(TimelineEntry { event: TimelineEvent::Deferred { until }, .. }),
+        ) = (&event, self.entries.last_mut())
+        {
+            *until = *later;
+            return;
+        }
+        if self.entries.len() >= TIMELINE_ENTRIES_MAX {
+            // What a person wrote is left out last: nobody can find it out again.
+            let is_ours = |entry: &TimelineEntry| !matches!(entry.event, TimelineEvent::Noted { .. });
+            let oldest = self.entries[TIMELINE_BEGINNING..].iter().position(is_ours).unwrap_or(0);
+            self.entries.remove(TIMELINE_BEGINNING + oldest);
+            self.left_out = self.left_out.saturating_add(1);
+        }
+        self.entries.push(TimelineEntry { at, event });
+    }
+}
+
+/// In words, with moments that lie ahead told as seen from its own.
+impl fmt::Display for TimelineEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.event {
+            TimelineEvent::Placed { life: 1 } => f.write_str("placed"),
+            TimelineEvent::Placed { life } => write!(f, "placed again, life {life}"),
+            TimelineEvent::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
+            TimelineEvent::Deferred { until } => {
+                write!(f, "the provider takes no work; looked again until {:?} later", until.since(self.at))
+            }
+            TimelineEvent::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
+            TimelineEvent::Accepted { attempt, task } => {
+                write!(f, "attempt {attempt}: taken as task {}", task.escape_debug())
+            }
+            TimelineEvent::InDoubt { attempt, until } => {
+                write!(
+                    f,
+                    "attempt {attempt}: no word whether it was taken; waiting {:?} for it",
+                    until.since(self.at)
+                )
+            }
+            TimelineEvent::GaveUp { attempt } => write!(f, "attempt {attempt}: waited out"),
+            TimelineEvent::Faulted { attempt, fault } => {
+                write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
+            }
+            TimelineEvent::LeftInDoubt { attempt, evidence } => {
+                write!(f, "attempt {attempt}: {} (in doubt)", evidence.seen.escape_debug())
+            }
+            TimelineEvent::Retried { class, number, at } if *at <= self.at => {
+                write!(f, "retry {number} for {}, at once", class.name())
+            }
+            TimelineEvent::Retried { class, number, at } => {
+                write!(f, "retry {number} for {}, after {:?}", class.name(), at.since(self.at))
+            }
+            TimelineEvent::Held => f.write_str("held until the provider's account is mended"),
+            TimelineEvent::Released => f.write_str("released"),
+            TimelineEvent::Solved { attempt, via } => write!(
+                f,
+                "attempt {attempt}: solved, {}",
+                match via {
+                    Via::Submit => "in the reply to the submit",
+                    Via::Callback => "by callback",
+                    Via::Poll => "by poll",
+                }
+            ),
+            TimelineEvent::CameLate { attempt } => {
+                write!(f, "attempt {attempt}: answered when it was no longer needed")
+            }
+            TimelineEvent::TooOld { attempt } => {
+                write!(f, "attempt {attempt}: answered, too old to be of use")
+            }
+            TimelineEvent::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
+            TimelineEvent::Claimed => f.write_str("answer taken"),
+            TimelineEvent::ServedFromStock { from } => {
+                write!(f, "answer taken from the stock: that of order {}", from.short())
+            }
+            TimelineEvent::Returned => f.write_str("answer given back to the stock"),
+            TimelineEvent::Expired => f.write_str("answer expired, untaken"),
+            TimelineEvent::Failed => f.write_str("failed: the caller is told"),
+            TimelineEvent::MovedToDeadLetters { cause } => write!(f, "dead letter: {cause}"),
+            TimelineEvent::Cancelled => f.write_str("cancelled"),
+            TimelineEvent::Replayed => f.write_str("replayed"),
+            TimelineEvent::Dropped => f.write_str("dropped by a person"),
+            TimelineEvent::Reported { attempt, is_good } => {
+                write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })
+            }
+            TimelineEvent::Noted { text } => write!(f, "note: {}", text.escape_debug()),
+            TimelineEvent::WebhookDelivered { webhook } => write!(f, "caller {webhook} was called"),
+            TimelineEvent::WebhookFailed { webhook, why } => {
+                write!(f, "caller {webhook} could not be called: {}", why.escape_debug())
+            }
+            TimelineEvent::PutBack => f.write_str("the store forgot it; a node put it back as it knew it"),
+            TimelineEvent::Recalled { attempt } => {
+                write!(f, "attempt {attempt}: made for an earlier record of this order that the store forgot")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_story_keeps_its_beginning_and_its_end_and_counts_the_rest() {
+        let mut timeline = Timeline::default();
+        for n in 0..1000 {
+            timeline.tell(Timestamp::from_millis(n), TimelineEvent::Held);
+        }
+        let kept: Vec<u64> = timeline.entries.iter().map(|entry| entry.at.as_millis()).collect();
+        assert_eq!(kept.len(), TIMELINE_ENTRIES_MAX);
+        assert_eq!(kept[..TIMELINE_BEGINNING], (0..TIMELINE_BEGINNING as u64).collect::<Vec<_>>());
+        assert_eq!(kept.last(), Some(&999));
+        assert_eq!(timeline.left_out as usize, 1000 - TIMELINE_ENTRIES_MAX);
+    }
+
+    #[test]
+    fn looking_again_and_again_is_one_wait() {
+        let mut timeline = Timeline::default();
+        let at = Timestamp::from_millis;
+        timeline.tell(at(0), TimelineEvent::Placed { life: 1 });
+        for n in 1..=1000 {
+            timeline.tell(at(n), TimelineEvent::Deferred { until: at(n + 5000) });
+        }
+        timeline.tell(at(7000), TimelineEvent::Submitted { attempt: 1 });
+        let told: Vec<String> = timeline.entries.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "placed",
+                "the provider takes no work; looked again until 5.999s later",
+                "attempt 1: submitting"
+            ]
+        );
+        assert_eq!(timeline.left_out, 0);
+    }
+}

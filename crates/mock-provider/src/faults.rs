@@ -1,0 +1,193 @@
+//! How often each thing goes wrong, drawn from the seed. All rates are shares of one (0.1 = every tenth); of the rates
+//! that concern one request at most one strikes. Zero everywhere by default.
+
+use crate::rng::Rng;
+use crate::script::Deed;
+use crate::settings::Span;
+use serde::{Deserialize, Serialize};
+
+/// What goes wrong between the client and one endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wire {
+    /// The connection ends before the request was acted upon.
+    pub request_lost: f64,
+    /// It was acted upon, and the connection ends without an answer.
+    pub reply_lost: f64,
+    /// A 5xx page, and nothing was done.
+    pub status_before: f64,
+    /// A 5xx page, although it was done.
+    pub status_after: f64,
+    /// HTTP 429, and nothing was done.
+    pub too_many: f64,
+    /// 200 with a page for people, although it was done.
+    pub html: f64,
+    /// Bytes that mean nothing, although it was done.
+    pub garbage: f64,
+    /// Half of the answer.
+    pub truncated: f64,
+    /// One of `codes`, and nothing was done.
+    pub code: f64,
+    /// The answer comes after `slow_ms`.
+    pub slow: f64,
+    /// No answer for `hang_ms`, then the connection ends; it was done.
+    pub hang: f64,
+    /// res.php with `ids`: fewer parts than ids.
+    pub fewer_parts: f64,
+}
+
+/// What goes wrong with a pingback.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pingbacks {
+    pub lost: f64,
+    pub doubled: f64,
+    /// Sent `slow_ms` later.
+    pub delayed: f64,
+    /// Sent, and answered, before in.php answers.
+    pub early: f64,
+    /// Strangers call too: at an address with a changed end, and at one that nobody gave.
+    pub forged: f64,
+    /// The task cannot be solved, and the pingback brings the code.
+    pub code: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faults {
+    /// The connection is closed as soon as it is accepted.
+    pub refused: f64,
+    pub submit: Wire,
+    pub poll: Wire,
+    pub pingback: Pingbacks,
+    /// The task cannot be solved.
+    pub unsolvable: f64,
+    /// The result is gone as soon as it is there.
+    pub vanished: f64,
+    pub slow_ms: Span,
+    pub hang_ms: u64,
+    pub submit_codes: Vec<String>,
+    pub poll_codes: Vec<String>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        let codes = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
+        Self {
+            refused: 0.0,
+            submit: Wire::default(),
+            poll: Wire::default(),
+            pingback: Pingbacks::default(),
+            unsolvable: 0.0,
+            vanished: 0.0,
+            slow_ms: Span { from: 100, to: 2_000 },
+            hang_ms: 30_000,
+            submit_codes: codes(&[
+                "ERROR_NO_SLOT_AVAILABLE",
+                "ERROR_SERVER_ERROR",
+                "MAX_USER_TURN",
+                "ERROR_BLUE_MOON",
+            ]),
+            poll_codes: codes(&["ERROR_SERVER_ERROR", "ERROR_INTERNAL_SERVER_ERROR"]),
+        }
+    }
+}
+
+impl Faults {
+    /// Everything at once, at rates that still let a patient client through.
+    #[must_use]
+    pub fn storm() -> Self {
+        let wire = Wire {
+            request_lost: 0.03,
+            reply_lost: 0.05,
+            status_before: 0.03,
+            status_after: 0.03,
+            too_many: 0.02,
+            html: 0.02,
+            garbage: 0.01,
+            truncated: 0.01,
+            code: 0.05,
+            slow: 0.05,
+            hang: 0.01,
+            fewer_parts: 0.0,
+        };
+        Self {
+            refused: 0.03,
+            poll: Wire { fewer_parts: 0.05, ..wire.clone() },
+            submit: wire,
+            pingback: Pingbacks {
+                lost: 0.1,
+                doubled: 0.1,
+                delayed: 0.1,
+                early: 0.05,
+                forged: 0.1,
+                code: 0.02,
+            },
+            unsolvable: 0.05,
+            vanished: 0.01,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn on_submit(&self, rng: &mut Rng) -> Option<Deed> {
+        self.on_wire(&self.submit, &self.submit_codes, rng)
+    }
+
+    pub(crate) fn on_poll(&self, rng: &mut Rng) -> Option<Deed> {
+        self.on_wire(&self.poll, &self.poll_codes, rng)
+    }
+
+    fn on_wire(&self, wire: &Wire, codes: &[String], rng: &mut Rng) -> Option<Deed> {
+        const SICK: [u16; 4] = [500, 502, 503, 521];
+        let mut left = rng.fraction();
+        let mut strikes = |rate: f64| {
+            left -= rate;
+            left < 0.0
+        };
+        let taken = true;
+        if strikes(wire.request_lost) {
+            Some(Deed::RequestLost)
+        } else if strikes(wire.reply_lost) {
+            Some(Deed::ReplyLost)
+        } else if strikes(wire.status_before) {
+            Some(Deed::Status { status: *rng.one_of(&SICK)?, taken: false })
+        } else if strikes(wire.status_after) {
+            Some(Deed::Status { status: *rng.one_of(&SICK)?, taken })
+        } else if strikes(wire.too_many) {
+            Some(Deed::Status { status: 429, taken: false })
+        } else if strikes(wire.html) {
+            Some(Deed::Html { taken })
+        } else if strikes(wire.garbage) {
+            Some(Deed::Garbage { taken })
+        } else if strikes(wire.truncated) {
+            Some(Deed::Truncated { taken })
+        } else if strikes(wire.code) {
+            rng.one_of(codes).map(|code| Deed::Code(code.clone()))
+        } else if strikes(wire.slow) {
+            Some(Deed::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) })
+        } else if strikes(wire.hang) {
+            Some(Deed::Hang { ms: self.hang_ms, taken })
+        } else if strikes(wire.fewer_parts) {
+            Some(Deed::FewerParts)
+        } else {
+            None
+        }
+    }
+
+    /// Several of these may befall one pingback.
+    pub(crate) fn on_pingback(&self, rng: &mut Rng) -> Vec<Deed> {
+        let rates = &self.pingback;
+        let mut actions = Vec::new();
+        let mut may = |rate: f64, action: &dyn Fn(&mut Rng) -> Deed| {
+            if rng.strikes(rate) {
+                actions.push(action(rng));
+            }
+        };
+        may(rates.lost, &|_| Deed::Lost);
+        may(rates.doubled, &|_| Deed::Doubled);
+        may(rates.delayed, &|rng| Deed::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) });
+        may(rates.early, &|_| Deed::Early);
+        may(rates.forged, &|_| Deed::Forged);
+        actions
+    }
+}

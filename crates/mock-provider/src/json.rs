@@ -1,0 +1,290 @@
+//! The other protocol: createTask and getTaskResult, in the manner of four providers. This is a door and no more: what
+//! comes in becomes the parameters that in.php and res.php know, so that one world keeps one ledger whoever speaks.
+
+mod codes;
+mod kinds;
+mod task;
+mod tongue;
+
+pub(crate) use kinds::Kind;
+pub(crate) use tongue::Tongue;
+
+use crate::rng::{Rng, hex};
+use crate::world::Endpoint;
+use quittance_protocol::classic::{Form, Part};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// CapMonster: a key with this end wants no token out of the provider's own stock.
+const NO_CACHE: &str = "__nocache";
+
+/// Whose manner of speaking JSON is played; the first part of the path chooses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flavour {
+    #[default]
+    #[serde(rename = "2captcha")]
+    TwoCaptcha,
+    AntiCaptcha,
+    CapMonster,
+    CapSolver,
+}
+
+impl Flavour {
+    const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapMonster, Self::CapSolver];
+
+    /// As the path has it, and the ledger.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TwoCaptcha => "2captcha",
+            Self::AntiCaptcha => "anticaptcha",
+            Self::CapMonster => "capmonster",
+            Self::CapSolver => "capsolver",
+        }
+    }
+
+    /// The id as a client of this provider knows it.
+    pub(crate) fn spelled_id(self, id: u64) -> String {
+        match self {
+            Self::CapSolver => uuid(id),
+            _ => id.to_string(),
+        }
+    }
+
+    pub(crate) fn id_value(self, id: u64) -> Value {
+        match self {
+            Self::CapSolver => uuid(id).into(),
+            _ => id.into(),
+        }
+    }
+
+    /// The one sends words and the others send numbers; nobody takes what the other sends.
+    fn id_of(self, said: &Value) -> Option<u64> {
+        match (self, said) {
+            (Self::CapSolver, Value::String(text)) => {
+                let id = u64::from_str_radix(text.rsplit('-').next()?, 16).ok()?;
+                (uuid(id) == *text).then_some(id)
+            }
+            (Self::CapSolver, _) => None,
+            (_, said) => said.as_u64(),
+        }
+    }
+}
+
+/// The id is in its last group, and the rest follows from it: who makes one up is found out.
+fn uuid(id: u64) -> String {
+    let mut rng = Rng::of(id, "uuid", 0);
+    let (head, rest) = (hex(&rng.draw().to_be_bytes()), hex(&rng.draw().to_be_bytes()));
+    format!("{}-{}-4{}-a{}-{id:012x}", &head[..8], &head[8..12], &rest[..3], &rest[3..6])
+}
+
+/// What a report is about: some providers have a method for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Concerns {
+    Anything,
+    Pictures,
+    Recaptcha,
+    Hcaptcha,
+    Tokens,
+}
+
+impl Concerns {
+    pub(crate) fn suits(self, method: &str) -> bool {
+        let is_picture =
+            matches!(method, "post" | "base64" | "rotatecaptcha" | "bounding_box" | "audio" | "bls");
+        match self {
+            Self::Anything => true,
+            Self::Pictures => is_picture,
+            Self::Recaptcha => method == "userrecaptcha",
+            Self::Hcaptcha => method == "hcaptcha",
+            Self::Tokens => !is_picture,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Create,
+    Result,
+    Balance,
+    Good(Concerns),
+    Bad(Concerns),
+    /// Good or bad, as its body says.
+    Feedback,
+    Unknown,
+}
+
+/// A path of this protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Door {
+    pub flavour: Flavour,
+    /// As the ledger counts it.
+    pub name: &'static str,
+    method: Method,
+}
+
+const COMMON: &[(&str, Method)] =
+    &[("createTask", Method::Create), ("getTaskResult", Method::Result), ("getBalance", Method::Balance)];
+
+/// The reports that each provider takes.
+fn reports(flavour: Flavour) -> &'static [(&'static str, Method)] {
+    use Concerns::{Anything, Hcaptcha, Pictures, Recaptcha, Tokens};
+    match flavour {
+        Flavour::TwoCaptcha => &[
+            ("reportCorrect", Method::Good(Anything)),
+            ("reportIncorrect", Method::Bad(Anything)),
+            ("reportCorrectRecaptcha", Method::Good(Anything)),
+            ("reportIncorrectRecaptcha", Method::Bad(Anything)),
+            ("reportIncorrectImageCaptcha", Method::Bad(Anything)),
+        ],
+        Flavour::AntiCaptcha => &[
+            ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
+            ("reportIncorrectRecaptcha", Method::Bad(Recaptcha)),
+            ("reportCorrectRecaptcha", Method::Good(Recaptcha)),
+            ("reportIncorrectHcaptcha", Method::Bad(Hcaptcha)),
+        ],
+        Flavour::CapMonster => &[
+            ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
+            ("reportIncorrectTokenCaptcha", Method::Bad(Tokens)),
+            ("reportIncorrectRecaptcha", Method::Bad(Tokens)),
+        ],
+        Flavour::CapSolver => &[("feedbackTask", Method::Feedback)],
+    }
+}
+
+impl Door {
+    /// None if this protocol has nothing there.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        let path = path.strip_prefix('/')?;
+        let prefixed = path.split_once('/').and_then(|(first, rest)| {
+            Some((*Flavour::ALL.iter().find(|flavour| flavour.name() == first)?, rest))
+        });
+        let (flavour, wanted) = prefixed.unwrap_or((Flavour::TwoCaptcha, path));
+        let mut known = COMMON.iter().chain(reports(flavour));
+        match known.find(|(name, _)| *name == wanted) {
+            Some((name, method)) => Some(Self { flavour, name, method: *method }),
+            // Below a provider's own path it is he who says that there is no such method.
+            None if prefixed.is_some() => Some(Self { flavour, name: "unknown", method: Method::Unknown }),
+            None => None,
+        }
+    }
+
+    pub(crate) fn endpoint(self) -> Endpoint {
+        if self.method == Method::Create { Endpoint::In } else { Endpoint::Res }
+    }
+
+    /// None if the body is no JSON object. What is wrong with a readable one is said later: the key comes first.
+    pub(crate) fn read(self, body: &[u8]) -> Option<(Form, Ask)> {
+        let Ok(Value::Object(body)) = serde_json::from_slice(body) else { return None };
+        let mut form = Form::default();
+        let mut set = |name: &str, text: &str| form.0.insert(name.to_owned(), Part::Text(text.to_owned()));
+        if let Some(key) = body.get("clientKey").and_then(Value::as_str) {
+            let is_capmonster = self.flavour == Flavour::CapMonster;
+            set("key", key.strip_suffix(NO_CACHE).filter(|_| is_capmonster).unwrap_or(key));
+        }
+        let mut ask = Ask {
+            door: self,
+            task_type: String::new(),
+            kind: None,
+            flaw: None,
+            concerns: Concerns::Anything,
+        };
+        if self.method == Method::Create {
+            if let Some(address) = body.get("callbackUrl").and_then(Value::as_str) {
+                set("pingback", address);
+            }
+            ask.flaw = ask.read_task(&body, &mut form).err();
+            return Some((form, ask));
+        }
+        let (action, concerns) = match self.method {
+            Method::Result => ("get", Concerns::Anything),
+            Method::Balance => ("getbalance", Concerns::Anything),
+            Method::Good(concerns) => ("reportgood", concerns),
+            Method::Bad(concerns) => ("reportbad", concerns),
+            Method::Feedback => {
+                match body.get("result").and_then(|result| result.get("invalid")?.as_bool()) {
+                    Some(true) => ("reportbad", Concerns::Anything),
+                    Some(false) => ("reportgood", Concerns::Anything),
+                    None => {
+                        ask.flaw = Some("ERROR_BAD_PARAMETERS");
+                        ("feedback", Concerns::Anything)
+                    }
+                }
+            }
+            Method::Create | Method::Unknown => ("unknown", Concerns::Anything),
+        };
+        set("action", action);
+        if let Some(id) = body.get("taskId").and_then(|said| self.flavour.id_of(said)) {
+            set("id", &id.to_string());
+        }
+        ask.concerns = concerns;
+        Some((form, ask))
+    }
+}
+
+/// What a request of this protocol has beside the parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub door: Door,
+    /// As it was sent.
+    pub task_type: String,
+    pub kind: Option<&'static Kind>,
+    /// Why it is refused, once its key is found to be good.
+    pub flaw: Option<&'static str>,
+    pub concerns: Concerns,
+}
+
+impl Ask {
+    fn read_task(&mut self, body: &Map<String, Value>, form: &mut Form) -> Result<(), &'static str> {
+        let Some(Value::Object(task)) = body.get("task") else { return Err("ERROR_TASK_ABSENT") };
+        check_extras(body)?;
+        let task_type = task.get("type").and_then(Value::as_str).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
+        task_type.clone_into(&mut self.task_type);
+        let flavour = self.door.flavour;
+        let (kind, proxies) = Kind::named(flavour, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
+        self.kind = Some(kind);
+        task::read(flavour, kind, proxies, task, form)
+    }
+}
+
+/// Neither changes the task, but nobody takes nonsense for them.
+fn check_extras(body: &Map<String, Value>) -> Result<(), &'static str> {
+    let is_soft_id = |value: &Value| match value {
+        Value::Null | Value::Number(_) => true,
+        Value::String(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    };
+    let soft_ids = ["softId", "soft_id"].iter().filter_map(|name| body.get(*name));
+    let pool = body.get("languagePool").filter(|pool| !pool.is_null());
+    let is_pool = pool.is_none_or(|pool| matches!(pool.as_str(), Some("en" | "rn")));
+    if is_pool && soft_ids.into_iter().all(is_soft_id) { Ok(()) } else { Err("ERROR_BAD_PARAMETERS") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_path_chooses_the_provider_and_each_has_reports_of_his_own() {
+        let at = |path: &str| Door::at(path).map(|door| (door.flavour, door.name));
+        assert_eq!(at("/createTask"), Some((Flavour::TwoCaptcha, "createTask")));
+        assert_eq!(at("/capsolver/feedbackTask"), Some((Flavour::CapSolver, "feedbackTask")));
+        assert_eq!(at("/anticaptcha/reportCorrect"), Some((Flavour::AntiCaptcha, "unknown")));
+        assert_eq!(at("/feedbackTask"), None);
+        assert_eq!(at("/nobody/createTask"), None);
+    }
+
+    #[test]
+    fn an_id_comes_back_only_as_it_was_given_out() {
+        for flavour in Flavour::ALL {
+            assert_eq!(flavour.id_of(&flavour.id_value(70_000_000_012)), Some(70_000_000_012));
+        }
+        assert_eq!(Flavour::TwoCaptcha.id_of(&json!("70000000012")), None);
+        assert_eq!(Flavour::CapSolver.id_of(&json!(70_000_000_012_u64)), None);
+        let forged = uuid(7).replace("-4", "-5");
+        assert_eq!(Flavour::CapSolver.id_of(&json!(forged)), None);
+        assert_eq!(uuid(u64::from(u32::MAX)).len(), 36);
+    }
+}

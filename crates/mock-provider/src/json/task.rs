@@ -1,0 +1,220 @@
+//! A task object, put into the parameters of the classic protocol. What the classic side checks is left to it; here is
+//! what only this protocol can get wrong: types, pictures in a wrapping, and a proxy in five pieces.
+
+use super::kinds::{Kind, Proxies};
+use super::{Flavour, codes};
+use quittance_protocol::classic::{Form, Part};
+use serde_json::{Map, Value};
+
+type Task = Map<String, Value>;
+
+pub(super) fn read(
+    flavour: Flavour,
+    kind: &Kind,
+    proxies: Proxies,
+    task: &Task,
+    form: &mut Form,
+) -> Result<(), &'static str> {
+    set(form, "method", kind.method.to_owned());
+    for (name, value) in kind.fixed {
+        set(form, name, (*value).to_owned());
+    }
+    for (path, name) in kind.fields {
+        let Some(value) = find(task, path).filter(|_| !form.0.contains_key(*name)) else { continue };
+        let is_identity = matches!(*path, "websiteURL" | "websiteKey" | "body");
+        match text_of(value) {
+            Some(_) if is_identity && !value.is_string() => return Err(codes::BAD),
+            Some(text) => set(form, name, text),
+            None => {}
+        }
+    }
+    check_score(flavour, kind, task)?;
+    check_body(flavour, kind, task)?;
+    match proxies {
+        Proxies::Ignored => Ok(()),
+        Proxies::Optional if !has_proxy(task) => Ok(()),
+        Proxies::Needed | Proxies::Optional => read_proxy(flavour, task, form),
+    }
+}
+
+fn set(form: &mut Form, name: &str, text: String) {
+    form.0.insert(name.to_owned(), Part::Text(text));
+}
+
+/// A path may lead into an object.
+fn find<'a>(task: &'a Task, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        Some((outer, inner)) => task.get(outer)?.get(inner),
+        None => task.get(path),
+    }
+}
+
+/// As a form would have it; nothing where nothing was said.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(is_set) => Some(u8::from(*is_set).to_string()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Two of them want to be told how good a v3 token must be, and by a number.
+fn check_score(flavour: Flavour, kind: &Kind, task: &Task) -> Result<(), &'static str> {
+    let is_v3 = kind.fixed.contains(&("version", "v3"));
+    let is_wanted = is_v3 && matches!(flavour, Flavour::TwoCaptcha | Flavour::AntiCaptcha);
+    match task.get("minScore") {
+        Some(score) if is_v3 => match score.as_f64() {
+            Some(score) if (0.1..=0.9).contains(&score) => Ok(()),
+            _ => Err(codes::BAD),
+        },
+        None if is_wanted => Err(codes::BAD),
+        _ => Ok(()),
+    }
+}
+
+/// All but 2captcha want bare base64 in one line, and two of them take less than the others.
+fn check_body(flavour: Flavour, kind: &Kind, task: &Task) -> Result<(), &'static str> {
+    const ANTICAPTCHA_BYTES_MAX: usize = 500_000;
+    const CAPMONSTER_BYTES_MAX: usize = 50_000;
+    let is_body = kind.fields.iter().any(|(path, _)| *path == "body");
+    let Some(body) = task.get("body").and_then(Value::as_str).filter(|_| is_body) else { return Ok(()) };
+    let is_wrapped = body.starts_with("data:") || body.contains(char::is_whitespace);
+    if is_wrapped && flavour != Flavour::TwoCaptcha {
+        return Err("ERROR_IMAGE_TYPE_NOT_SUPPORTED");
+    }
+    let bytes = body.len() / 4 * 3;
+    let is_too_big = match flavour {
+        Flavour::AntiCaptcha => bytes > ANTICAPTCHA_BYTES_MAX,
+        Flavour::CapMonster => bytes > CAPMONSTER_BYTES_MAX,
+        _ => false,
+    };
+    if is_too_big { Err("ERROR_TOO_BIG_CAPTCHA_FILESIZE") } else { Ok(()) }
+}
+
+fn has_proxy(task: &Task) -> bool {
+    task.contains_key("proxyAddress") || task.contains_key("proxy")
+}
+
+fn read_proxy(flavour: Flavour, task: &Task, form: &mut Form) -> Result<(), &'static str> {
+    let text = |name: &str| task.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(line) = text("proxy").filter(|_| flavour == Flavour::CapSolver) {
+        return read_proxy_line(line, form).ok_or(codes::BAD);
+    }
+    let (Some(kind), Some(host)) = (text("proxyType"), text("proxyAddress")) else { return Err(codes::BAD) };
+    if !matches!(kind.to_ascii_lowercase().as_str(), "http" | "https" | "socks4" | "socks5") {
+        return Err(codes::BAD);
+    }
+    let port = match task.get("proxyPort") {
+        Some(Value::Number(port)) => port.as_u64().and_then(|port| u16::try_from(port).ok()),
+        // Only this one is known to be particular about it.
+        Some(Value::String(port)) if flavour != Flavour::AntiCaptcha => port.parse().ok(),
+        _ => None,
+    };
+    let port = port.filter(|port| *port > 0).ok_or(codes::BAD)?;
+    let login = match (text("proxyLogin"), text("proxyPassword")) {
+        (Some(login), Some(password)) => format!("{login}:{password}@"),
+        (None, None) => String::new(),
+        _ => return Err(codes::BAD),
+    };
+    set(form, "proxytype", kind.to_ascii_uppercase());
+    set(form, "proxy", format!("{login}{host}:{port}"));
+    Ok(())
+}
+
+/// CapSolver also takes `http://login:password@host:port`, `host:port:login:password` and `http:` before that.
+fn read_proxy_line(line: &str, form: &mut Form) -> Option<()> {
+    let kinds = ["http", "https", "socks4", "socks5"];
+    let named = line.split_once("://").or_else(|| line.split_once(':'));
+    let (kind, rest) = named.filter(|(kind, _)| kinds.contains(kind)).unwrap_or(("http", line));
+    let proxy = match rest.split(':').collect::<Vec<_>>()[..] {
+        [host, port, login, password] if !rest.contains('@') => format!("{login}:{password}@{host}:{port}"),
+        _ => rest.to_owned(),
+    };
+    let (_, port) = proxy.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    set(form, "proxytype", kind.to_ascii_uppercase());
+    set(form, "proxy", proxy);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn form_of(flavour: Flavour, task: &Value) -> Result<Form, &'static str> {
+        let task = task.as_object().expect("an object");
+        let name = task["type"].as_str().expect("a type");
+        let (kind, proxies) = Kind::named(flavour, name, task).expect("a type that is taken");
+        let mut form = Form::default();
+        read(flavour, kind, proxies, task, &mut form).map(|()| form)
+    }
+
+    #[test]
+    fn fields_get_the_names_that_the_ledger_uses() {
+        let task = json!({"type": "RecaptchaV2EnterpriseTaskProxyless", "websiteURL": "https://a.test/",
+            "websiteKey": "6Lkey", "isInvisible": true, "enterprisePayload": {"s": "once"}, "unheard": 1,
+            "proxyAddress": "1.2.3.4"});
+        let form = form_of(Flavour::TwoCaptcha, &task).expect("a good task");
+        let pairs: Vec<_> =
+            form.0.keys().map(|name| (name.as_str(), form.text(name).expect("text"))).collect();
+        assert_eq!(
+            pairs,
+            [
+                ("data-s", "once"),
+                ("enterprise", "1"),
+                ("googlekey", "6Lkey"),
+                ("invisible", "1"),
+                ("method", "userrecaptcha"),
+                ("pageurl", "https://a.test/"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_proxy_is_put_together_or_refused() {
+        let with = |proxy: &Value| {
+            let mut task =
+                json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
+            let fields = proxy.as_object().expect("an object").clone();
+            task.as_object_mut().expect("an object").extend(fields);
+            form_of(Flavour::TwoCaptcha, &task).map(|form| form.text("proxy").map(str::to_owned))
+        };
+        let good = json!({"proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 80});
+        assert_eq!(with(&good), Ok(Some("1.2.3.4:80".to_owned())));
+        let login = json!({"proxyType": "SOCKS5", "proxyAddress": "h", "proxyPort": 1, "proxyLogin": "u",
+            "proxyPassword": "p"});
+        assert_eq!(with(&login), Ok(Some("u:p@h:1".to_owned())));
+        for bad in [
+            json!({}),
+            json!({"proxyType": "ftp", "proxyAddress": "h", "proxyPort": 1}),
+            json!({"proxyType": "http", "proxyAddress": "h", "proxyPort": 70_000}),
+            json!({"proxyType": "http", "proxyAddress": "h", "proxyPort": 1, "proxyLogin": "u"}),
+            json!({"proxy": "u:p@h:1"}),
+        ] {
+            assert_eq!(with(&bad), Err(codes::BAD), "{bad}");
+        }
+        for line in ["http://u:p@h:1", "h:1:u:p", "http://h:1:u:p", "http:h:1:u:p"] {
+            let task = json!({"type": "AntiCloudflareTask", "websiteURL": "https://a.test/", "proxy": line});
+            let form = form_of(Flavour::CapSolver, &task).expect("a good task");
+            assert_eq!((form.text("proxy"), form.text("proxytype")), (Some("u:p@h:1"), Some("HTTP")));
+        }
+    }
+
+    #[test]
+    fn the_version_of_a_geetest_decides_its_method() {
+        for (flavour, task) in [
+            (Flavour::TwoCaptcha, json!({"version": 4, "initParameters": {"captcha_id": "i"}})),
+            (Flavour::AntiCaptcha, json!({"version": 4, "gt": "i"})),
+            (Flavour::CapSolver, json!({"captchaId": "i"})),
+        ] {
+            let mut task = task;
+            task["type"] = json!("GeeTestTaskProxyless");
+            let form = form_of(flavour, &task).expect("a good task");
+            assert_eq!((form.text("method"), form.text("captcha_id")), (Some("geetest_v4"), Some("i")));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A stand-in for the provider: a real HTTP server that speaks both protocols as strictly as the real ones, with every
+//! fault that they were seen to have, and a ledger that says what was really taken, paid for and given out. It is
+//! the judge in our tests, so it shares no rule with what it judges: of ours it knows only how a form is read.
+//!
+//! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
+//! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
+//! `/capsolver/` before them put in the manner of each [`Flavour`]. All of them are one world with one ledger. Under `/mock/`, only for this machine:
+//!
+//! | request | body | answer |
+//! | --- | --- | --- |
+//! | `GET /mock/ledger` | | [`Ledger`]; `?since=MS` only tasks accepted then or later, `?summary=1` no tasks |
+//! | `GET /mock/state` | | [`Standing`]: balances, open tasks, bans, outage |
+//! | `GET /mock/faults` | | [`Faults`] in force |
+//! | `PUT /mock/faults` | `"calm"`, `"storm"`, or any part of [`Faults`]: `{"submit":{"reply_lost":0.1}}`; what is left out is zero | `{"ok":true}` |
+//! | `GET /mock/script` | | the [`Rule`]s in force |
+//! | `PUT /mock/script` | `[Rule, ...]`, replaces the old; counting starts anew | `{"ok":true}` |
+//! | `PUT /mock/account` | [`AccountChange`]: `{"name":"demo","balance_micros":0}` | `{"ok":true}`, 404 if unknown |
+//! | `POST /mock/outage` | `{"ms":500,"refuse":false}`; `refuse` takes the socket away, else connections are closed at once | `{"ok":true}` |
+//! | `POST /mock/reset` | | `{"ok":true}`; forgets tasks, bans and sums; ids go on |
+//!
+//! POST does what PUT does. What is refused gets 400 or 404 and `{"error":"why"}`.
+//!
+//! A [`Rule`] says where (`on`: `in.php` or `createTask`, which are one place, `res.php` or `getTaskResult`, which are
+//! another, and `pingback`), when (`nth`, `every`, `from_ms`, `to_ms`, `match`,
+//! `times`) and what (`do`):
+//!
+//! | `do` | on | what happens |
+//! | --- | --- | --- |
+//! | `{"request_lost":{}}` | in, res | the connection ends, nothing was done |
+//! | `{"reply_lost":{}}` | in, res | it was done, and the connection ends |
+//! | `{"code":"ERROR_X"}` | all | this code, nothing was done; on a pingback it stands in the place of the answer |
+//! | `{"status":502,"taken":false}` | in, res | an HTML page with this status (400 to 599); done if `taken` (default false) |
+//! | `{"html":{}}`, `{"garbage":{}}`, `{"truncated":{}}` | in, res | 200 with a page, with noise, or half an answer; done unless `"taken":false` |
+//! | `{"hang_ms":N}` | in, res | done unless `"taken":false`; no word for N ms, then the connection ends |
+//! | `{"delay_ms":N}` | all | done, and the answer (or the pingback) comes N ms later |
+//! | `{"fewer_parts":{}}` | res | half of the `ids` are answered |
+//! | `{"unsolvable":{}}`, `{"solve_ms":N}`, `{"answer":"text"}` | in | what becomes of the task |
+//! | `{"vanish":{}}` | in, res | the result is gone when (or from now on, if) it is there |
+//! | `{"lost":{}}`, `{"doubled":{}}`, `{"early":{}}`, `{"forged":{}}` | pingback | not sent, sent twice, sent before in.php answers, preceded by two from strangers |
+#![forbid(unsafe_code)]
+
+mod answer;
+mod control;
+mod faults;
+mod json;
+mod ledger;
+mod picture;
+mod pingback;
+mod reply;
+mod request;
+mod rng;
+mod script;
+mod server;
+mod service;
+mod settings;
+mod world;
+
+pub use faults::{Faults, Pingbacks, Wire};
+pub use json::Flavour;
+pub use ledger::{AccountStanding, Entry, Ledger, Report, Shown, Standing, State, Totals};
+pub use script::{BadScript, Deed, Place, Rule};
+pub use settings::{Account, DEMO_KEY, JsonLimits, KEY_CHARS, Key, Pace, Profile, Settings, Span};
+pub use world::AccountChange;
+
+use server::{Clock, Shared};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout};
+use world::World;
+
+/// A running stand-in. Dropping it stops it; [`MockProvider::stop`] also waits until it has.
+pub struct MockProvider {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+impl MockProvider {
+    /// Listens, and is ready when this returns. A script that cannot be done and accounts that nobody could use are
+    /// `InvalidInput`.
+    pub async fn start(settings: Settings) -> io::Result<Self> {
+        let clock = Clock::start();
+        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        settings.check().map_err(invalid)?;
+        let settings = Arc::new(settings);
+        let world = World::new(settings.clone(), clock.now_ms()).map_err(|why| invalid(why.to_string()))?;
+        let listener = TcpListener::bind(settings.listen).await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(settings, clock, world));
+        shared.spawn(server::listen(shared.clone(), listener, address));
+        Ok(Self { shared, address })
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Ends every connection and every pingback that is under way.
+    pub async fn stop(self) {
+        self.shared.stop().await;
+    }
+
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let now = self.shared.clock.now_ms();
+        self.shared.world().ledger(now, 0, true)
+    }
+
+    /// The sums alone, which cost little.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let now = self.shared.clock.now_ms();
+        self.shared.world().ledger(now, 0, false).totals
+    }
+
+    #[must_use]
+    pub fn state(&self) -> Standing {
+        let until = self.shared.outage().map(|outage| outage.until_ms);
+        let now = self.shared.clock.now_ms();
+        self.shared.world().standing(now, until)
+    }
+
+    pub fn set_faults(&self, faults: Faults) {
+        self.shared.world().set_faults(faults);
+    }
+
+    /// Replaces the script; counting starts anew.
+    pub fn script(&self, rules: Vec<Rule>) -> Result<(), BadScript> {
+        self.shared.world().set_script(rules)
+    }
+
+    /// Whether there is such an account.
+    pub fn change_account(&self, change: &AccountChange) -> bool {
+        self.shared.world().change_account(change)
+    }
+
+    /// Down for so long; if it `refuses`, not even the socket is there.
+    pub fn outage(&self, length: Duration, refuses: bool) {
+        let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        control::begin_outage(&self.shared, ms, refuses);
+    }
+
+    pub fn reset(&self) {
+        let now = self.shared.clock.now_ms();
+        self.shared.world().reset(now);
+    }
+
+    /// Waits until the ledger looks like that; says whether it did in time.
+    pub async fn until(&self, limit: Duration, mut holds: impl FnMut(&Ledger) -> bool) -> bool {
+        /// A task is solved by the clock alone, which tells nobody.
+        const LOOK_AGAIN: Duration = Duration::from_millis(10);
+        let end = Instant::now() + limit;
+        let mut changes = self.shared.changes();
+        loop {
+            if holds(&self.ledger()) {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            _ = timeout(LOOK_AGAIN, changes.changed()).await;
+        }
+    }
+}
+
+impl fmt::Debug for MockProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockProvider").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for MockProvider {
+    fn drop(&mut self) {
+        self.shared.abort();
+    }
+}

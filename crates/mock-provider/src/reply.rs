@@ -1,0 +1,255 @@
+//! How the provider puts things: plain text or JSON, exact to the byte. No newline ends an answer, because real clients
+//! compare whole bodies.
+
+use crate::answer::{AGENT, Answer, Beside};
+use crate::json::{self, Kind};
+use crate::settings::Profile;
+use quittance_protocol::classic::{Form, Part};
+use serde_json::Value;
+use std::fmt::Write;
+
+pub(crate) const NOT_READY: &str = "CAPCHA_NOT_READY";
+pub(crate) const PLAIN: &str = "text/html; charset=UTF-8";
+pub(crate) const JSON: &str = "application/json; charset=UTF-8";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub status: u16,
+    pub body: String,
+    pub is_json: bool,
+    /// Any page may read it.
+    pub is_open: bool,
+}
+
+impl Reply {
+    pub(crate) fn content_type(&self) -> &'static str {
+        if self.is_json { JSON } else { PLAIN }
+    }
+}
+
+/// An answer, and what may be said beside it.
+#[derive(Debug)]
+pub(crate) struct Given<'a> {
+    pub id: u64,
+    pub answer: &'a Answer,
+    pub kind: &'static Kind,
+    pub price_micros: u64,
+    /// The classic protocol tells the price only if asked to.
+    pub with_price: bool,
+    pub taken_at_ms: u64,
+    pub solved_at_ms: u64,
+}
+
+/// How this client wants to be answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Tongue {
+    Classic(Classic),
+    Json(json::Tongue),
+}
+
+impl Tongue {
+    pub(crate) fn code(&self, code: &str) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.code(code),
+            Self::Json(tongue) => tongue.code(code),
+        }
+    }
+
+    /// The code as it is said.
+    pub(crate) fn spelled<'a>(&self, code: &'a str) -> &'a str {
+        match self {
+            Self::Classic(_) => code,
+            Self::Json(tongue) => tongue.spelled(code),
+        }
+    }
+
+    pub(crate) fn accepted(&self, id: u64, method: &str) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.accepted(id, method),
+            Self::Json(tongue) => tongue.accepted(id),
+        }
+    }
+
+    pub(crate) fn answer(&self, given: &Given<'_>) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.answer(given),
+            Self::Json(tongue) => tongue.answer(given),
+        }
+    }
+
+    pub(crate) fn balance(&self, micros: u64) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.bare(&balance(micros)),
+            Self::Json(tongue) => tongue.balance(micros),
+        }
+    }
+
+    pub(crate) fn reported(&self) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.bare("OK_REPORT_RECORDED"),
+            Self::Json(tongue) => tongue.reported(),
+        }
+    }
+
+    /// For what only the classic protocol knows.
+    pub(crate) fn classic(&self) -> Result<&Classic, String> {
+        match self {
+            Self::Classic(tongue) => Ok(tongue),
+            Self::Json(_) => Err("ERROR_EMPTY_ACTION".to_owned()),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Classic {
+    pub is_json: bool,
+    is_open: bool,
+    profile: Profile,
+    dump: String,
+}
+
+impl Classic {
+    pub(crate) fn of(form: &Form, profile: Profile) -> Self {
+        let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
+        // Documented for geetest: JSON unless told otherwise.
+        let is_geetest = form.text("method").is_some_and(|method| method.starts_with("geetest"));
+        Self {
+            is_json: is_set("json") || (is_geetest && !form.0.contains_key("json")),
+            is_open: is_set("header_acao"),
+            profile,
+            dump: if is_set("debug_dump") { dump(form) } else { String::new() },
+        }
+    }
+
+    fn reply(&self, plain: &str, json: impl FnOnce() -> String) -> Reply {
+        let said = if self.is_json { json() } else { plain.to_owned() };
+        Reply {
+            status: 200,
+            body: format!("{}{said}", self.dump),
+            is_json: self.is_json && self.dump.is_empty(),
+            is_open: self.is_open,
+        }
+    }
+
+    fn code(&self, code: &str) -> Reply {
+        if code == "ERROR_UPLOAD" && self.profile == Profile::CaptchaAi {
+            // Seen from the real one: plain, whatever was asked for.
+            let plain = Self { is_json: false, ..self.clone() };
+            return plain.reply(code, String::new);
+        }
+        let text = error_text(code).filter(|_| self.profile == Profile::TwoCaptcha);
+        self.reply(code, || match text {
+            Some(text) => {
+                format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(text))
+            }
+            None => format!(r#"{{"status":0,"request":{}}}"#, quoted(code)),
+        })
+    }
+
+    /// Something that is said as it is: a balance, a report taken.
+    pub(crate) fn bare(&self, text: &str) -> Reply {
+        self.reply(text, || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
+    }
+
+    pub(crate) fn ok(&self, text: &str) -> Reply {
+        self.reply(&format!("OK|{text}"), || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
+    }
+
+    fn accepted(&self, id: u64, method: &str) -> Reply {
+        // captchaai sends a number here, and only here.
+        if self.profile == Profile::CaptchaAi && method == "userrecaptcha" {
+            return self.reply(&format!("OK|{id}"), || format!(r#"{{"status":1,"request":{id}}}"#));
+        }
+        self.ok(&id.to_string())
+    }
+
+    /// Fields of their own, in JSON whatever was asked for.
+    pub(crate) fn json(&self, json: String) -> Reply {
+        Self { is_json: true, ..self.clone() }.reply("", || json)
+    }
+
+    fn answer(&self, given: &Given<'_>) -> Reply {
+        let answer = given.answer;
+        let price = given.with_price.then(|| price(given.price_micros));
+        let after = price.as_ref().map(|price| format!("|{price}")).unwrap_or_default();
+        self.reply(&format!("OK|{}{after}", answer.plain()), || {
+            let name = if answer.beside == Beside::InResult { "result" } else { "request" };
+            let mut json = format!(r#"{{"status":1,"{name}":{}"#, answer.value);
+            match answer.beside {
+                Beside::Nothing => {}
+                Beside::InResult | Beside::UserAgent => add(&mut json, "user_agent", AGENT),
+                Beside::Useragent => add(&mut json, "useragent", AGENT),
+            }
+            if let Some(price) = &price {
+                add(&mut json, "price", price);
+            }
+            json.push('}');
+            json
+        })
+    }
+}
+
+fn add(json: &mut String, name: &str, text: &str) {
+    _ = write!(json, r#","{name}":{}"#, quoted(text));
+}
+
+fn quoted(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+/// `0.00299`: five places, as get2 has it.
+pub(crate) fn price(micros: u64) -> String {
+    format!("{}.{:05}", micros / 1_000_000, micros % 1_000_000 / 10)
+}
+
+/// `3.50`, and more places only where they say something.
+fn balance(micros: u64) -> String {
+    let full = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let short = full.trim_end_matches('0');
+    let places = short.len() - short.find('.').unwrap_or(0) - 1;
+    full[..short.len() + 2_usize.saturating_sub(places)].to_owned()
+}
+
+/// What 2captcha says to people beside some of its codes.
+fn error_text(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "ERROR_WRONG_USER_KEY" => {
+            "You've provided key parameter value in incorrect format, it should contain 32 symbols."
+        }
+        "ERROR_KEY_DOES_NOT_EXIST" => "The key you've provided does not exist.",
+        "ERROR_ZERO_BALANCE" => "You don't have money on your account.",
+        "ERROR_PAGEURL" => "pageurl parameter is missing or malformed in your request.",
+        "ERROR_CAPTCHA_UNSOLVABLE" => "Workers could not solve the captcha.",
+        _ => return None,
+    })
+}
+
+/// As PHP's `print_r` shows it.
+fn dump(form: &Form) -> String {
+    let mut text = String::from("Array\n(\n");
+    for (name, part) in &form.0 {
+        let value = match part {
+            Part::Text(text) => text.clone(),
+            Part::File(bytes) => format!("({} bytes)", bytes.len()),
+        };
+        _ = writeln!(text, "    [{name}] => {value}");
+    }
+    text.push_str(")\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_spelled_as_the_provider_spells_it() {
+        for (micros, text) in
+            [(0, "0.00"), (3_500_000, "3.50"), (3_497_010, "3.49701"), (10_000_000, "10.00"), (1, "0.000001")]
+        {
+            assert_eq!(balance(micros), text);
+        }
+        assert_eq!(price(2_990), "0.00299");
+        assert_eq!(price(850), "0.00085");
+    }
+}

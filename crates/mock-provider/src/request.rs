@@ -1,0 +1,268 @@
+//! What in.php is asked for, and whether the provider would take it: which parameters each method needs, and the code
+//! for each that is missing or wrong. A method that nobody knows is taken: new ones appear every few months.
+
+use crate::ledger::Shown;
+use crate::picture;
+use crate::rng::{digest, hex};
+use crate::settings::{Profile, Settings};
+use quittance_protocol::classic::{Form, Part};
+use std::collections::BTreeMap;
+
+/// None of these says what is wanted.
+pub(crate) const CONTROL: &[&str] =
+    &["key", "method", "json", "soft_id", "pingback", "header_acao", "debug_dump"];
+/// Longer text is shown by its digest.
+const SHOWN_BYTES_MAX: usize = 4_096;
+const TEXTCAPTCHA_CHARS_MAX: usize = 140;
+const PICTURES_MAX: usize = 9;
+
+/// What an answer looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Follows from what was shown, so that the same picture has the same answer.
+    Text,
+    Grid,
+    Coordinates,
+    Canvas,
+    Boxes,
+    Rotate,
+    Bls,
+    /// With how it begins.
+    Token(&'static str),
+    /// captchaai says these in `result`, with the browser that they belong to.
+    Bound(&'static str),
+    /// A token in `request`, with the browser beside it.
+    TokenAndAgent(&'static str),
+    Geetest,
+    Fields(&'static [&'static str]),
+    Piped,
+    Cookie,
+}
+
+impl Shape {
+    /// Whether it is more than a word, and the classic protocol has to spell it out.
+    pub(crate) fn is_structured(self) -> bool {
+        matches!(self, Self::Grid | Self::Coordinates | Self::Canvas | Self::Rotate)
+    }
+}
+
+/// A request that the provider takes.
+#[derive(Clone, Debug)]
+pub(crate) struct ProviderRequest {
+    pub method: String,
+    pub shape: Shape,
+    /// The digest of what is to be read, where that decides the answer.
+    pub shown: Option<[u8; 32]>,
+    /// How many pictures there are.
+    pub pictures: usize,
+}
+
+impl ProviderRequest {
+    pub(crate) fn read(form: &Form, settings: &Settings) -> Result<Self, &'static str> {
+        let is_file = matches!(form.0.get("file"), Some(Part::File(_)));
+        let method = match form.text("method") {
+            Some(method) => method,
+            None if form.0.contains_key("textcaptcha") => "textcaptcha",
+            None if is_file => "post",
+            None => return Err("ERROR_BAD_PARAMETERS"),
+        };
+        check_proxy(form, needs_proxy(method))?;
+        let mut wanted =
+            Self { method: method.to_owned(), shape: Shape::Token(""), shown: None, pictures: 0 };
+        match method {
+            "textcaptcha" => wanted.read_text(form)?,
+            "post" | "base64" | "rotatecaptcha" | "bounding_box" | "audio" | "bls" => {
+                wanted.read_pictures(form, settings)?;
+            }
+            _ => wanted.shape = token_shape(method, form, settings.profile)?,
+        }
+        Ok(wanted)
+    }
+
+    fn read_text(&mut self, form: &Form) -> Result<(), &'static str> {
+        let text = form.text("textcaptcha").filter(|text| text.chars().count() <= TEXTCAPTCHA_CHARS_MAX);
+        self.shown = Some(digest([text.ok_or("ERROR_BAD_PARAMETERS")?.as_bytes()]));
+        self.shape = Shape::Text;
+        Ok(())
+    }
+
+    fn read_pictures(&mut self, form: &Form, settings: &Settings) -> Result<(), &'static str> {
+        let pictures = pictures(form)?;
+        if pictures.is_empty() {
+            return Err("ERROR_UPLOAD");
+        }
+        if self.method == "audio" {
+            if pictures[0].len() > settings.image_bytes_max.max(1 << 20) {
+                return Err("ERROR_TOO_BIG_CAPTCHA_FILESIZE");
+            }
+        } else {
+            pictures.iter().try_for_each(|picture| picture::check(picture, settings))?;
+        }
+        let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
+        let has_instructions = ["instructions", "textinstructions", "imginstructions"]
+            .iter()
+            .any(|name| form.0.contains_key(*name));
+        let is_grid =
+            is_set("recaptcha") || is_set("grid_size") || form.text("img_type") == Some("recaptcha");
+        self.shape = match self.method.as_str() {
+            "rotatecaptcha" => Shape::Rotate,
+            "bounding_box" => Shape::Boxes,
+            "bls" if pictures.len() == PICTURES_MAX && has_instructions => Shape::Bls,
+            "bls" => return Err("ERROR_BAD_PARAMETERS"),
+            _ if is_grid && settings.profile == Profile::CaptchaAi && !has_instructions => {
+                return Err("ERROR_BAD_PARAMETERS");
+            }
+            _ if is_grid => Shape::Grid,
+            _ if is_set("coordinatescaptcha") => Shape::Coordinates,
+            _ if is_set("canvas") && !has_instructions => return Err("ERROR_BAD_PARAMETERS"),
+            _ if is_set("canvas") => Shape::Canvas,
+            _ => Shape::Text,
+        };
+        self.shown = Some(digest(pictures.iter().map(Vec::as_slice)));
+        self.pictures = pictures.len();
+        Ok(())
+    }
+}
+
+fn is_picture(name: &str) -> bool {
+    matches!(name, "file" | "body" | "image")
+        || name.starts_with("file_")
+        || name.starts_with("image_base64_")
+}
+
+fn pictures(form: &Form) -> Result<Vec<Vec<u8>>, &'static str> {
+    let parts = form.0.iter().filter(|(name, _)| is_picture(name)).take(PICTURES_MAX);
+    parts.map(|(_, part)| picture::bytes_of(part).ok_or("ERROR_UPLOAD")).collect()
+}
+
+fn token_shape(method: &str, form: &Form, profile: Profile) -> Result<Shape, &'static str> {
+    let needs = |names: &[&str]| {
+        let has_all = names.iter().all(|name| form.text(name).is_some());
+        if has_all { Ok(()) } else { Err("ERROR_BAD_PARAMETERS") }
+    };
+    let is_captchaai = profile == Profile::CaptchaAi;
+    let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
+    let shape = match method {
+        "userrecaptcha" => {
+            check_googlekey(form)?;
+            match is_captchaai && is_set("enterprise") {
+                true => Shape::Bound("03A"),
+                false => Shape::Token("03A"),
+            }
+        }
+        "hcaptcha" => needs(&["sitekey"]).map(|()| Shape::Token("P1_"))?,
+        "turnstile" => {
+            needs(&["sitekey"])?;
+            let is_challenge_page = form.0.contains_key("pagedata") && form.0.contains_key("data");
+            if is_challenge_page { Shape::TokenAndAgent("0.") } else { Shape::Token("0.") }
+        }
+        "cloudflare_challenge" => Shape::Bound("cf."),
+        "captchafox" if is_captchaai => Shape::TokenAndAgent("fox."),
+        "geetest" if form.text("version") == Some("4") => needs(&["gt"]).map(|()| GEETEST_V4)?,
+        "geetest" => needs(&["gt", "challenge"]).map(|()| Shape::Geetest)?,
+        "geetest_v4" => needs(&["captcha_id"]).map(|()| GEETEST_V4)?,
+        "funcaptcha" => needs(&["publickey"]).map(|()| Shape::Piped)?,
+        "keycaptcha" => {
+            needs(&["s_s_c_user_id", "s_s_c_session_id", "s_s_c_web_server_sign", "s_s_c_web_server_sign2"])?;
+            Shape::Piped
+        }
+        "capy" => {
+            needs(&["captchakey"]).map(|()| Shape::Fields(&["captchakey", "challengekey", "answer"]))?
+        }
+        "lemin" => needs(&["captcha_id", "div_id"]).map(|()| Shape::Fields(&["answer", "challenge_id"]))?,
+        "amazon_waf" => {
+            needs(&["sitekey", "iv", "context"])?;
+            Shape::Fields(&["captcha_voucher", "existing_token"])
+        }
+        "tencent" => needs(&["app_id"]).map(|()| Shape::Fields(&["appid", "ret", "ticket", "randstr"]))?,
+        "datadome" => needs(&["captcha_url", "userAgent"]).map(|()| Shape::Cookie)?,
+        // Nobody can say what a new method needs.
+        _ if !KNOWN.contains(&method) => return Ok(Shape::Token("")),
+        _ => Shape::Token(""),
+    };
+    check_pageurl(form)?;
+    Ok(shape)
+}
+
+const GEETEST_V4: Shape =
+    Shape::Fields(&["captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output"]);
+
+/// Methods without a line of their own above that need no more than a page.
+const KNOWN: &[&str] =
+    &["mt_captcha", "friendly_captcha", "prosopo", "cybersiara", "captchafox", "cutcaptcha"];
+
+fn needs_proxy(method: &str) -> bool {
+    matches!(method, "cloudflare_challenge" | "captchafox" | "datadome")
+}
+
+fn check_pageurl(form: &Form) -> Result<(), &'static str> {
+    let url = form.text("pageurl").ok_or("ERROR_PAGEURL")?;
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).ok_or("ERROR_PAGEURL")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || host.contains(char::is_whitespace) { Err("ERROR_PAGEURL") } else { Ok(()) }
+}
+
+fn check_googlekey(form: &Form) -> Result<(), &'static str> {
+    let Some(Part::Text(key)) = form.0.get("googlekey") else { return Err("ERROR_WRONG_GOOGLEKEY") };
+    let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if is_plain && (6..=100).contains(&key.len()) { Ok(()) } else { Err("ERROR_GOOGLEKEY") }
+}
+
+fn check_proxy(form: &Form, is_needed: bool) -> Result<(), &'static str> {
+    let Some(proxy) = form.text("proxy") else {
+        return if is_needed { Err("ERROR_BAD_PARAMETERS") } else { Ok(()) };
+    };
+    let address = proxy
+        .rsplit_once('@')
+        .map_or(proxy, |(login, address)| if login.contains(':') { address } else { "" });
+    let is_address = address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok());
+    let is_type = match form.text("proxytype") {
+        Some(kind) => {
+            ["HTTP", "HTTPS", "SOCKS4", "SOCKS5"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+        }
+        None => !is_needed,
+    };
+    if is_address && is_type { Ok(()) } else { Err("ERROR_PROXY_FORMAT") }
+}
+
+/// What identifies the request, whatever order and encoding it came in.
+pub(crate) fn identity(form: &Form) -> [u8; 32] {
+    let wanted = form.0.iter().filter(|(name, _)| *name == "method" || !CONTROL.contains(&name.as_str()));
+    digest(wanted.flat_map(|(name, part)| {
+        let value = match part {
+            Part::Text(text) => text.as_bytes(),
+            Part::File(bytes) => bytes,
+        };
+        [name.as_bytes(), value]
+    }))
+}
+
+/// The parameters as the ledger shows them.
+pub(crate) fn shown(form: &Form) -> BTreeMap<String, Shown> {
+    let wanted = form.0.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
+    wanted.map(|(name, part)| (name.clone(), shown_part(name, part))).collect()
+}
+
+fn shown_part(name: &str, part: &Part) -> Shown {
+    use sha2::{Digest, Sha256};
+    let digested = |bytes: &[u8]| Shown::Bytes { sha256: hex(&Sha256::digest(bytes)), bytes: bytes.len() };
+    match part {
+        Part::File(bytes) => digested(bytes),
+        Part::Text(text) => match picture::bytes_of(part).filter(|_| is_picture(name)) {
+            Some(bytes) => digested(&bytes),
+            None if text.len() > SHOWN_BYTES_MAX => digested(text.as_bytes()),
+            None if name == "proxy" => Shown::Text(without_login(text)),
+            None => Shown::Text(text.clone()),
+        },
+    }
+}
+
+/// A proxy's password is a secret; that two are different is not.
+fn without_login(proxy: &str) -> String {
+    match proxy.rsplit_once('@') {
+        Some((login, address)) => format!("{}@{address}", &hex(&digest([login.as_bytes()]))[..12]),
+        None => proxy.to_owned(),
+    }
+}

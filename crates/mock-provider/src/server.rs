@@ -1,0 +1,221 @@
+//! The listening socket, and each connection's life. A connection can end as rudely as in real life: closed, reset, in the
+//! middle of a sentence; and the socket itself can be gone for a while.
+
+use crate::rng::Rng;
+use crate::service;
+use crate::settings::Settings;
+use crate::world::World;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// Enough for an answer in a URL; a request line alone may have 16 kB and more.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+const HEAD_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait before the port is asked for again after an outage.
+const REBIND_PAUSE: Duration = Duration::from_millis(20);
+
+/// The time as the ledger has it: real at the start, and from then on by the runtime's clock, which a test may stop.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    start_ms: u64,
+}
+
+impl Clock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the ledger's moments are read beside those of other processes"
+    )]
+    pub(crate) fn start() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self { start: Instant::now(), start_ms: u64::try_from(since.as_millis()).unwrap_or(0) }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.start_ms + u64::try_from(self.start.elapsed().as_millis()).unwrap_or(0)
+    }
+
+    pub(crate) async fn sleep_until(&self, at_ms: u64) {
+        let now_ms = self.now_ms();
+        sleep(Duration::from_millis(at_ms.saturating_sub(now_ms))).await;
+    }
+}
+
+/// A time in which the provider is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outage {
+    pub until_ms: u64,
+    /// The socket is gone, so that connections are refused; else they are accepted and closed.
+    pub refuses: bool,
+}
+
+/// What all connections have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub settings: Arc<Settings>,
+    pub clock: Clock,
+    pub outage: watch::Sender<Outage>,
+    world: Mutex<World>,
+    jobs: Mutex<JoinSet<()>>,
+    changes: watch::Sender<u64>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Arc<Settings>, clock: Clock, world: World) -> Self {
+        Self {
+            settings,
+            clock,
+            outage: watch::Sender::default(),
+            world: Mutex::new(world),
+            jobs: Mutex::default(),
+            changes: watch::Sender::default(),
+        }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        locked(&self.world)
+    }
+
+    /// Wakes whoever waits for the ledger to change.
+    pub(crate) fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Runs until it is done or the mock provider is stopped.
+    pub(crate) fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
+        let mut jobs = locked(&self.jobs);
+        while jobs.try_join_next().is_some() {}
+        jobs.spawn(job);
+    }
+
+    /// Ends everything that runs, without waiting for it.
+    pub(crate) fn abort(&self) {
+        locked(&self.jobs).abort_all();
+    }
+
+    pub(crate) async fn stop(&self) {
+        let mut jobs = std::mem::take(&mut *locked(&self.jobs));
+        jobs.shutdown().await;
+    }
+
+    /// The outage that is on, if one is.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        Some(*self.outage.borrow()).filter(|outage| self.clock.now_ms() < outage.until_ms)
+    }
+}
+
+/// Accepts connections until it is dropped.
+pub(crate) async fn listen(shared: Arc<Shared>, mut listener: TcpListener, address: SocketAddr) {
+    let room = Arc::new(Semaphore::new(shared.settings.connections_max));
+    let mut outages = shared.outage.subscribe();
+    for number in 0.. {
+        while let Some(outage) = shared.outage().filter(|outage| outage.refuses) {
+            drop(listener);
+            shared.clock.sleep_until(outage.until_ms).await;
+            listener = bind_again(address).await;
+        }
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = outages.changed() => continue,
+        };
+        let Ok((stream, peer)) = accepted else {
+            // Too many open files, say: waiting is all that can be done.
+            sleep(REBIND_PAUSE).await;
+            continue;
+        };
+        if is_turned_away(&shared, number) {
+            continue;
+        }
+        // Whoever finds no room is closed at once: that, too, is what a busy server does.
+        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+        shared.spawn(converse(shared.clone(), stream, peer, permit));
+    }
+}
+
+async fn bind_again(address: SocketAddr) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(_) => sleep(REBIND_PAUSE).await,
+        }
+    }
+}
+
+fn is_turned_away(shared: &Shared, number: u64) -> bool {
+    let is_down = shared.outage().is_some();
+    let mut world = shared.world();
+    world.totals.connections += 1;
+    let rate = world.refused_rate();
+    let is_refused = Rng::of(shared.settings.seed, "accept", number).strikes(rate);
+    if is_down || is_refused {
+        world.count_fault(if is_down { "outage" } else { "refused" });
+    }
+    is_down || is_refused
+}
+
+/// How a connection is to end when its service gives up on it.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// Raw bytes to be written before the end.
+    pub words: Vec<u8>,
+    /// By a reset, not by an ordinary close.
+    pub resets: bool,
+}
+
+pub(crate) type LastWords = Arc<Mutex<Option<Ending>>>;
+
+pub(crate) fn leave(last: &LastWords, ending: Ending) {
+    *locked(last) = Some(ending);
+}
+
+async fn converse(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, _permit: OwnedSemaphorePermit) {
+    _ = stream.set_nodelay(true);
+    let last = LastWords::default();
+    let mut outages = shared.outage.subscribe();
+    let service = service_fn(|request| {
+        let answer = service::answer(shared.clone(), peer, last.clone(), request);
+        let answer: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(answer);
+        answer
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WAIT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    loop {
+        tokio::select! {
+            _ = &mut connection => break,
+            // Nobody keeps a connection to a server that is down.
+            Ok(()) = outages.changed() => Pin::new(&mut connection).graceful_shutdown(),
+        }
+    }
+    let ending = locked(&last).take();
+    if let Some(ending) = ending {
+        _ = end(connection.into_parts().io.into_inner(), ending).await;
+    }
+}
+
+async fn end(mut stream: TcpStream, ending: Ending) -> io::Result<()> {
+    stream.write_all(&ending.words).await?;
+    if ending.resets { stream.set_zero_linger() } else { stream.shutdown().await }
+}

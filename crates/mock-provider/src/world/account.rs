@@ -1,0 +1,249 @@
+//! Who is asking, and whether he may: keys, balances, room, and the bans for those who ask too fast or too often.
+
+use super::{Endpoint, ReadRequest, World};
+use crate::ledger::{AccountStanding, count};
+use crate::settings::{Account, KEY_CHARS, Key, Pace, Profile};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+/// `PUT /mock/account`: what is left out stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountChange {
+    pub name: String,
+    #[serde(default)]
+    pub balance_micros: Option<u64>,
+    #[serde(default)]
+    pub threads: Option<u32>,
+    #[serde(default)]
+    pub plan_ended: Option<bool>,
+}
+
+/// One account, as it stands.
+#[derive(Debug)]
+pub(crate) struct AccountState {
+    pub name: String,
+    key: Key,
+    pub balance_micros: u64,
+    pub threads: u32,
+    plan_ended: bool,
+    pub open: usize,
+    pub solved: u64,
+    pub bad_reports: u64,
+    pub pingbacks: BTreeSet<String>,
+    polls: u64,
+    /// Tasks taken since the polls were last counted from zero.
+    accepted: u64,
+    submits: VecDeque<u64>,
+    /// What in.php answered lately: a code, or none for a task that was taken.
+    answered: VecDeque<(u64, Option<&'static str>)>,
+    bans: BTreeMap<&'static str, u64>,
+}
+
+/// Addresses from which wrong keys came, and until when they are banned.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers(BTreeMap<IpAddr, (u32, u64)>);
+
+impl Strangers {
+    pub(crate) fn banned(&self, now: u64) -> usize {
+        self.0.values().filter(|(_, until)| now < *until).count()
+    }
+}
+
+impl AccountState {
+    pub(crate) fn new(account: &Account) -> Self {
+        Self {
+            name: account.name.clone(),
+            key: account.key.clone(),
+            balance_micros: account.balance_micros,
+            threads: account.threads,
+            plan_ended: account.plan_ended,
+            open: 0,
+            solved: 0,
+            bad_reports: 0,
+            pingbacks: BTreeSet::new(),
+            polls: 0,
+            accepted: 0,
+            submits: VecDeque::new(),
+            answered: VecDeque::new(),
+            bans: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn change(&mut self, change: &AccountChange) {
+        self.balance_micros = change.balance_micros.unwrap_or(self.balance_micros);
+        self.threads = change.threads.unwrap_or(self.threads);
+        self.plan_ended = change.plan_ended.unwrap_or(self.plan_ended);
+    }
+
+    pub(crate) fn standing(&self, now: u64) -> AccountStanding {
+        let bans = self.bans.iter().filter(|(_, until)| now < **until);
+        AccountStanding {
+            name: self.name.clone(),
+            balance_micros: self.balance_micros,
+            threads: self.threads,
+            plan_ended: self.plan_ended,
+            open: self.open,
+            polls: self.polls,
+            bans: bans.map(|(code, until)| ((*code).to_owned(), *until)).collect(),
+        }
+    }
+
+    /// The ban that is in force at this endpoint.
+    fn ban(&self, now: u64, endpoint: Endpoint) -> Option<&'static str> {
+        let is_for_polls = endpoint == Endpoint::Res;
+        let in_force = self.bans.iter().filter(|(_, until)| now < **until);
+        in_force.map(|(code, _)| *code).find(|code| (*code == "ERROR: 1005") == is_for_polls)
+    }
+
+    /// A submit has come; more of them than a person could send is an offence.
+    fn pace_submit(&mut self, now: u64, pace: &Pace) -> Option<(&'static str, u64)> {
+        self.submits.push_back(now);
+        while self.submits.front().is_some_and(|at| at.saturating_add(pace.submits_window_ms) <= now) {
+            self.submits.pop_front();
+        }
+        if self.submits.len() <= pace.submits_max {
+            return None;
+        }
+        self.submits.clear();
+        Some(("MAX_USER_TURN", pace.turn_ban_ms))
+    }
+
+    fn pace_poll(&mut self, pace: &Pace) -> Option<(&'static str, u64)> {
+        if self.polls <= pace.polls_per_task * self.accepted + pace.polls_free {
+            return None;
+        }
+        // Or else the first poll after the ban would be one too many again.
+        (self.polls, self.accepted) = (0, 0);
+        Some(("ERROR: 1005", pace.poll_ban_ms))
+    }
+
+    /// What in.php has answered; whoever is refused again and again should have stopped.
+    fn pace_answer(
+        &mut self,
+        now: u64,
+        code: Option<&'static str>,
+        pace: &Pace,
+    ) -> Option<(&'static str, u64)> {
+        self.answered.push_back((now, code));
+        while self.answered.front().is_some_and(|(at, _)| at.saturating_add(pace.refusals_window_ms) <= now) {
+            self.answered.pop_front();
+        }
+        code?;
+        let such = |wanted: &str| self.answered.iter().filter(|(_, code)| *code == Some(wanted)).count();
+        let refused = self.answered.iter().filter(|(_, code)| code.is_some()).count();
+        let taken = self.answered.len() - refused;
+        let ban = if such("ERROR_NO_SLOT_AVAILABLE") >= pace.refusals_max {
+            ("ERROR: 1001", pace.no_slot_ban_ms)
+        } else if such("ERROR_ZERO_BALANCE") >= pace.refusals_max {
+            ("ERROR: 1002", pace.zero_balance_ban_ms)
+        } else if refused >= pace.refusals_max && refused > 3 * taken {
+            ("ERROR: 1003", pace.errors_ban_ms)
+        } else {
+            return None;
+        };
+        self.answered.clear();
+        Some(ban)
+    }
+}
+
+impl World {
+    /// Whose key it is, unless the key, the account or the address it comes from is refused.
+    pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
+        let pace = self.settings.pace.clone();
+        let ip_ban = match self.settings.profile {
+            Profile::TwoCaptcha => "ERROR: 1004",
+            Profile::CaptchaAi => "IP_BANNED",
+        };
+        if pace.is_on && self.strangers.0.get(&arrival.peer).is_some_and(|(_, until)| now < *until) {
+            return Err(ip_ban.to_owned());
+        }
+        let key = arrival.form.text("key").unwrap_or_default();
+        if key.chars().count() != KEY_CHARS {
+            return Err("ERROR_WRONG_USER_KEY".to_owned());
+        }
+        let is_captchaai = self.settings.profile == Profile::CaptchaAi;
+        let known = self.desks.iter().position(|desk| desk.key.is(key));
+        let Some(index) = known else {
+            self.note_stranger(now, arrival.peer, &pace, ip_ban);
+            return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
+        };
+        let desk = &mut self.desks[index];
+        desk.polls += u64::from(arrival.endpoint == Endpoint::Res);
+        if is_captchaai && desk.threads == 0 {
+            return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
+        }
+        if !pace.is_on {
+            return Ok(index);
+        }
+        if let Some(code) = desk.ban(now, arrival.endpoint) {
+            return Err(code.to_owned());
+        }
+        let offence = match arrival.endpoint {
+            // The numbered bans are 2captcha's; of captchaai none is known.
+            Endpoint::Res if is_captchaai => None,
+            Endpoint::Res => desk.pace_poll(&pace),
+            Endpoint::In | Endpoint::Solve => desk.pace_submit(now, &pace),
+        };
+        match offence {
+            Some((code, ban_ms)) => {
+                self.ban(index, code, now.saturating_add(ban_ms));
+                Err(code.to_owned())
+            }
+            None => Ok(index),
+        }
+    }
+
+    fn note_stranger(&mut self, now: u64, peer: IpAddr, pace: &Pace, code: &str) {
+        /// How many addresses are remembered.
+        const STRANGERS_MAX: usize = 1_024;
+        if self.strangers.0.len() >= STRANGERS_MAX {
+            self.strangers.0.pop_first();
+        }
+        let (wrong, until) = self.strangers.0.entry(peer).or_default();
+        *wrong += 1;
+        if pace.is_on && *wrong >= pace.wrong_keys_max {
+            (*wrong, *until) = (0, now.saturating_add(pace.wrong_key_ban_ms));
+            count(&mut self.totals.bans, code);
+        }
+    }
+
+    fn ban(&mut self, desk: usize, code: &'static str, until: u64) {
+        self.desks[desk].bans.insert(code, until);
+        count(&mut self.totals.bans, code);
+    }
+
+    /// Room and money for one more task.
+    pub(super) fn check_room(&self, desk: usize, price_micros: u64) -> Result<(), String> {
+        let (settings, desk) = (&self.settings, &self.desks[desk]);
+        let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
+        match settings.profile {
+            Profile::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
+            Profile::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
+            Profile::TwoCaptcha if desk.balance_micros < price_micros => Err("ERROR_ZERO_BALANCE".to_owned()),
+            Profile::TwoCaptcha if desk.open >= settings.queue_max => busy("ERROR_NO_SLOT_AVAILABLE"),
+            _ if self.tasks.len() >= settings.tasks_max => Err("ERROR_NO_SLOT_AVAILABLE".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what in.php has answered, and bans whoever does not take the hint.
+    pub(super) fn note_answer(&mut self, now: u64, desk: usize, code: Option<&str>) {
+        let code = code.map(|code| match code {
+            "ERROR_NO_SLOT_AVAILABLE" => "ERROR_NO_SLOT_AVAILABLE",
+            "ERROR_ZERO_BALANCE" => "ERROR_ZERO_BALANCE",
+            _ => "other",
+        });
+        if code.is_none() {
+            self.desks[desk].accepted += 1;
+        }
+        let pace = self.settings.pace.clone();
+        if pace.is_on
+            && self.settings.profile == Profile::TwoCaptcha
+            && let Some((ban, ban_ms)) = self.desks[desk].pace_answer(now, code, &pace)
+        {
+            self.ban(desk, ban, now.saturating_add(ban_ms));
+        }
+    }
+}

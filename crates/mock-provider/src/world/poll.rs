@@ -1,0 +1,289 @@
+//! res.php: answers for whoever asks with the right key and the right id, the balance, reports, and the addresses that
+//! may be called back. Asking changes nothing, so it can be repeated.
+
+use super::{Endpoint, Entrance, Outcome, Plan, ReadRequest, Step, Task, World, deliver, is_gone, refund};
+use crate::answer::Answer;
+use crate::json::{self, Flavour};
+use crate::ledger::{Report, count};
+use crate::pingback::{Address, Words};
+use crate::reply::{Classic, NOT_READY, Reply};
+use crate::script::Deed;
+use crate::settings::Profile;
+use std::net::IpAddr;
+
+/// How many ids may be asked for at once.
+const IDS_MAX: usize = 1_000;
+/// How many addresses an account may register.
+const PINGBACKS_MAX: usize = 100;
+/// Below this many solved tasks nobody can be said to complain too often.
+const REPORTS_COUNT_FROM: u64 = 10;
+
+impl World {
+    pub(super) fn poll(
+        &mut self,
+        now: u64,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let desk = self.admit(now, arrival)?;
+        arrival.check()?;
+        let form = &arrival.form;
+        step.reply = match form.text("action").unwrap_or_default() {
+            "get" if form.0.contains_key("ids") => self.read_many(now, desk, arrival, plan, step)?,
+            "get" => self.read_one(now, desk, arrival, plan, step, false)?,
+            "get2" => self.read_one(now, desk, arrival, plan, step, true)?,
+            "getbalance" => step.tongue.balance(self.desks[desk].balance_micros),
+            "reportgood" => self.report(now, desk, arrival, step, Report::Good)?,
+            "reportbad" => self.report(now, desk, arrival, step, Report::Bad)?,
+            "threadsinfo" if self.settings.profile == Profile::CaptchaAi => {
+                let (threads, working) = (self.desks[desk].threads, self.desks[desk].open);
+                let tongue = step.tongue.classic()?;
+                tongue.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
+            }
+            "add_pingback" | "get_pingback" | "del_pingback" => {
+                self.pingbacks(desk, arrival, step.tongue.classic()?)?
+            }
+            _ => return Err("ERROR_EMPTY_ACTION".to_owned()),
+        };
+        Ok(())
+    }
+
+    /// The answer to a task, or the code instead of it.
+    fn read(&self, now: u64, desk: usize, id: &str) -> Result<(u64, &Task, &Answer), String> {
+        let id = id.trim();
+        if id.is_empty() || id.len() > 18 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err("ERROR_WRONG_ID_FORMAT".to_owned());
+        }
+        let id: u64 = id.parse().map_err(|_| "ERROR_WRONG_ID_FORMAT".to_owned())?;
+        let task = self.tasks.get(&id).filter(|task| task.desk == desk && !is_gone(task, now));
+        let task = task.ok_or("ERROR_WRONG_CAPTCHA_ID")?;
+        match &task.outcome {
+            _ if !task.is_over => Err(NOT_READY.to_owned()),
+            Outcome::Answer(answer) => Ok((id, task, answer)),
+            Outcome::Code(code) => Err(code.clone()),
+        }
+    }
+
+    fn read_one(
+        &mut self,
+        now: u64,
+        desk: usize,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        step: &mut Step,
+        with_price: bool,
+    ) -> Result<Reply, String> {
+        if plan.shaping.contains(&Deed::Vanish) {
+            self.vanish(arrival);
+        }
+        self.check_timeout(arrival)?;
+        let (id, task, answer) = self.read(now, desk, arrival.form.text("id").unwrap_or_default())?;
+        step.mark.given.push(id);
+        Ok(step.tongue.answer(&task.given(id, answer, with_price)))
+    }
+
+    /// Two providers of the JSON protocol answer only so often for one task.
+    fn check_timeout(&self, arrival: &ReadRequest) -> Result<(), String> {
+        let Some((_, task)) = self.asked_for(&arrival.form) else { return Ok(()) };
+        match task.flavour() {
+            _ if task.polls <= self.settings.json.polls_max => Ok(()),
+            Some(Flavour::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
+            Some(Flavour::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
+            Some(Flavour::TwoCaptcha | Flavour::AntiCaptcha) | None => Ok(()),
+        }
+    }
+
+    fn vanish(&mut self, arrival: &ReadRequest) {
+        let id = self.asked_for(&arrival.form).map(|(id, _)| id);
+        if let Some(task) = id.and_then(|id| self.tasks.get_mut(&id)) {
+            task.vanishes = true;
+            count(&mut self.totals.faults, Deed::Vanish.name());
+        }
+    }
+
+    fn read_many(
+        &mut self,
+        now: u64,
+        desk: usize,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        step: &mut Step,
+    ) -> Result<Reply, String> {
+        let mut ids: Vec<&str> = arrival.form.text("ids").unwrap_or_default().split(',').collect();
+        if ids.len() > IDS_MAX {
+            return Err("ERROR_WRONG_ID_FORMAT".to_owned());
+        }
+        for id in &ids {
+            let task = id.trim().parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
+            task.into_iter().for_each(|task| task.polls += 1);
+        }
+        if plan.action == Some(Deed::FewerParts) {
+            ids.truncate(ids.len() / 2);
+        }
+        let mut parts = Vec::new();
+        for id in ids {
+            parts.push(match self.read(now, desk, id) {
+                Ok((id, _, answer)) => {
+                    step.mark.given.push(id);
+                    answer.plain()
+                }
+                Err(code) => code,
+            });
+        }
+        Ok(step.tongue.classic()?.bare(&parts.join("|")))
+    }
+
+    /// Whoever answers in the same breath has waited for his task.
+    pub(crate) fn answer_awaited(&mut self, now: u64, id: u64, step: &mut Step) {
+        self.settle(now);
+        let Some(task) = self.tasks.get(&id) else { return };
+        step.mark.submitted = Some(id);
+        step.reply = match &task.outcome {
+            Outcome::Answer(answer) => {
+                step.mark.given.push(id);
+                step.tongue.answer(&task.given(id, answer, false))
+            }
+            Outcome::Code(code) => step.tongue.code(code),
+        };
+    }
+
+    fn report(
+        &mut self,
+        now: u64,
+        desk: usize,
+        arrival: &ReadRequest,
+        step: &Step,
+        report: Report,
+    ) -> Result<Reply, String> {
+        let refused = match self.settings.profile {
+            Profile::TwoCaptcha => "REPORT_NOT_RECORDED",
+            Profile::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
+        };
+        let asked = arrival.form.text("id").unwrap_or_default();
+        let told = asked.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
+        told.into_iter().for_each(|task| task.reports += 1);
+        let id = match self.read(now, desk, asked) {
+            Ok((id, ..)) => id,
+            Err(code) if code.starts_with("ERROR_WRONG_") => return Err(code),
+            // Nothing was given that could be good or bad.
+            Err(_) => return Err(refused.to_owned()),
+        };
+        let (window, profile) = (self.settings.report_window_ms, self.settings.profile);
+        let desk = &mut self.desks[desk];
+        let task = self.tasks.get_mut(&id).ok_or("ERROR_WRONG_CAPTCHA_ID")?;
+        if arrival.ask.as_ref().is_some_and(|ask| !ask.concerns.suits(&task.method)) {
+            return Err("ERROR_WRONG_CAPTCHA_ID".to_owned());
+        }
+        if task.reported.is_some() {
+            return Err("ERROR_DUPLICATE_REPORT".to_owned());
+        }
+        let complains_too_often =
+            desk.solved >= REPORTS_COUNT_FROM && (desk.bad_reports + 1) * 10 > desk.solved * 4;
+        if now >= task.solves_at.saturating_add(window) || (report == Report::Bad && complains_too_often) {
+            return Err(refused.to_owned());
+        }
+        task.reported = Some(report);
+        match report {
+            Report::Good => self.totals.reported_good += 1,
+            Report::Bad => {
+                self.totals.reported_bad += 1;
+                desk.bad_reports += 1;
+                if profile == Profile::TwoCaptcha {
+                    refund(task, desk, &mut self.totals);
+                }
+            }
+        }
+        Ok(step.tongue.reported())
+    }
+
+    fn pingbacks(&mut self, desk: usize, arrival: &ReadRequest, tongue: &Classic) -> Result<Reply, String> {
+        let known = &mut self.desks[desk].pingbacks;
+        let address = arrival.form.text("addr");
+        match (arrival.form.text("action"), address) {
+            (Some("add_pingback"), Some(address)) => {
+                // The real one wants the request to come from the address itself.
+                Address::read(address).map_err(|_| "ERROR_IP_ADDRES".to_owned())?;
+                if known.len() < PINGBACKS_MAX {
+                    known.insert(address.to_owned());
+                }
+                Ok(tongue.bare("OK"))
+            }
+            (Some("del_pingback"), Some("all")) => {
+                known.clear();
+                Ok(tongue.bare("OK"))
+            }
+            (Some("del_pingback"), Some(address)) => {
+                known.remove(address);
+                Ok(tongue.bare("OK"))
+            }
+            (Some("get_pingback"), _) => {
+                let all: Vec<&str> = known.iter().map(String::as_str).collect();
+                Ok(tongue.ok(&all.join("|")))
+            }
+            _ => Err("ERROR_BAD_PARAMETERS".to_owned()),
+        }
+    }
+
+    /// Where to call for this task, and what to say there: the truth, or the id and the outcome of a `lie`. None if the
+    /// task is no longer known.
+    pub(crate) fn pingback(
+        &mut self,
+        now: u64,
+        generation: u64,
+        id: u64,
+        lie: Option<&(u64, Outcome)>,
+    ) -> Option<(String, Words)> {
+        self.settle(now);
+        let task = self.tasks.get(&id).filter(|_| generation == self.generation)?;
+        let (id, outcome) = lie.map_or((id, &task.outcome), |(id, outcome)| (*id, outcome));
+        let words = match (task.flavour(), outcome) {
+            (Some(flavour), outcome) => {
+                let tongue = json::Tongue { flavour, asked: None };
+                Words::Json(match outcome {
+                    Outcome::Answer(answer) => tongue.callback(Ok(&task.given(id, answer, false)), id),
+                    Outcome::Code(code) => tongue.callback(Err(code), id),
+                })
+            }
+            (None, Outcome::Answer(answer)) => Words::Form { id, code: answer.plain() },
+            (None, Outcome::Code(code)) => Words::Form { id, code: code.clone() },
+        };
+        Some((task.pingback.clone()?, words))
+    }
+
+    /// A pingback was sent; it was answered with 200 or it was not. One that lies about the answer delivers none.
+    pub(crate) fn called(&mut self, generation: u64, id: u64, is_acked: bool, is_honest: bool) {
+        let Some(task) = self.tasks.get_mut(&id).filter(|_| generation == self.generation) else { return };
+        task.pingbacks_sent += 1;
+        self.totals.pingbacks_sent += 1;
+        if is_acked {
+            task.pingbacks_acked += 1;
+            self.totals.pingbacks_acked += 1;
+            if is_honest {
+                deliver(task, &mut self.totals);
+            }
+        }
+    }
+
+    /// Whether a request from there may be told about the usage.
+    pub(crate) fn may_control(peer: IpAddr) -> bool {
+        peer.to_canonical().is_loopback()
+    }
+
+    pub(crate) fn count_request(&mut self, name: &str) {
+        count(&mut self.totals.requests, name);
+    }
+
+    pub(crate) fn count_fault(&mut self, name: &str) {
+        count(&mut self.totals.faults, name);
+    }
+
+    pub(crate) fn entrance(path: &str, profile: Profile) -> Option<Entrance> {
+        match path {
+            "/in.php" => Some(Entrance::Classic(Endpoint::In)),
+            "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
+            "/solve.php" if profile == Profile::CaptchaAi => Some(Entrance::Classic(Endpoint::Solve)),
+            _ => json::Door::at(path).map(Entrance::Json),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! in.php: whether a task is taken, what it costs, when it will be solved and by which answer. All of that is settled
+//! when it is taken, so that nothing that is asked later can change it.
+
+use super::{Endpoint, Outcome, Plan, ReadRequest, Spoken, Step, Task, World};
+use crate::answer::Answer;
+use crate::json::{Flavour, Kind};
+use crate::ledger::count;
+use crate::pingback::{Address, Calls, first_parameter_only};
+use crate::request::{self, ProviderRequest};
+use crate::rng::{Rng, digest};
+use crate::script::{Deed, Place};
+use crate::settings::Profile;
+
+/// Nothing takes longer, whatever the script says.
+const SOLVE_MS_MAX: u64 = 7 * 24 * 3_600_000;
+
+/// What `method=get_server_errors` lists.
+const SERVER_ERRORS: &[&str] = &[
+    "ERROR_WRONG_USER_KEY",
+    "ERROR_KEY_DOES_NOT_EXIST",
+    "ERROR_ZERO_BALANCE",
+    "ERROR_PAGEURL",
+    "ERROR_NO_SLOT_AVAILABLE",
+    "ERROR_ZERO_CAPTCHA_FILESIZE",
+    "ERROR_TOO_BIG_CAPTCHA_FILESIZE",
+    "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
+    "ERROR_UPLOAD",
+    "MAX_USER_TURN",
+    "ERROR_GOOGLEKEY",
+    "ERROR_WRONG_GOOGLEKEY",
+    "ERROR_BAD_PARAMETERS",
+    "ERROR_PROXY_FORMAT",
+    "ERROR: 1001",
+    "ERROR: 1002",
+    "ERROR: 1003",
+    "ERROR: 1004",
+    "ERROR: 1005",
+];
+
+/// What will become of a task.
+struct Fate {
+    outcome: Outcome,
+    solve_ms: u64,
+    vanishes: bool,
+}
+
+impl World {
+    pub(super) fn submit(
+        &mut self,
+        now: u64,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        if arrival.form.text("method") == Some("get_server_errors") {
+            step.reply = step.tongue.classic()?.bare(&SERVER_ERRORS.join("|"));
+            return Ok(());
+        }
+        let desk = self.admit(now, arrival)?;
+        let outcome = self.consider(desk, arrival);
+        self.note_answer(now, desk, outcome.as_ref().err().map(String::as_str));
+        let (wanted, price_micros) = outcome?;
+        let (id, calls) = self.accept(now, desk, arrival, plan, &wanted, price_micros);
+        step.calls = calls;
+        if is_answered_at_once(arrival, &wanted) {
+            step.awaited = self.tasks.get(&id).map(|task| (id, task.solves_at));
+        } else {
+            step.reply = step.tongue.accepted(id, &wanted.method);
+            step.mark.submitted = Some(id);
+        }
+        Ok(())
+    }
+
+    fn consider(&mut self, desk: usize, arrival: &ReadRequest) -> Result<(ProviderRequest, u64), String> {
+        arrival.check()?;
+        let settings = self.settings.clone();
+        let wanted = ProviderRequest::read(&arrival.form, &settings)?;
+        if arrival.endpoint == Endpoint::Solve && wanted.shown.is_none() {
+            return Err("ERROR_UPLOAD".to_owned());
+        }
+        let price_micros = settings.price_micros(&wanted.method);
+        self.make_room();
+        self.check_room(desk, price_micros)?;
+        Ok((wanted, price_micros))
+    }
+
+    /// Lets go of the oldest task that is over.
+    fn make_room(&mut self) {
+        if self.tasks.len() >= self.settings.tasks_max
+            && self.tasks.first_key_value().is_some_and(|(_, task)| task.is_over)
+        {
+            self.tasks.pop_first();
+            self.totals.forgotten += 1;
+        }
+    }
+
+    fn accept(
+        &mut self,
+        now: u64,
+        desk: usize,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        wanted: &ProviderRequest,
+        price_micros: u64,
+    ) -> (u64, Option<Calls>) {
+        let id = self.next_id();
+        let (pingback, pingback_refused) = self.pingback_of(desk, arrival);
+        let goes_back = pingback.is_some() && pingback_refused.is_none();
+        let fate = self.fate(id, arrival, plan, wanted, goes_back);
+        let actions = if goes_back { self.pingback_deeds(now, arrival, plan.luck) } else { Vec::new() };
+        let is_early = actions.contains(&Deed::Early);
+        let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
+        let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, actions });
+        let spoken = arrival.ask.as_ref().map(|ask| Spoken {
+            flavour: ask.door.flavour,
+            task_type: ask.task_type.clone(),
+            kind: ask.kind.unwrap_or_else(|| Kind::of_method(&wanted.method)),
+        });
+        let task = Task {
+            desk,
+            spoken,
+            method: wanted.method.clone(),
+            is_get: arrival.is_get,
+            is_json_by_default: wanted.method.starts_with("geetest"),
+            params: request::shown(&arrival.form),
+            luck: plan.luck,
+            accepted_at: now,
+            price_micros,
+            solves_at,
+            outcome: fate.outcome,
+            is_over: false,
+            gone_at: self.gone_at(arrival, now, solves_at),
+            vanishes: fate.vanishes,
+            is_refunded: false,
+            reply_delivered: false,
+            polls: 0,
+            reads: 0,
+            first_read_at: None,
+            pingback,
+            pingback_refused,
+            pingbacks_sent: 0,
+            pingbacks_acked: 0,
+            is_delivered: false,
+            reported: None,
+            reports: 0,
+        };
+        self.book(id, desk, task);
+        (id, calls)
+    }
+
+    /// What will become of the task; of what is scripted and what is drawn the script has the last word.
+    fn fate(
+        &mut self,
+        id: u64,
+        arrival: &ReadRequest,
+        plan: &Plan,
+        wanted: &ProviderRequest,
+        goes_back: bool,
+    ) -> Fate {
+        let mut rng = Rng::of(plan.luck, "task", 0);
+        let span = self.settings.solve_span(&wanted.method);
+        let (flavour, profile) = (arrival.flavour(), self.settings.profile);
+        let name = flavour.map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id));
+        let profile = flavour.is_none().then_some(profile);
+        let answer = Answer::make(&name, plan.luck, wanted, &arrival.form, profile);
+        // A machine that answers in the same breath is quicker than people.
+        let hurry = if flavour.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
+        let mut fate = Fate {
+            outcome: Outcome::Answer(answer),
+            solve_ms: self.settings.at_speed(rng.between(span.from, span.to)) / hurry,
+            vanishes: false,
+        };
+        if self.is_used_challenge(wanted, arrival) {
+            fate.outcome = Outcome::Code("ERROR_TOKEN_EXPIRED".to_owned());
+        }
+        let rates = &self.faults;
+        let mut actions = Vec::new();
+        actions.extend(rng.strikes(rates.unsolvable).then_some(Deed::Unsolvable));
+        actions.extend(rng.strikes(rates.vanished).then_some(Deed::Vanish));
+        actions.extend((rng.strikes(rates.pingback.code) && goes_back).then_some(Deed::Unsolvable));
+        actions.extend_from_slice(&plan.shaping);
+        for action in &actions {
+            self.count_deed(action);
+            match action {
+                Deed::Unsolvable => fate.outcome = Outcome::Code("ERROR_CAPTCHA_UNSOLVABLE".to_owned()),
+                Deed::Vanish => fate.vanishes = true,
+                Deed::SolveMs(ms) => fate.solve_ms = *ms,
+                Deed::Answer(text) => fate.outcome = Outcome::Answer(Answer::text(text)),
+                _ => {}
+            }
+        }
+        fate
+    }
+
+    fn gone_at(&self, arrival: &ReadRequest, now: u64, solves_at: u64) -> u64 {
+        let limits = &self.settings.json;
+        let own = match arrival.flavour() {
+            Some(Flavour::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
+            Some(Flavour::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
+            Some(Flavour::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
+            Some(Flavour::TwoCaptcha) | None => u64::MAX,
+        };
+        own.min(solves_at.saturating_add(self.settings.result_lifetime_ms))
+    }
+
+    fn book(&mut self, id: u64, desk: usize, task: Task) {
+        let desk = &mut self.desks[desk];
+        desk.open += 1;
+        // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
+        if self.settings.profile == Profile::TwoCaptcha {
+            desk.balance_micros -= task.price_micros;
+        }
+        self.totals.accepted += 1;
+        self.totals.paid_micros += task.price_micros;
+        self.totals.pingbacks_refused += u64::from(task.pingback_refused.is_some());
+        self.open.insert((task.solves_at, id));
+        self.tasks.insert(id, task);
+    }
+
+    /// Larger than 32 bits, as real ones are, and without a pattern that a client could rely on.
+    fn next_id(&mut self) -> u64 {
+        self.sequence += 1;
+        let base = 70_000_000_000 + self.settings.seed % 1_000 * 1_000_000_000;
+        base + self.sequence * 10 + Rng::of(self.settings.seed, "id", self.sequence).between(0, 10)
+    }
+
+    fn is_used_challenge(&mut self, wanted: &ProviderRequest, arrival: &ReadRequest) -> bool {
+        /// After so many the smallest is forgotten.
+        const CHALLENGES_MAX: usize = 100_000;
+        let Some(challenge) = arrival.form.text("challenge").filter(|_| wanted.method == "geetest") else {
+            return false;
+        };
+        if self.challenges.len() >= CHALLENGES_MAX {
+            self.challenges.pop_first();
+        }
+        let hash = digest([challenge.as_bytes()]);
+        !self
+            .challenges
+            .insert(u64::from_be_bytes(hash[..8].try_into().expect("a digest has more than eight bytes")))
+    }
+
+    fn pingback_of(&self, desk: usize, arrival: &ReadRequest) -> (Option<String>, Option<&'static str>) {
+        let Some(url) = arrival.form.text("pingback") else { return (None, None) };
+        let url = if arrival.is_get { first_parameter_only(url) } else { url.to_owned() };
+        let is_registered = || self.desks[desk].pingbacks.iter().any(|known| Address::same_host(known, &url));
+        let is_two_captcha = arrival
+            .flavour()
+            .map_or(self.settings.profile == Profile::TwoCaptcha, |flavour| flavour == Flavour::TwoCaptcha);
+        let is_strict = self.settings.strict_pingback && is_two_captcha;
+        let refused = match Address::read(&url) {
+            Err(why) => Some(why),
+            Ok(_) if is_strict && !is_registered() => Some("not registered"),
+            Ok(_) => None,
+        };
+        (Some(url), refused)
+    }
+
+    fn pingback_deeds(&mut self, now: u64, arrival: &ReadRequest, luck: u64) -> Vec<Deed> {
+        let param = |name: &str| arrival.form.text(name).map(str::to_owned);
+        let mut actions = self.script.due(Place::Pingback, now.saturating_sub(self.started_at), &param);
+        actions.extend(self.faults.on_pingback(&mut Rng::of(luck, "pingback", 0)));
+        for action in &actions {
+            count(&mut self.totals.faults, &format!("pingback_{}", action.name()));
+        }
+        actions
+    }
+}
+
+/// solve.php always waits for the answer, and CapSolver's createTask does for a picture.
+fn is_answered_at_once(arrival: &ReadRequest, wanted: &ProviderRequest) -> bool {
+    let is_picture = wanted.pictures > 0;
+    arrival.endpoint == Endpoint::Solve || (arrival.flavour() == Some(Flavour::CapSolver) && is_picture)
+}

@@ -1,0 +1,130 @@
+//! What the judge and the operator may see and change: the ledger, how things stand, the faults and the script.
+
+use super::{Outcome, Task, World, is_gone};
+use crate::faults::Faults;
+use crate::json::Flavour;
+use crate::ledger::{Entry, Ledger, Standing, State, Totals};
+use crate::script::{BadScript, Rule, Script};
+use crate::world::AccountChange;
+use std::collections::BTreeMap;
+
+impl World {
+    /// The tasks taken at `since` or later; none of them if only the sums are wanted.
+    pub(crate) fn ledger(&mut self, now: u64, since: u64, with_tasks: bool) -> Ledger {
+        self.settle(now);
+        let tasks = self.tasks.iter().filter(|(_, task)| with_tasks && task.accepted_at >= since);
+        Ledger {
+            now_ms: now,
+            profile: self.settings.profile,
+            seed: self.settings.seed,
+            tasks: tasks.map(|(id, task)| self.entry(now, *id, task)).collect(),
+            totals: self.sums(now),
+        }
+    }
+
+    fn sums(&self, now: u64) -> Totals {
+        let is_vanished = |task: &&Task| matches!(task.outcome, Outcome::Answer(_)) && is_gone(task, now);
+        Totals {
+            open: self.open.len() as u64,
+            vanished: self.tasks.values().filter(is_vanished).count() as u64,
+            ..self.totals.clone()
+        }
+    }
+
+    fn entry(&self, now: u64, id: u64, task: &Task) -> Entry {
+        let (answer, code) = match &task.outcome {
+            _ if !task.is_over => (None, None),
+            Outcome::Answer(answer) => (Some(answer.value.clone()), None),
+            Outcome::Code(code) => (None, Some(code.clone())),
+        };
+        let state = match &task.outcome {
+            _ if !task.is_over => State::Open,
+            Outcome::Code(_) => State::Failed,
+            Outcome::Answer(_) if is_gone(task, now) => State::Vanished,
+            Outcome::Answer(_) => State::Solved,
+        };
+        Entry {
+            id: task.flavour().map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id)),
+            protocol: task.flavour().map_or("classic", Flavour::name).to_owned(),
+            task_type: task.spoken.as_ref().map(|spoken| spoken.task_type.clone()),
+            account: self.desks[task.desk].name.clone(),
+            method: task.method.clone(),
+            verb: if task.is_get { "GET" } else { "POST" }.to_owned(),
+            params: task.params.clone(),
+            accepted_at_ms: task.accepted_at,
+            price_micros: task.price_micros,
+            charged: !task.is_refunded,
+            state,
+            solved_at_ms: answer.is_some().then_some(task.solves_at),
+            answer,
+            code,
+            reply_delivered: task.reply_delivered,
+            polls: task.polls,
+            reads: task.reads,
+            first_read_at_ms: task.first_read_at,
+            pingback_wanted: task.pingback.is_some(),
+            pingback_refused: task.pingback_refused.map(str::to_owned),
+            pingbacks_sent: task.pingbacks_sent,
+            pingbacks_acked: task.pingbacks_acked,
+            delivered: task.is_delivered,
+            reported: task.reported,
+            reports: task.reports,
+        }
+    }
+
+    pub(crate) fn standing(&mut self, now: u64, outage_until_ms: Option<u64>) -> Standing {
+        self.settle(now);
+        Standing {
+            now_ms: now,
+            started_at_ms: self.started_at,
+            profile: self.settings.profile,
+            seed: self.settings.seed,
+            speed: self.settings.speed,
+            accounts: self.desks.iter().map(|desk| desk.standing(now)).collect(),
+            banned_addresses: self.strangers.banned(now),
+            outage_until_ms,
+        }
+    }
+
+    pub(crate) fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    pub(crate) fn refused_rate(&self) -> f64 {
+        self.faults.refused
+    }
+
+    pub(crate) fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
+    }
+
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        self.script.rules()
+    }
+
+    pub(crate) fn set_script(&mut self, rules: Vec<Rule>) -> Result<(), BadScript> {
+        self.script = Script::new(rules)?;
+        Ok(())
+    }
+
+    /// Whether there is such an account.
+    pub(crate) fn change_account(&mut self, change: &AccountChange) -> bool {
+        let desk = self.desks.iter_mut().find(|desk| desk.name == change.name);
+        desk.map(|desk| desk.change(change)).is_some()
+    }
+
+    /// As if just started, with the faults and the script that are in force; ids go on, so that none is used twice.
+    pub(crate) fn reset(&mut self, now: u64) {
+        let rules = self.script.rules();
+        self.started_at = now;
+        self.generation += 1;
+        self.desks = self.settings.accounts.iter().map(super::AccountState::new).collect();
+        self.tasks = BTreeMap::new();
+        self.open.clear();
+        self.occurrences.clear();
+        self.challenges.clear();
+        self.strangers = super::Strangers::default();
+        self.totals = Totals::default();
+        self.script = Script::new(rules).unwrap_or_default();
+    }
+}

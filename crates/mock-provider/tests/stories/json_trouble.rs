@@ -1,0 +1,144 @@
+//! The JSON protocol when things go wrong: by the provider's own rules, by appointment and by chance.
+
+use crate::json::{FLAVOURS, ask, finished, post, result, script, spelled, turnstile};
+use crate::wire::{LIMIT, open, quick};
+use quittance_mock_provider::{
+    DEMO_KEY, Deed, Faults, JsonLimits, Pace, Place, Profile, Rule, Settings, Span, Wire,
+};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn each_keeps_results_in_its_own_way() {
+    let instant =
+        JsonLimits { anticaptcha_result_ms: 0, capmonster_result_ms: 0, capsolver_task_ms: 0, polls_max: 9 };
+    let desk = open(Settings { json: instant, ..Settings::quick(Profile::TwoCaptcha) }).await;
+    for (flavour, code) in [
+        ("anticaptcha", "ERROR_NO_SUCH_CAPCHA_ID"),
+        ("capmonster", "ERROR_NO_SUCH_CAPCHA_ID"),
+        ("capsolver", "ERROR_TASKID_INVALID"),
+    ] {
+        let id = finished(&desk, flavour, turnstile(flavour)).await;
+        assert_eq!(result(&desk, flavour, &id).await["errorCode"], code, "{flavour}");
+    }
+    let id = finished(&desk, "2captcha", turnstile("")).await;
+    assert_eq!(result(&desk, "2captcha", &id).await["status"], "ready");
+}
+
+#[tokio::test]
+async fn two_of_them_answer_only_so_often_for_one_task() {
+    let few = JsonLimits { polls_max: 3, ..JsonLimits::default() };
+    let desk = open(Settings { json: few, ..Settings::quick(Profile::TwoCaptcha) }).await;
+    for (flavour, code) in [
+        ("2captcha", None),
+        ("anticaptcha", None),
+        ("capmonster", Some("ERROR_TOO_MUCH_REQUESTS")),
+        ("capsolver", Some("ERROR_TASKID_INVALID")),
+    ] {
+        let id = finished(&desk, flavour, turnstile(flavour)).await;
+        for _ in 0..3 {
+            assert_eq!(result(&desk, flavour, &id).await["status"], "ready", "{flavour}");
+        }
+        assert_eq!(
+            result(&desk, flavour, &id).await["errorCode"].as_str().filter(|code| !code.is_empty()),
+            code
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_solved_is_paid_for_at_anticaptcha_only() {
+    for flavour in FLAVOURS {
+        let desk = quick(Profile::TwoCaptcha).await;
+        script(&desk, Place::Submit, Deed::Unsolvable);
+        let id = finished(&desk, flavour, turnstile(flavour)).await;
+        let said = result(&desk, flavour, &id).await;
+        assert_eq!(said["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
+        let number = if matches!(flavour, "2captcha" | "anticaptcha") { 12 } else { 1 };
+        assert_eq!(said["errorId"], number);
+        assert_eq!(said["status"] == "failed", flavour == "capsolver");
+        assert_eq!(desk.entry(&spelled(&id)).charged, flavour == "anticaptcha", "{flavour}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
+    let rules = serde_json::from_value::<Vec<Rule>>(json!([
+        {"on": "createTask", "nth": 1, "do": {"request_lost": {}}},
+        {"on": "in.php", "nth": 2, "do": {"reply_lost": {}}},
+        {"on": "createTask", "nth": 3, "do": {"status": 502}},
+        {"on": "in.php", "nth": 4, "do": {"truncated": {}}},
+        {"on": "createTask", "nth": 5, "do": {"code": "ERROR_NO_SLOT_AVAILABLE"}},
+        {"on": "getTaskResult", "nth": 1, "do": {"hang_ms": 1}},
+        {"on": "getTaskResult", "nth": 2, "do": {"code": "ERROR_BLUE_MOON"}},
+        {"on": "res.php", "nth": 3, "do": {"delay_ms": 1}},
+        {"on": "res.php", "nth": 4, "match": {"sitekey": "0x4*"}, "do": {"vanish": {}}},
+    ]))
+    .expect("a good script");
+    let desk = quick(Profile::TwoCaptcha).await;
+    desk.sim.script(rules).expect("a good script");
+    let wish = json!({"clientKey": DEMO_KEY, "task": turnstile("")});
+    for (accepted, status) in [(0, None), (1, None), (1, Some(502)), (2, None), (2, Some(200))] {
+        let heard = post(&desk, "/anticaptcha/createTask", &wish).await;
+        assert_eq!(heard.ok().map(|heard| heard.status), status);
+        assert_eq!(desk.sim.totals().accepted, accepted);
+    }
+    let id = finished(&desk, "anticaptcha", turnstile("")).await;
+    let asked = json!({"clientKey": DEMO_KEY, "taskId": id});
+    assert!(post(&desk, "/anticaptcha/getTaskResult", &asked).await.is_err());
+    let moon = result(&desk, "anticaptcha", &id).await;
+    assert_eq!((&moon["errorCode"], &moon["errorId"]), (&json!("ERROR_BLUE_MOON"), &json!(99)));
+    assert_eq!(result(&desk, "anticaptcha", &id).await["status"], "ready");
+    assert_eq!(result(&desk, "anticaptcha", &id).await["errorId"], 16);
+    assert_eq!((desk.fault("request_lost"), desk.fault("hang_ms"), desk.fault("vanish")), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn faults_by_rate_strike_here_as_well_and_speak_json() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let wire = Wire { code: 1.0, ..Wire::default() };
+    let codes = vec!["MAX_USER_TURN".to_owned()];
+    desk.sim.set_faults(Faults { submit: wire, submit_codes: codes, ..Faults::default() });
+    for (flavour, code) in FLAVOURS.into_iter().zip([
+        "ERROR_NO_SLOT_AVAILABLE",
+        "ERROR_NO_SLOT_AVAILABLE",
+        "ERROR_TOO_MUCH_REQUESTS",
+        "ERROR_RATE_LIMIT",
+    ]) {
+        let said = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": turnstile(flavour) })).await;
+        assert_eq!(said["errorCode"], code);
+    }
+    assert_eq!((desk.sim.totals().accepted, desk.fault("code")), (0, 4));
+}
+
+#[tokio::test]
+async fn a_storm_leaves_a_ledger_that_adds_up() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    desk.sim.set_faults(Faults { hang_ms: 5, slow_ms: Span { from: 1, to: 5 }, ..Faults::storm() });
+    let mut known = 0;
+    for number in 0..80 {
+        let flavour = FLAVOURS[number % 4];
+        let wish = json!({"clientKey": DEMO_KEY, "task": turnstile(flavour)});
+        let heard = post(&desk, &format!("/{flavour}/createTask"), &wish).await;
+        let said = heard.ok().and_then(|heard| serde_json::from_slice::<Value>(&heard.body).ok());
+        known += u64::from(said.is_some_and(|said| said["errorId"] == 0 && !said["taskId"].is_null()));
+    }
+    assert!(desk.sim.until(LIMIT, |ledger| ledger.totals.open == 0).await);
+    let ledger = desk.sim.ledger();
+    let delivered = ledger.tasks.iter().filter(|task| task.reply_delivered).count() as u64;
+    assert_eq!(delivered, known);
+    assert!(ledger.totals.accepted > known, "some replies were lost");
+    let charged: u64 = ledger.tasks.iter().filter(|task| task.charged).map(|task| task.price_micros).sum();
+    assert_eq!(desk.sim.state().accounts[0].balance_micros, 10_000_000 - charged);
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_blocked_here_as_there() {
+    let pace = Pace { polls_free: 2, polls_per_task: 0, ..Pace::default() };
+    let desk = open(Settings { pace, ..Settings::quick(Profile::TwoCaptcha) }).await;
+    for _ in 0..2 {
+        assert_eq!(ask(&desk, "/getBalance", json!({})).await["errorId"], 0);
+    }
+    let said = ask(&desk, "/getBalance", json!({})).await;
+    assert_eq!((&said["errorId"], &said["errorCode"]), (&json!(21), &json!("ERROR_IP_BLOCKED")));
+    assert_eq!(desk.tells("action=getbalance").await, "ERROR: 1005", "one account, one ban");
+}

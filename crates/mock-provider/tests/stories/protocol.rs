@@ -1,0 +1,275 @@
+//! Every action, to the byte, and the shape of every answer.
+
+use crate::wire::{AccountState, TURNSTILE, png, quick, v2};
+use base64::Engine;
+use quittance_mock_provider::{DEMO_KEY, Place, Profile, Report, Rule};
+use quittance_mock_provider::{Deed, Settings};
+use serde_json::{Value, json};
+
+fn body(number: u8) -> String {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(png(number));
+    form_urlencoded::byte_serialize(encoded.as_bytes()).collect()
+}
+
+#[tokio::test]
+async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+    let open = desk.task(TURNSTILE).await;
+    assert!(open.parse::<u64>().expect("decimal") > 1 << 32);
+    let heard = desk.poll(&format!("action=get&id={open}")).await.expect("an answer");
+    assert_eq!(heard.body, b"CAPCHA_NOT_READY");
+    assert_eq!(heard.header("content-type"), Some("text/html; charset=UTF-8"));
+    let done = desk.finished(TURNSTILE).await;
+    let answer = desk.entry(&done).answer.expect("it is solved");
+    let answer = answer.as_str().expect("a token");
+    assert!(answer.starts_with(&format!("0.sim-{done}-")));
+    assert_eq!(desk.tells(&format!("action=get&id={done}")).await, format!("OK|{answer}"));
+    assert_eq!(desk.tells(&format!("action=get2&id={done}")).await, format!("OK|{answer}|0.00299"));
+    assert_eq!(
+        desk.tells(&format!("action=get&ids={open},{done},77")).await,
+        format!("CAPCHA_NOT_READY|{answer}|ERROR_WRONG_CAPTCHA_ID")
+    );
+    let entry = desk.entry(&done);
+    assert_eq!((entry.reads, entry.polls, entry.delivered), (3, 3, true));
+    assert!(entry.reply_delivered && entry.first_read_at_ms >= entry.solved_at_ms);
+    assert!(!desk.entry(&open).delivered);
+}
+
+#[tokio::test]
+async fn the_same_in_json() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+    let open = desk.submit(&format!("{TURNSTILE}&json=1")).await.expect("an answer");
+    let id = desk.sim.ledger().tasks[0].id.clone();
+    assert_eq!(open.text(), format!(r#"{{"status":1,"request":"{id}"}}"#));
+    assert_eq!(open.header("content-type"), Some("application/json; charset=UTF-8"));
+    assert_eq!(
+        desk.tells(&format!("action=get&json=1&id={id}")).await,
+        r#"{"status":0,"request":"CAPCHA_NOT_READY"}"#
+    );
+    let done = desk.finished(TURNSTILE).await;
+    let answer = desk.entry(&done).answer.expect("it is solved");
+    assert_eq!(
+        desk.tells(&format!("action=get&json=1&id={done}")).await,
+        format!(r#"{{"status":1,"request":{answer}}}"#)
+    );
+    assert_eq!(
+        desk.tells(&format!("action=get2&json=1&id={done}")).await,
+        format!(r#"{{"status":1,"request":{answer},"price":"0.00299"}}"#)
+    );
+    assert_eq!(
+        desk.tells(&format!("action=get&json=1&ids={id},{done}")).await,
+        format!(r#"{{"status":1,"request":"CAPCHA_NOT_READY|{}"}}"#, answer.as_str().expect("a token"))
+    );
+    assert_eq!(
+        desk.tells("action=get&json=1&id=12").await,
+        r#"{"status":0,"request":"ERROR_WRONG_CAPTCHA_ID"}"#
+    );
+    let refused = desk.get("/res.php?action=get&json=1&id=12&key=short").await.expect("an answer");
+    assert_eq!(
+        refused.text(),
+        r#"{"status":0,"request":"ERROR_WRONG_USER_KEY","error_text":"You've provided key parameter value in incorrect format, it should contain 32 symbols."}"#
+    );
+}
+
+#[tokio::test]
+async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_be_solved() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    assert_eq!(desk.tells("action=getbalance").await, "10.00");
+    assert_eq!(desk.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
+    desk.sim.script(vec![Rule::nth(Place::Submit, 2, Deed::Unsolvable)]).expect("a good script");
+    desk.task(TURNSTILE).await;
+    assert_eq!(desk.tells("action=getbalance").await, "9.99701");
+    let id = desk.finished(TURNSTILE).await;
+    assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_CAPTCHA_UNSOLVABLE");
+    assert_eq!(desk.tells("action=getbalance").await, "9.99701");
+    let (entry, totals) = (desk.entry(&id), desk.sim.totals());
+    assert!(!entry.charged && !entry.delivered);
+    assert_eq!((totals.paid_micros, totals.refunded_micros, totals.failed), (5_980, 2_990, 1));
+}
+
+#[tokio::test]
+async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let (good, bad) = (desk.finished(TURNSTILE).await, desk.finished(TURNSTILE).await);
+    assert_eq!(desk.tells(&format!("action=reportgood&id={good}")).await, "OK_REPORT_RECORDED");
+    assert_eq!(
+        desk.tells(&format!("action=reportbad&json=1&id={bad}")).await,
+        r#"{"status":1,"request":"OK_REPORT_RECORDED"}"#
+    );
+    assert_eq!(desk.tells(&format!("action=reportgood&id={bad}")).await, "ERROR_DUPLICATE_REPORT");
+    assert_eq!(desk.tells("action=reportbad&id=77").await, "ERROR_WRONG_CAPTCHA_ID");
+    assert_eq!(desk.entry(&good).reported, Some(Report::Good));
+    let entry = desk.entry(&bad);
+    assert_eq!((entry.reported, entry.charged), (Some(Report::Bad), false));
+}
+
+#[tokio::test]
+async fn who_calls_four_in_ten_answers_bad_is_no_longer_believed() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(desk.finished(TURNSTILE).await);
+    }
+    for id in &ids[..4] {
+        assert_eq!(desk.tells(&format!("action=reportbad&id={id}")).await, "OK_REPORT_RECORDED");
+    }
+    assert_eq!(desk.tells(&format!("action=reportbad&id={}", ids[4])).await, "REPORT_NOT_RECORDED");
+    assert_eq!(desk.tells(&format!("action=reportgood&id={}", ids[4])).await, "OK_REPORT_RECORDED");
+}
+
+#[tokio::test]
+async fn a_report_comes_too_late_after_its_window() {
+    let settings = Settings { report_window_ms: 0, ..Settings::quick(Profile::CaptchaAi) };
+    let desk = crate::wire::open(settings).await;
+    let id = desk.finished(TURNSTILE).await;
+    assert_eq!(desk.tells(&format!("action=reportgood&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
+}
+
+#[tokio::test]
+async fn pingback_addresses_are_kept_per_account() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let (one, two) = ("http://127.0.0.1:1/a", "http://127.0.0.1:2/b");
+    for address in [one, two] {
+        assert_eq!(desk.tells(&format!("action=add_pingback&addr={address}")).await, "OK");
+    }
+    assert_eq!(desk.tells("action=add_pingback&addr=http://example.com/").await, "ERROR_IP_ADDRES");
+    assert_eq!(desk.tells("action=get_pingback").await, format!("OK|{one}|{two}"));
+    assert_eq!(desk.tells(&format!("action=del_pingback&addr={one}")).await, "OK");
+    assert_eq!(desk.tells("action=get_pingback").await, format!("OK|{two}"));
+    assert_eq!(desk.tells("action=del_pingback&addr=all").await, "OK");
+    assert_eq!(desk.tells("action=get_pingback").await, "OK|");
+}
+
+#[tokio::test]
+async fn captchaai_has_ways_of_its_own() {
+    let desk = quick(Profile::CaptchaAi).await;
+    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+    let said = desk.says(&format!("{}&json=1", v2("a"))).await;
+    let id = desk.sim.ledger().tasks[0].id.clone();
+    assert_eq!(said, format!(r#"{{"status":1,"request":{id}}}"#), "a number, and only here");
+    let threads =
+        desk.post("/res.php", &format!("key={DEMO_KEY}&action=threadsinfo&json=1")).await.expect("an answer");
+    assert_eq!(threads.text(), r#"{"status":1,"threads":100,"working_threads":1}"#);
+    assert_eq!(
+        desk.says("method=base64&json=1&body=%25").await,
+        "ERROR_UPLOAD",
+        "plain although JSON was asked for"
+    );
+    assert_eq!(quick(Profile::TwoCaptcha).await.tells("action=threadsinfo").await, "ERROR_EMPTY_ACTION");
+}
+
+#[tokio::test]
+async fn solve_php_answers_a_picture_in_the_same_breath() {
+    let desk = quick(Profile::CaptchaAi).await;
+    let params = format!("key={DEMO_KEY}&method=base64&body={}", body(3));
+    let said = desk.post("/solve.php", &params).await.expect("an answer");
+    let entry = desk.sim.ledger().tasks[0].clone();
+    let answer = entry.answer.expect("it is solved");
+    assert_eq!(said.text(), format!("OK|{}", answer.as_str().expect("text")));
+    assert!(entry.delivered && entry.reply_delivered);
+    let json = desk.post("/solve.php", &format!("{params}&json=1")).await.expect("an answer");
+    assert_eq!(json.text(), format!(r#"{{"status":1,"request":{answer}}}"#));
+    let other = desk.post("/solve.php", &format!("key={DEMO_KEY}&{TURNSTILE}")).await.expect("an answer");
+    assert_eq!(other.text(), "ERROR_UPLOAD");
+    let elsewhere = quick(Profile::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
+    assert_eq!(elsewhere.status, 404);
+}
+
+#[tokio::test]
+async fn extras_that_documentation_promises() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let open = desk.submit(&format!("{TURNSTILE}&header_acao=1")).await.expect("an answer");
+    assert_eq!(open.header("access-control-allow-origin"), Some("*"));
+    let closed = desk.poll("action=getbalance").await.expect("an answer");
+    assert_eq!(closed.header("access-control-allow-origin"), None);
+    assert!(desk.says("method=get_server_errors").await.contains("ERROR_NO_SLOT_AVAILABLE|"));
+    let dump = desk.tells("action=getbalance&debug_dump=1").await;
+    let money = desk.tells("action=getbalance").await;
+    assert_eq!(
+        dump,
+        format!(
+            "Array\n(\n    [action] => getbalance\n    [debug_dump] => 1\n    [key] => {DEMO_KEY}\n)\n{money}"
+        )
+    );
+}
+
+async fn answer(desk: &AccountState, params: &str) -> (String, Value) {
+    let id = desk.finished(params).await;
+    let plain = desk.tells(&format!("action=get&json=0&id={id}")).await;
+    let json = desk.tells(&format!("action=get&json=1&id={id}")).await;
+    let json = serde_json::from_str(&json).unwrap_or_else(|why| panic!("{why}: {json}"));
+    (plain.strip_prefix("OK|").unwrap_or_else(|| panic!("{plain}")).to_owned(), json)
+}
+
+#[tokio::test]
+async fn each_kind_answers_in_its_own_shape() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let page = "pageurl=https://a.example.com/";
+    let image = |extra: &str| format!("method=base64&body={}&{extra}", body(1));
+    let (text, json) = answer(&desk, &image("numeric=1")).await;
+    assert!(text.bytes().all(|byte| byte.is_ascii_digit()) && json["request"] == json!(text));
+    let (grid, _) = answer(&desk, &image("recaptcha=1&textinstructions=cars")).await;
+    assert!(
+        grid.starts_with("click:") && grid[6..].split('/').all(|cell| cell.parse::<u8>().is_ok()),
+        "{grid}"
+    );
+    let (points, _) = answer(&desk, &image("coordinatescaptcha=1")).await;
+    assert!(points.starts_with("coordinate:x=") && points.contains(";x="), "{points}");
+    let (canvas, _) = answer(&desk, &image("canvas=1&textinstructions=dog")).await;
+    assert!(canvas.starts_with("canvas:") && canvas.ends_with(';'), "{canvas}");
+    let pictures: String = (1..=3).map(|number| format!("&file_{number}={}", body(number))).collect();
+    let (angles, _) = answer(&desk, &format!("method=rotatecaptcha{pictures}")).await;
+    assert_eq!(angles.split('|').filter(|angle| angle.parse::<i16>().is_ok()).count(), 3, "{angles}");
+    let (boxes, json) = answer(&desk, &format!("method=bounding_box&image={}", body(4))).await;
+    assert!(json["request"][0]["xMin"].is_u64() && boxes.starts_with("[{"), "{boxes}");
+    let (fun, _) = answer(&desk, &format!("method=funcaptcha&publickey=x&data[blob]=b&{page}")).await;
+    assert_eq!(fun.matches('|').count(), 2, "{fun}");
+    let (text, _) = answer(&desk, "textcaptcha=two+and+two").await;
+    assert!(!text.is_empty());
+    let (geetest, json) = answer(&desk, &format!("method=geetest&json=0&gt=g&challenge=c1&{page}")).await;
+    assert_eq!(json["request"]["geetest_challenge"], "c1");
+    assert_eq!(serde_json::from_str::<Value>(&geetest).expect("compact JSON"), json["request"]);
+    let (_, v4) = answer(&desk, &format!("method=geetest_v4&json=0&captcha_id=i&{page}")).await;
+    assert!(v4["request"]["pass_token"].is_string());
+    let (_, turnstile) = answer(&desk, &format!("{TURNSTILE}&data=d&pagedata=p")).await;
+    assert!(turnstile["request"].is_string() && turnstile["useragent"].is_string());
+    let (token, _) = answer(&desk, &format!("method=brand_new_captcha&{page}")).await;
+    assert!(token.starts_with("sim-"), "an unknown method is taken: {token}");
+}
+
+#[tokio::test]
+async fn geetest_speaks_json_unless_told_otherwise() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let said = desk.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
+    let id = desk.sim.ledger().tasks[0].id.clone();
+    assert_eq!(said, format!(r#"{{"status":1,"request":"{id}"}}"#));
+    desk.until(|task| task.answer.is_some()).await;
+    assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with(r#"{"status":1,"request":{"#));
+}
+
+#[tokio::test]
+async fn captchaai_says_bound_answers_in_result_and_geetest_as_a_string() {
+    let desk = quick(Profile::CaptchaAi).await;
+    let (plain, enterprise) = answer(&desk, &format!("{}&enterprise=1", v2("e"))).await;
+    assert_eq!(enterprise["result"], json!(plain));
+    assert!(enterprise["user_agent"].is_string() && enterprise.get("request").is_none());
+    let proxied = "pageurl=https://a.example.com/&proxy=u:p@1.2.3.4:80&proxytype=HTTP";
+    let (_, clearance) = answer(&desk, &format!("method=cloudflare_challenge&{proxied}")).await;
+    assert!(clearance["result"].is_string() && clearance.get("request").is_none());
+    let (_, fox) = answer(&desk, &format!("method=captchafox&sitekey=s&{proxied}")).await;
+    assert!(fox["request"].is_string() && fox["user_agent"].is_string());
+    let (_, geetest) = answer(&desk, "method=geetest&json=0&gt=g&challenge=c2&pageurl=https://a.test/").await;
+    let inner: Value = serde_json::from_str(geetest["request"].as_str().expect("a string")).expect("JSON");
+    assert_eq!(inner["challenge"], "c2");
+    let (cells, _) = answer(
+        &desk,
+        &format!("method=base64&instructions=cars&grid_size=3x3&img_type=recaptcha&body={}", body(1)),
+    )
+    .await;
+    assert!(serde_json::from_str::<Vec<u8>>(&cells).is_ok(), "{cells}");
+    let nine: String = (1..=9).map(|number| format!("&image_base64_{number}={}", body(number))).collect();
+    let (cells, _) = answer(&desk, &format!("method=bls&instructions=664{nine}")).await;
+    assert!(serde_json::from_str::<Vec<u8>>(&cells).is_ok(), "{cells}");
+}

@@ -1,0 +1,161 @@
+//! What the provider refuses, and with which words.
+
+use crate::wire::{TURNSTILE, open, png, quick, v2};
+use base64::Engine;
+use quittance_mock_provider::{Account, Deed, Key, Place, Profile, Rule, Settings, State};
+
+fn image(bytes: &[u8]) -> String {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let escaped: String = form_urlencoded::byte_serialize(encoded.as_bytes()).collect();
+    format!("method=base64&body={escaped}")
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_with_the_code_that_says_why() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let long = format!("textcaptcha={}", "x".repeat(141));
+    let cases = [
+        ("method=userrecaptcha&pageurl=https://a.test/", "ERROR_WRONG_GOOGLEKEY"),
+        ("method=userrecaptcha&googlekey=&pageurl=https://a.test/", "ERROR_GOOGLEKEY"),
+        ("method=userrecaptcha&googlekey=no%20key&pageurl=https://a.test/", "ERROR_GOOGLEKEY"),
+        ("method=userrecaptcha&googlekey=6LeIxAcTAAAA", "ERROR_PAGEURL"),
+        ("method=userrecaptcha&googlekey=6LeIxAcTAAAA&pageurl=a.test", "ERROR_PAGEURL"),
+        ("method=userrecaptcha&googlekey=6LeIxAcTAAAA&pageurl=https://", "ERROR_PAGEURL"),
+        ("method=turnstile&pageurl=https://a.test/", "ERROR_BAD_PARAMETERS"),
+        ("method=hcaptcha&pageurl=https://a.test/", "ERROR_BAD_PARAMETERS"),
+        ("method=geetest&json=0&gt=g&pageurl=https://a.test/", "ERROR_BAD_PARAMETERS"),
+        ("method=mt_captcha&sitekey=x", "ERROR_PAGEURL"),
+        ("pageurl=https://a.test/", "ERROR_BAD_PARAMETERS"),
+        (&long, "ERROR_BAD_PARAMETERS"),
+        ("method=datadome&captcha_url=x&userAgent=y&pageurl=https://a.test/", "ERROR_BAD_PARAMETERS"),
+        (
+            "method=datadome&captcha_url=x&userAgent=y&pageurl=https://a.test/&proxy=1.2.3.4:80",
+            "ERROR_PROXY_FORMAT",
+        ),
+        ("method=post", "ERROR_UPLOAD"),
+        ("method=base64&body=***", "ERROR_UPLOAD"),
+    ];
+    for (params, code) in cases {
+        assert_eq!(desk.says(params).await, code, "{params}");
+    }
+    for proxy in ["1.2.3.4", "1.2.3.4:port", "user@1.2.3.4:80", ":80", "http://1.2.3.4:80"] {
+        assert_eq!(
+            desk.says(&format!("{TURNSTILE}&proxytype=http&proxy={proxy}")).await,
+            "ERROR_PROXY_FORMAT",
+            "{proxy}"
+        );
+    }
+    assert_eq!(
+        desk.says(&format!("{TURNSTILE}&proxy=1.2.3.4:80&proxytype=SMOKE")).await,
+        "ERROR_PROXY_FORMAT"
+    );
+    assert_eq!(desk.says(&image(&png(1)[..99])).await, "ERROR_ZERO_CAPTCHA_FILESIZE");
+    assert_eq!(desk.says(&image(&[b'<'; 200])).await, "ERROR_IMAGE_TYPE_NOT_SUPPORTED");
+    let huge = [png(1), vec![0; 600_000]].concat();
+    assert_eq!(desk.says(&image(&huge)).await, "ERROR_TOO_BIG_CAPTCHA_FILESIZE");
+    assert_eq!(desk.sim.totals().accepted, 0);
+    assert_eq!(desk.sim.totals().paid_micros, 0);
+}
+
+#[tokio::test]
+async fn a_login_of_a_proxy_is_taken_and_not_written_down() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    desk.task(&format!("{TURNSTILE}&proxytype=socks5&proxy=login:hunter2@1.2.3.4:80")).await;
+    let ledger = serde_json::to_string(&desk.sim.ledger()).expect("JSON");
+    assert!(ledger.contains("@1.2.3.4:80") && !ledger.contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_key_is_looked_at_before_anything_else() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    for (key, code) in [("", "ERROR_WRONG_USER_KEY"), ("short", "ERROR_WRONG_USER_KEY")] {
+        let said = desk.get(&format!("/in.php?key={key}")).await.expect("an answer");
+        assert_eq!(said.text(), code);
+    }
+    let stranger = "f".repeat(32);
+    let said = desk.get(&format!("/res.php?key={stranger}&action=get&id=1")).await.expect("an answer");
+    assert_eq!(said.text(), "ERROR_KEY_DOES_NOT_EXIST");
+}
+
+#[tokio::test]
+async fn ids_and_actions_must_be_right() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    for (params, code) in [
+        ("action=get", "ERROR_WRONG_ID_FORMAT"),
+        ("action=get&id=abc", "ERROR_WRONG_ID_FORMAT"),
+        ("action=get&id=-1", "ERROR_WRONG_ID_FORMAT"),
+        ("action=get&id=99999999999999999999", "ERROR_WRONG_ID_FORMAT"),
+        ("action=get&id=70000000001", "ERROR_WRONG_CAPTCHA_ID"),
+        ("action=dance", "ERROR_EMPTY_ACTION"),
+        ("id=1", "ERROR_EMPTY_ACTION"),
+        ("action=add_pingback", "ERROR_BAD_PARAMETERS"),
+    ] {
+        assert_eq!(desk.tells(params).await, code, "{params}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_another_account_cannot_be_read() {
+    let mut settings = Settings::quick(Profile::TwoCaptcha);
+    let key = "e".repeat(32);
+    settings.accounts.push(Account {
+        name: "other".to_owned(),
+        key: Key::new(key.clone()),
+        balance_micros: 1_000_000,
+        threads: 1,
+        plan_ended: false,
+    });
+    let desk = open(settings).await;
+    let id = desk.finished(TURNSTILE).await;
+    for action in ["get", "get2", "reportbad"] {
+        let said = desk.get(&format!("/res.php?key={key}&action={action}&id={id}")).await.expect("an answer");
+        assert_eq!(said.text(), "ERROR_WRONG_CAPTCHA_ID");
+    }
+    assert!(!desk.entry(&id).delivered);
+}
+
+#[tokio::test]
+async fn a_geetest_challenge_is_good_for_one_task() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let params =
+        |challenge: &str| format!("method=geetest&json=0&gt=g&challenge={challenge}&pageurl=https://a.test/");
+    let (first, second) = (desk.finished(&params("one")).await, desk.finished(&params("one")).await);
+    let other = desk.finished(&params("two")).await;
+    assert_eq!(desk.entry(&first).state, State::Solved);
+    assert_eq!(desk.entry(&second).code.as_deref(), Some("ERROR_TOKEN_EXPIRED"));
+    assert_eq!(desk.entry(&other).state, State::Solved);
+}
+
+#[tokio::test]
+async fn a_result_is_kept_for_so_long_and_then_its_id_is_unknown() {
+    let settings = Settings { result_lifetime_ms: 0, ..Settings::quick(Profile::TwoCaptcha) };
+    let desk = open(settings).await;
+    let id = desk.finished(TURNSTILE).await;
+    assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
+    let entry = desk.entry(&id);
+    assert_eq!((entry.state, entry.delivered, entry.charged), (State::Vanished, false, true));
+    assert_eq!(desk.sim.totals().vanished, 1);
+}
+
+#[tokio::test]
+async fn a_result_can_vanish_between_two_polls() {
+    let desk = quick(Profile::TwoCaptcha).await;
+    let id = desk.finished(&v2("v")).await;
+    desk.sim.script(vec![Rule::nth(Place::Poll, 2, Deed::Vanish)]).expect("a good script");
+    assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|03Asim-"));
+    assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
+    assert_eq!(desk.fault("vanish"), 1);
+}
+
+#[tokio::test]
+async fn old_tasks_leave_the_ledger_and_stay_in_the_sums() {
+    let settings = Settings { tasks_max: 3, ..Settings::quick(Profile::TwoCaptcha) };
+    let desk = open(settings).await;
+    let first = desk.finished(TURNSTILE).await;
+    for _ in 0..4 {
+        desk.finished(TURNSTILE).await;
+    }
+    let ledger = desk.sim.ledger();
+    assert_eq!((ledger.tasks.len(), ledger.totals.accepted, ledger.totals.forgotten), (3, 5, 2));
+    assert_eq!(desk.tells(&format!("action=get&id={first}")).await, "ERROR_WRONG_CAPTCHA_ID");
+}

@@ -1,0 +1,15 @@
+//! How the classic protocol (`in.php` / `res.php`) is spelled. What a request looks
+//! like in any of the forms that real clients send, which method stands for which kind, and what each code
+//! means, by provider.
+
+pub mod answer;
+pub mod code;
+pub mod document;
+pub mod encode;
+pub mod form;
+pub mod method;
+pub mod profile;
+
+pub use code::FaultCodes;
+pub use form::{BadForm, Form, Part};
+pub use profile::Profile;

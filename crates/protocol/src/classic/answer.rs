@@ -1,0 +1,247 @@
+//! What a provider's replies say, in whichever of the protocol's shapes they come: plain or JSON, asked for or not,
+//! with the answer under one name or another. Whatever is neither an answer nor a code is called puzzling
+//! and never guessed at; whatever is a code is a fault, also where an answer should be.
+
+mod price;
+mod said;
+#[cfg(test)]
+mod tests;
+
+use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
+use crate::classic::form::{Form, Part};
+use quittance_lifecycle::order::TASK_BYTES_MAX;
+use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
+use said::{Said, Spoken};
+use std::fmt;
+
+/// The longest reply that is read: tokens have a few kB, lists of boxes some more.
+pub const REPLY_BYTES_MAX: usize = 512 * 1024;
+
+/// What came instead of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    Nothing,
+    Html,
+    TooLong,
+    BrokenJson,
+    Junk,
+}
+
+impl fmt::Display for Sight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "answered nothing",
+            Self::Html => "answered HTML, not the protocol",
+            Self::TooLong => "answered more than any answer has",
+            Self::BrokenJson => "answered JSON that ends early or is not of the protocol",
+            Self::Junk => "answered something that is not the protocol",
+        })
+    }
+}
+
+/// What `in.php` said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitReply {
+    Taken { task: String },
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// What `res.php` said about one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PollReply {
+    Pending,
+    Answered { payload: Payload, cost: Option<Money> },
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// What `res.php` said about several tasks. Which part belongs to which task is not known for certain: answers may
+/// contain the mark that divides them, and parts have been seen to be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchReply {
+    Parts(Vec<String>),
+    /// One code for all, and not about any one task.
+    Fault(Fault),
+    /// It does say something, but not by task.
+    Unclear,
+    Puzzling(Sight),
+}
+
+/// What `res.php` said about the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountReply<T> {
+    Is(T),
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    pub total: u64,
+    pub working: u64,
+}
+
+#[must_use]
+pub fn read_submit(body: &[u8], codes: &FaultCodes) -> SubmitReply {
+    match Said::read(body, codes) {
+        Said::Yes { answer: Spoken::Text(task) | Spoken::Number(task), .. } => match text_fault(&task, codes)
+        {
+            Some(fault) => SubmitReply::Fault(fault),
+            None if is_task(&task) => SubmitReply::Taken { task },
+            None => SubmitReply::Puzzling(Sight::Junk),
+        },
+        Said::Yes { .. } | Said::Hollow => SubmitReply::Puzzling(Sight::Junk),
+        // Nothing can be pending that was not taken, so this is no refusal.
+        Said::No(code) if is_pending(&code) => SubmitReply::Puzzling(Sight::Junk),
+        Said::No(code) => SubmitReply::Fault(codes.classify(&code)),
+        Said::Puzzling(sight) => SubmitReply::Puzzling(sight),
+    }
+}
+
+/// `priced`: whether the question was `get2`, so that a plain answer has its price behind it.
+#[must_use]
+pub fn read_poll(body: &[u8], priced: bool, codes: &FaultCodes) -> PollReply {
+    match Said::read(body, codes) {
+        Said::Yes { answer: Spoken::Text(text), is_plain: true, .. } if priced => {
+            let (text, cost) = price::split_off(&text);
+            read_untyped(text, cost, codes)
+        }
+        Said::Yes { answer: Spoken::Text(text), is_plain: true, cost, .. } => {
+            read_untyped(&text, cost, codes)
+        }
+        Said::Yes { answer: Spoken::Text(text) | Spoken::Number(text), extras, cost, .. } => {
+            match read_word(&text, cost, codes) {
+                PollReply::Answered { payload, cost } => {
+                    PollReply::Answered { payload: Payload { extras, ..payload }, cost }
+                }
+                other => other,
+            }
+        }
+        Said::Yes { answer: Spoken::Document(text), extras, cost, .. } => {
+            PollReply::Answered { payload: Payload { text, is_json: true, extras }, cost }
+        }
+        // Clearly said, and of no use: a person should see it rather than that it is asked for for ever.
+        Said::Hollow => {
+            PollReply::Fault(Fault::new(FaultClass::UnlistedCode, "solved, but without an answer"))
+        }
+        Said::No(code) if is_pending(&code) => PollReply::Pending,
+        Said::No(code) => PollReply::Fault(codes.classify(&code)),
+        Said::Puzzling(sight) => PollReply::Puzzling(sight),
+    }
+}
+
+/// Text that stands where an answer should.
+fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
+    if is_pending(text) {
+        return PollReply::Pending;
+    }
+    match text_fault(text, codes) {
+        Some(fault) => PollReply::Fault(fault),
+        None => PollReply::Answered { payload: Payload::text(text), cost },
+    }
+}
+
+/// Reads an answer where texts and documents look alike. It gets the type that it would have in a reply in JSON, so
+/// that a client sees no difference between the ways it can come.
+fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
+    let is_json = codes.profile().facts().answers_in_objects && said::is_document(text);
+    match read_word(text, cost, codes) {
+        // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
+        PollReply::Answered { payload, .. } if payload.is_a_page() => PollReply::Puzzling(Sight::Html),
+        PollReply::Answered { payload, cost } => {
+            PollReply::Answered { payload: Payload { is_json, ..payload }, cost }
+        }
+        other => other,
+    }
+}
+
+#[must_use]
+pub fn read_batch(body: &[u8], codes: &FaultCodes) -> BatchReply {
+    let parts = |text: &str| BatchReply::Parts(text.split('|').map(str::to_owned).collect());
+    match Said::read(body, codes) {
+        Said::Yes { answer: Spoken::Text(text), .. } => parts(&text),
+        Said::No(text) if text.contains('|') => parts(&text),
+        Said::No(code) => {
+            let fault = codes.classify(&code);
+            let is_about_us =
+                matches!(fault.class, FaultClass::Busy | FaultClass::AccountBlocked | FaultClass::NoFunds);
+            if is_about_us { BatchReply::Fault(fault) } else { BatchReply::Unclear }
+        }
+        Said::Yes { .. } | Said::Hollow => BatchReply::Unclear,
+        Said::Puzzling(Sight::Junk) if body.contains(&b'|') => BatchReply::Unclear,
+        Said::Puzzling(sight) => BatchReply::Puzzling(sight),
+    }
+}
+
+/// A pingback: the task that it names, and what it says. None, if it says nothing that is final.
+#[must_use]
+pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>, Result<Payload, Fault>)> {
+    let said = match form.0.get("code")? {
+        Part::Text(text) => text.trim(),
+        Part::File(_) => return None,
+    };
+    let said = said.strip_prefix("OK|").unwrap_or(said);
+    if said.is_empty() || said.len() > REPLY_BYTES_MAX {
+        return None;
+    }
+    let task = form.text("id").map(str::trim).filter(|task| is_task(task)).map(str::to_owned);
+    match read_untyped(said, None, codes) {
+        PollReply::Answered { payload, .. } => Some((task, Ok(payload))),
+        PollReply::Fault(fault) => Some((task, Err(fault))),
+        PollReply::Pending | PollReply::Puzzling(_) => None,
+    }
+}
+
+/// The account's money; a debt counts as none.
+#[must_use]
+pub fn read_balance(body: &[u8], codes: &FaultCodes) -> AccountReply<Money> {
+    let balance = |text: &str| price::money(text.strip_prefix('-').map_or(text, |_| "0"));
+    match Said::read(body, codes) {
+        Said::Yes { answer: Spoken::Text(text) | Spoken::Number(text), .. } => {
+            match (balance(&text), text_fault(&text, codes)) {
+                (Some(money), _) => AccountReply::Is(money),
+                (None, Some(fault)) => AccountReply::Fault(fault),
+                (None, None) => AccountReply::Puzzling(Sight::Junk),
+            }
+        }
+        Said::Yes { .. } | Said::Hollow => AccountReply::Puzzling(Sight::Junk),
+        Said::No(code) => AccountReply::Fault(codes.classify(&code)),
+        // The plain reply is the bare number.
+        Said::Puzzling(sight) => match std::str::from_utf8(body).ok().and_then(|text| balance(text.trim())) {
+            Some(money) => AccountReply::Is(money),
+            None => AccountReply::Puzzling(sight),
+        },
+    }
+}
+
+#[must_use]
+pub fn read_threads(body: &[u8], codes: &FaultCodes) -> AccountReply<Threads> {
+    if let Some(threads) = said::threads(body) {
+        return AccountReply::Is(threads);
+    }
+    match Said::read(body, codes) {
+        Said::No(code) => AccountReply::Fault(codes.classify(&code)),
+        Said::Yes { answer: Spoken::Text(text), .. } => match text_fault(&text, codes) {
+            Some(fault) => AccountReply::Fault(fault),
+            None => AccountReply::Puzzling(Sight::Junk),
+        },
+        Said::Yes { .. } | Said::Hollow => AccountReply::Puzzling(Sight::Junk),
+        Said::Puzzling(sight) => AccountReply::Puzzling(sight),
+    }
+}
+
+/// The fault, if this stands where an answer should and is a code. An address does not count here: only where
+/// nothing was promised is it an error.
+fn text_fault(text: &str, codes: &FaultCodes) -> Option<Fault> {
+    let is_code = text.starts_with("ERROR") || (looks_like_a_code(text) && codes.is_known(text));
+    is_code.then(|| codes.classify(text))
+}
+
+/// Whether a task can have this name, and be asked for by it.
+#[must_use]
+pub fn is_task(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= TASK_BYTES_MAX
+        && text.bytes().all(|b| b.is_ascii_graphic() && b != b'|')
+}

@@ -1,0 +1,243 @@
+//! One reply, taken apart: did it say yes, did it say no, and what. Here the shapes are told apart; what the words
+//! mean is decided one level up.
+
+use super::{REPLY_BYTES_MAX, Sight, Threads, price};
+use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
+use quittance_lifecycle::Money;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+/// What comes along with an answer is kept within these bounds.
+const EXTRAS_MAX: usize = 16;
+const EXTRA_BYTES_MAX: usize = 16 * 1024;
+
+/// Members that are part of the protocol, or of an error, and come along with no answer.
+const NOT_EXTRAS: &[&str] =
+    &["status", "request", "result", "price", "error", "error_text", "error_code", "errorCode", "errorId"];
+
+/// Where a code may stand, the likeliest first; people's words last.
+const CODE_MEMBERS: &[&str] =
+    &["request", "error_code", "errorCode", "error", "result", "error_text", "errorDescription"];
+
+/// Some replies are the bare fields of a puzzle's answer; these fields together tell it.
+const BARE_ANSWERS: &[&[&str]] = &[
+    &["challenge", "validate", "seccode"],
+    &["geetest_challenge", "geetest_validate", "geetest_seccode"],
+    &["captcha_id", "lot_number", "pass_token", "captcha_output"],
+];
+
+pub(super) enum Spoken {
+    Text(String),
+    Number(String),
+    /// A JSON object or array.
+    Document(String),
+}
+
+pub(super) enum Said {
+    Yes {
+        answer: Spoken,
+        extras: BTreeMap<String, String>,
+        cost: Option<Money>,
+        is_plain: bool,
+    },
+    /// It says yes, and then nothing.
+    Hollow,
+    No(String),
+    Puzzling(Sight),
+}
+
+impl Said {
+    pub(super) fn read(body: &[u8], codes: &FaultCodes) -> Self {
+        match text_of(body) {
+            Ok(text) if text.starts_with('{') => match members(text) {
+                Some(members) => Self::json(text, &members, codes),
+                None => Self::Puzzling(Sight::BrokenJson),
+            },
+            Ok(text) if text.starts_with('"') => match serde_json::from_str::<String>(text) {
+                Ok(inside) => Self::plain(inside.trim(), codes),
+                Err(_) => Self::Puzzling(Sight::BrokenJson),
+            },
+            Ok(text) => Self::plain(text, codes),
+            Err(sight) => Self::Puzzling(sight),
+        }
+    }
+
+    fn plain(text: &str, codes: &FaultCodes) -> Self {
+        match text.strip_prefix("OK|").map(str::trim) {
+            Some("") => return Self::Hollow,
+            Some(answer) => {
+                let answer = Spoken::Text(answer.to_owned());
+                return Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: true };
+            }
+            None => {}
+        }
+        // Only a word, never a page of prose: a proxy's error page may begin with a word in capitals, too.
+        let is_code = codes.is_known(text) || looks_like_a_code(text);
+        let is_several = text.split('|').all(|part| is_pending(part) || looks_like_a_code(part));
+        if is_pending(text) || is_several || (is_code && !text.contains(['<', '\n'])) {
+            Self::No(text.to_owned())
+        } else {
+            Self::Puzzling(Sight::Junk)
+        }
+    }
+
+    fn json(text: &str, members: &Members<'_>, codes: &FaultCodes) -> Self {
+        match status(members) {
+            Some(true) => Self::yes(members),
+            Some(false) => {
+                Self::No(code(members, codes).unwrap_or_else(|| "a refusal without a code".to_owned()))
+            }
+            None if is_bare_answer(members) => {
+                let answer = Spoken::Document(compact(text));
+                Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: false }
+            }
+            None => match code(members, codes).filter(|code| is_pending(code) || looks_like_a_code(code)) {
+                Some(code) => Self::No(code),
+                None => Self::Puzzling(Sight::BrokenJson),
+            },
+        }
+    }
+
+    fn yes(members: &Members<'_>) -> Self {
+        let Some(answer) = ["request", "result"].iter().find_map(|name| spoken(members.get(*name)?)) else {
+            return Self::Hollow;
+        };
+        let cost = members.get("price").and_then(|raw| price::money(&word(raw)?));
+        Self::Yes { answer, extras: extras(members), cost, is_plain: false }
+    }
+}
+
+/// How many threads there are: at the top, or inside `request`, as an object or as text that holds one.
+pub(super) fn threads(body: &[u8]) -> Option<Threads> {
+    let outer = members(text_of(body).ok()?)?;
+    let inner = outer.get("request").map(|raw| match serde_json::from_str::<String>(raw.get()) {
+        Ok(text) => text,
+        Err(_) => raw.get().to_owned(),
+    });
+    let inner = inner.as_deref().and_then(members);
+    [Some(&outer), inner.as_ref()].into_iter().flatten().find_map(|members| {
+        let count = |name| members.get(name).and_then(|raw| word(raw)?.parse().ok());
+        Some(Threads { total: count("threads")?, working: count("working_threads")? })
+    })
+}
+
+/// Whether it is a JSON object, or a list of them; a list of numbers is how some answers in text are written.
+pub(super) fn is_document(text: &str) -> bool {
+    let begins_so = text.starts_with('{') || text.starts_with("[{");
+    begins_so && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+fn text_of(body: &[u8]) -> Result<&str, Sight> {
+    if body.len() > REPLY_BYTES_MAX {
+        return Err(Sight::TooLong);
+    }
+    let text = std::str::from_utf8(body).map_err(|_| Sight::Junk)?;
+    match text.trim_start_matches('\u{feff}').trim() {
+        "" => Err(Sight::Nothing),
+        text if text.starts_with('<') => Err(Sight::Html),
+        text => Ok(text),
+    }
+}
+
+fn members(text: &str) -> Option<Members<'_>> {
+    serde_json::from_str(text).ok()
+}
+
+/// What the member says if it is a text, a number or a truth value.
+fn word(raw: &RawValue) -> Option<String> {
+    match raw.get().as_bytes().first()? {
+        b'"' => serde_json::from_str::<String>(raw.get()).ok(),
+        b'{' | b'[' | b'n' => None,
+        _ => Some(raw.get().to_owned()),
+    }
+}
+
+fn status(members: &Members<'_>) -> Option<bool> {
+    match word(members.get("status")?)?.as_str() {
+        "1" | "true" => Some(true),
+        "0" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn spoken(raw: &RawValue) -> Option<Spoken> {
+    match raw.get().as_bytes().first()? {
+        b'{' | b'[' => Some(Spoken::Document(compact(raw.get()))),
+        b'"' => {
+            word(raw).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).map(Spoken::Text)
+        }
+        b'-' | b'0'..=b'9' => Some(Spoken::Number(raw.get().to_owned())),
+        _ => None,
+    }
+}
+
+/// The code, wherever it stands. Words for people beside it, or around it, never hide it.
+fn code(members: &Members<'_>, codes: &FaultCodes) -> Option<String> {
+    let texts = || {
+        let said = CODE_MEMBERS.iter().filter_map(|name| word(members.get(*name)?));
+        said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    let within = |text: String| {
+        let is_spelled = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let mut words = text.split(|c| !is_spelled(c)).filter(|word| word.contains('_'));
+        words.find(|word| codes.is_known(word)).map(str::to_owned)
+    };
+    texts()
+        .find(|text| is_pending(text) || codes.is_known(text))
+        .or_else(|| texts().find_map(within))
+        .or_else(|| texts().find(|text| looks_like_a_code(text)))
+        .or_else(|| texts().next())
+}
+
+fn is_bare_answer(members: &Members<'_>) -> bool {
+    let has = |name: &&str| members.contains_key(*name);
+    BARE_ANSWERS.iter().any(|fields| fields.iter().all(has))
+}
+
+fn extras(members: &Members<'_>) -> BTreeMap<String, String> {
+    let kept = members.iter().filter(|(name, _)| !NOT_EXTRAS.contains(&name.as_str()));
+    kept.filter_map(|(name, raw)| {
+        let said = match raw.get().as_bytes().first()? {
+            b'{' | b'[' => compact(raw.get()),
+            _ => word(raw)?,
+        };
+        // One browser, three spellings.
+        let name = if name.replace('_', "").eq_ignore_ascii_case("useragent") { "user_agent" } else { name };
+        (!said.is_empty() && said.len() <= EXTRA_BYTES_MAX).then(|| (name.to_owned(), said))
+    })
+    .take(EXTRAS_MAX)
+    .collect()
+}
+
+/// A document without the white space between its parts. Nothing else is touched: the order of its members and
+/// the way its numbers are written stay as the provider sent them.
+fn compact(json: &str) -> String {
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    let keep = |c: &char| {
+        if is_quoted {
+            is_quoted = is_escaped || *c != '"';
+            is_escaped = !is_escaped && *c == '\\';
+            true
+        } else {
+            is_quoted = *c == '"';
+            !c.is_ascii_whitespace()
+        }
+    };
+    json.chars().filter(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compacting_touches_nothing_inside_quotes() {
+        assert_eq!(
+            compact("{ \"a b\" : [1, 2.50 ],\n\"c\\\" d\": \" e \" }"),
+            "{\"a b\":[1,2.50],\"c\\\" d\":\" e \"}"
+        );
+    }
+}

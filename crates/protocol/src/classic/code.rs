@@ -1,0 +1,290 @@
+//! What each code of the protocol means, by provider: the table that decides between trying again and telling a person.
+//! It is data, people can read it (`quittance errors`), and an operator can correct it without a new build.
+
+mod table;
+
+use crate::classic::profile::Profile;
+use quittance_lifecycle::{Fault, FaultClass};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use table::TABLE;
+
+/// The task is there and not solved yet. The first is spelled as the protocol spells it; some clones correct it.
+pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Submit,
+    Poll,
+    Both,
+}
+
+/// One line of the table, for one profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    pub code: &'a str,
+    /// Whether any code counts that begins like this one.
+    pub is_prefix: bool,
+    pub place: Place,
+    pub class: FaultClass,
+    pub meaning: &'a str,
+    /// What the person who reads it should do.
+    pub advice: &'a str,
+    /// How long the provider wants to be left alone, where that is known. The gate obeys it.
+    pub pause: Option<Duration>,
+    /// Whether it takes no polls for so long, either: the account or our address is blocked.
+    pub is_block: bool,
+    /// Whether the operator's configuration says so, and not the table.
+    pub is_overridden: bool,
+}
+
+/// The class of every code, at one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultCodes {
+    profile: Profile,
+    overrides: BTreeMap<String, FaultClass>,
+}
+
+#[must_use]
+pub fn is_pending(text: &str) -> bool {
+    PENDING.contains(&text)
+}
+
+/// The class of this name, as people write it in a configuration.
+#[must_use]
+pub fn class_named(name: &str) -> Option<FaultClass> {
+    FaultClass::ALL.into_iter().find(|class| class.name() == name || class.name().replace(' ', "_") == name)
+}
+
+/// Whether it is written as codes are written: capitals, digits and underscores, two words or more. Codes that
+/// begin with `ERROR` may go on as they like (`ERROR: 1001`).
+#[must_use]
+pub fn looks_like_a_code(text: &str) -> bool {
+    let is_written_so = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    text.starts_with("ERROR")
+        || (text.len() <= 64
+            && text.contains('_')
+            && text.starts_with(|c: char| c.is_ascii_uppercase())
+            && text.chars().all(is_written_so))
+}
+
+impl FaultCodes {
+    #[must_use]
+    pub const fn of(profile: Profile) -> Self {
+        Self { profile, overrides: BTreeMap::new() }
+    }
+
+    /// From now on this code, exactly, has this class, whatever the table says.
+    #[must_use]
+    pub fn with(mut self, code: impl Into<String>, class: FaultClass) -> Self {
+        self.overrides.insert(code.into(), class);
+        self
+    }
+
+    #[must_use]
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// A code that nobody has seen is a fault as well; its class says that nobody has.
+    #[must_use]
+    pub fn classify(&self, code: &str) -> Fault {
+        let code = code.trim();
+        Fault::new(self.class(code).unwrap_or(FaultClass::UnlistedCode), code)
+    }
+
+    #[must_use]
+    pub fn is_known(&self, code: &str) -> bool {
+        self.class(code.trim()).is_some()
+    }
+
+    fn class(&self, code: &str) -> Option<FaultClass> {
+        let word = first_word(code);
+        [code, word].into_iter().find_map(|spelling| self.overrides.get(spelling).copied()).or_else(|| {
+            table::find(code).or_else(|| table::find(word)).map(|entry| entry.class(self.profile))
+        })
+    }
+
+    /// The line of the table for a code, to explain it to a person.
+    #[must_use]
+    pub fn row(&self, code: &str) -> Option<Row<'_>> {
+        let code = code.trim();
+        let entry = table::find(code).or_else(|| table::find(first_word(code)));
+        let own =
+            self.overrides.get_key_value(code).or_else(|| self.overrides.get_key_value(first_word(code)));
+        match (entry, own) {
+            (Some(entry), _) => Some(self.row_of(entry)),
+            (None, Some((code, class))) => Some(own_row(code, *class)),
+            (None, None) => None,
+        }
+    }
+
+    /// The whole table as it stands, the operator's own codes last.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        let own = self.overrides.iter().filter(|(code, _)| !TABLE.iter().any(|entry| entry.code == **code));
+        TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
+    }
+
+    fn row_of(&self, entry: &'static table::Entry) -> Row<'_> {
+        let own = self.overrides.get(entry.code);
+        Row {
+            code: entry.code,
+            is_prefix: entry.is_prefix,
+            place: entry.place,
+            class: own.copied().unwrap_or_else(|| entry.class(self.profile)),
+            meaning: entry.meaning(self.profile),
+            advice: entry.advice(self.profile),
+            pause: entry.pause(self.profile),
+            is_block: entry.is_block,
+            is_overridden: own.is_some(),
+        }
+    }
+}
+
+fn own_row(code: &str, class: FaultClass) -> Row<'_> {
+    Row {
+        code,
+        is_prefix: false,
+        place: Place::Both,
+        class,
+        meaning: "(from the configuration)",
+        advice: "",
+        pause: None,
+        is_block: false,
+        is_overridden: true,
+    }
+}
+
+/// Some servers put a sentence behind the code.
+fn first_word(code: &str) -> &str {
+    let end = code.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
+    &code[..end.unwrap_or(code.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(profile: Profile, code: &str) -> FaultClass {
+        FaultCodes::of(profile).classify(code).class
+    }
+
+    #[test]
+    fn no_balance_means_no_money_at_one_and_no_thread_at_the_other() {
+        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE"), FaultClass::NoFunds);
+        assert_eq!(class(Profile::CaptchaAi, "ERROR_ZERO_BALANCE"), FaultClass::Busy);
+    }
+
+    #[test]
+    fn the_best_known_codes_have_their_class() {
+        use FaultClass::{AccountBlocked, Busy, Caller, Unsolvable};
+        let classes = [
+            (
+                Busy,
+                "ERROR_NO_SLOT_AVAILABLE MAX_USER_TURN IP_BANNED ERROR_TOO_MUCH_REQUESTS ERROR_SERVER_ERROR",
+            ),
+            (AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST ERROR_WRONG_USER_KEY ERROR_IP_NOT_ALLOWED"),
+            (
+                Caller,
+                "ERROR_WRONG_CAPTCHA_ID ERROR_WRONG_ID_FORMAT ERROR_PAGEURL ERROR_GOOGLEKEY ERROR_BAD_PROXY",
+            ),
+            (Caller, "ERROR_UPLOAD ERROR_ZERO_CAPTCHA_FILESIZE TOO_MANY_BAD_IMAGES ERROR_TOKEN_EXPIRED"),
+            (Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE ERROR_BAD_DUPLICATES"),
+        ];
+        for (expected, codes) in classes {
+            for code in codes.split(' ') {
+                for profile in Profile::ALL {
+                    assert_eq!(class(profile, code), expected, "{code} at {}", profile.name());
+                }
+            }
+        }
+    }
+
+    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    #[test]
+    fn every_code_that_the_services_document_is_in_the_table() {
+        let of_submits = "ERROR_METHOD_CALL ERROR_WRONG_USER_KEY ERROR_KEY_DOES_NOT_EXIST ERROR_ZERO_BALANCE \
+            ERROR_NO_SLOT_AVAILABLE MAX_USER_TURN ERROR_TOO_MUCH_REQUESTS IP_BANNED ERROR_IP_NOT_ALLOWED ERROR_SERVER_ERROR \
+            ERROR_INTERNAL_SERVER_ERROR ERROR_PAGEURL ERROR_GOOGLEKEY ERROR_WRONG_GOOGLEKEY ERROR_BAD_TOKEN_OR_PAGEURL \
+            ERROR_BAD_PARAMETERS ERROR_CAPTCHA_ID ERROR_PROXY_FORMAT ERROR_DOMAIN_NOT_ALLOWED ERROR_ZERO_CAPTCHA_FILESIZE \
+            ERROR_TOO_BIG_CAPTCHA_FILESIZE ERROR_WRONG_FILE_EXTENSION ERROR_IMAGE_TYPE_NOT_SUPPORTED ERROR_UPLOAD \
+            ERROR_IMAGE_DIMENSIONS_TOO_LARGE ERROR_CAPTCHAIMAGE_BLOCKED TOO_MANY_BAD_IMAGES ERROR_BAD_PROXY";
+        let of_polls = "ERROR_CAPTCHA_UNSOLVABLE ERROR_WRONG_ID_FORMAT ERROR_WRONG_CAPTCHA_ID ERROR_NO_SUCH_CAPCHA_ID \
+            ERROR_BAD_DUPLICATES ERROR_TOKEN_EXPIRED ERROR_PROXY_CONNECTION_FAILED ERROR_EMPTY_ACTION \
+            ERROR_REPORT_NOT_RECORDED REPORT_NOT_RECORDED ERROR_DUPLICATE_REPORT ERROR_IP_ADDRES ERROR_FAILED_LOADING_WIDGET";
+        let blocks = ["ERROR: 1001", "ERROR: 1002", "ERROR: 1003", "ERROR: 1004", "ERROR: 1005"];
+        for code in of_submits.split_whitespace().chain(of_polls.split_whitespace()).chain(blocks) {
+            for profile in Profile::ALL {
+                assert_ne!(class(profile, code), FaultClass::UnlistedCode, "{code} at {}", profile.name());
+            }
+        }
+        assert_eq!(class(Profile::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
+    }
+
+    #[test]
+    fn a_blocked_address_is_busy_also_with_a_number_that_nobody_has_seen() {
+        for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {
+            assert_eq!(class(Profile::TwoCaptcha, code), FaultClass::Busy, "{code}");
+        }
+        let codes = FaultCodes::of(Profile::TwoCaptcha);
+        assert_eq!(codes.row("ERROR: 1003").unwrap().pause, Some(Duration::from_secs(30)));
+        assert_eq!(class(Profile::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
+    }
+
+    #[test]
+    fn a_code_nobody_has_seen_says_so_and_is_kept() {
+        let fault = FaultCodes::of(Profile::CaptchaAi).classify(" ERROR_MOON_PHASE ");
+        assert_eq!((fault.class, fault.code.as_str()), (FaultClass::UnlistedCode, "ERROR_MOON_PHASE"));
+    }
+
+    #[test]
+    fn a_sentence_behind_a_code_does_not_hide_it() {
+        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE: please top up"), FaultClass::NoFunds);
+    }
+
+    #[test]
+    fn the_address_of_an_article_is_the_callers_fault() {
+        assert_eq!(
+            class(Profile::TwoCaptcha, "https://2captcha.com/blog/google-search-recaptcha"),
+            FaultClass::Caller
+        );
+    }
+
+    #[test]
+    fn the_operator_has_the_last_word_and_the_table_shows_it() {
+        let codes = FaultCodes::of(Profile::TwoCaptcha)
+            .with("ERROR_BAD_PROXY", FaultClass::Busy)
+            .with("ERROR_MOON_PHASE", class_named("unsolvable").unwrap());
+        assert_eq!(codes.classify("ERROR_BAD_PROXY").class, FaultClass::Busy);
+        assert_eq!(codes.classify("ERROR_MOON_PHASE").class, FaultClass::Unsolvable);
+        let own: Vec<_> =
+            codes.rows().filter(|row| row.is_overridden).map(|row| row.code.to_owned()).collect();
+        assert_eq!(own, ["ERROR_BAD_PROXY", "ERROR_MOON_PHASE"]);
+        assert!(codes.row("ERROR_BAD_PROXY").unwrap().is_overridden);
+    }
+
+    #[test]
+    fn classes_have_names_for_a_configuration() {
+        assert_eq!(class_named("unlisted_code"), Some(FaultClass::UnlistedCode));
+        assert_eq!(class_named("unlisted_code"), Some(FaultClass::UnlistedCode));
+        assert_eq!(class_named("permanent"), None);
+    }
+
+    #[test]
+    fn no_code_stands_in_the_table_twice_and_none_is_pending() {
+        for (at, entry) in TABLE.iter().enumerate() {
+            assert!(!TABLE[..at].iter().any(|other| other.code == entry.code), "{}", entry.code);
+            assert!(!is_pending(entry.code) && !entry.meaning.is_empty() && !entry.advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn tokens_do_not_look_like_codes() {
+        for token in ["03AGdBq24PBCbwiDRaS", "XKCD7", "click:3/8/9", "ABC123", "42", "P1_eyJ0eXAiOiJKV1Qi"] {
+            assert!(!looks_like_a_code(token), "{token}");
+        }
+        for code in ["IP_BANNED", "ERROR_X", "ERROR: 1001", "TOO_MANY_BAD_IMAGES"] {
+            assert!(looks_like_a_code(code), "{code}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Which `method` and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
+//! read it, [`understand`] reads what a client wrote. A method that nobody has described passes through untouched,
+//! as an open kind of its own name: new ones appear every few months.
+
+mod table;
+
+use crate::classic::form::{Form, Part};
+use crate::classic::profile::Profile;
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use quittance_lifecycle::Value;
+use std::collections::BTreeMap;
+use table::{COMPANIONS, PLAIN, Spelling, TABLE};
+
+pub use crate::kinds::CONTROL;
+
+/// As clients write it, and not only as it should be written.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// What a client wants, in the words of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderParams {
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadOption {
+    #[error("it says neither `method` nor anything that would tell it")]
+    NoMethod,
+    #[error("`{field}` is not a file in base64")]
+    NotBase64 { field: String },
+    #[error(
+        "`{one}` and `{other}` are two names of one parameter, and their values differ: send one of them"
+    )]
+    SaidTwice { one: String, other: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotSpell {
+    #[error(
+        "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
+    )]
+    ListOfCookies,
+}
+
+/// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
+#[must_use]
+pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
+    let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
+    COMPANIONS.iter().any(|(at, of, if_said)| (*at, *of) == (profile, kind) && if_said.is_none_or(says))
+}
+
+/// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
+/// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
+pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> Result<Form, CannotSpell> {
+    let is_list = |value: &Value| value.as_bytes().trim_ascii_start().starts_with(b"[");
+    if params.get("cookies").is_some_and(is_list) && crate::kinds::kind(kind).is_some() {
+        return Err(CannotSpell::ListOfCookies);
+    }
+    let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
+    let wire = spelling.at(profile);
+    let mut form = Form::default();
+    let is_renamed = |name: &str| wire.names.iter().any(|(ours, _)| *ours == name);
+    let said = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
+    // What has another name on the wire goes first: a parameter that is called so by its caller never replaces it.
+    let renamed = said().filter(|(name, _)| is_renamed(name));
+    for (name, value) in renamed.chain(said().filter(|(name, _)| !is_renamed(name))) {
+        let part = match value {
+            Value::Text(text) if text.is_empty() => continue,
+            Value::Text(text) => Part::Text(text.clone()),
+            Value::Bytes(bytes) if spelling.is_base64(name) => Part::Text(BASE64.encode(bytes)),
+            Value::Bytes(bytes) => Part::File(bytes.clone()),
+        };
+        let name =
+            wire.names.iter().find(|(ours, _)| ours == name).map_or(name.as_str(), |(_, theirs)| theirs);
+        form.0.entry(name.to_owned()).or_insert(part);
+    }
+    for (name, said) in wire.marks {
+        form.0.entry((*name).to_owned()).or_insert_with(|| Part::Text((*said).to_owned()));
+    }
+    let method = if spelling.kind.is_empty() { kind } else { wire.method };
+    if !method.is_empty() {
+        form.0.insert("method".to_owned(), Part::Text(method.to_owned()));
+    }
+    Ok(form)
+}
+
+/// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is (none, if
+/// nothing is known about it), and what it says. What our own table adds is left out.
+#[must_use]
+pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
+    let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
+    let wire = spelling.at(profile);
+    let is_ours = |name: &str, part: &Part| {
+        let is_mark =
+            wire.marks.iter().any(|(mark, said)| *mark == name && *part == Part::Text((*said).to_owned()));
+        // The name of a kind without a description is the caller's own.
+        is_mark || (name == "method" && (!spelling.kind.is_empty() || crate::kinds::kind(kind).is_some()))
+    };
+    let fields = form.0.iter().filter(|(name, part)| !is_ours(name, part));
+    fields
+        .map(|(name, part)| {
+            let param =
+                wire.names.iter().find(|(_, theirs)| theirs == name).map_or(name.as_str(), |(ours, _)| ours);
+            (name.as_str(), (name != "method").then_some(param), part)
+        })
+        .collect()
+}
+
+/// The parameter of a kind that clients of this protocol call so, without regard to case; and that it is a file in base64.
+#[must_use]
+pub fn alias(kind: &str, name: &str) -> Option<(&'static str, bool)> {
+    let spellings = TABLE.iter().filter(|spelling| spelling.kind == kind);
+    let mut names = spellings.flat_map(|spelling| spelling.all_names().map(move |pair| (spelling, pair)));
+    names
+        .find(|(_, (_, theirs))| theirs.eq_ignore_ascii_case(name))
+        .map(|(spelling, (ours, _))| (ours, spelling.is_base64(ours)))
+}
+
+/// Every `method` that the table knows.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().flat_map(Spelling::methods).filter(|method| !method.is_empty())
+}
+
+/// What makes a request of the method that `kind` has one of another kind: the field, what it says (anything, if nothing is
+/// given), and the other kind.
+pub fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    let own: Vec<&str> =
+        TABLE.iter().filter(|spelling| spelling.kind == kind).flat_map(Spelling::methods).collect();
+    let others = TABLE.iter().filter(move |other| other.methods().any(|method| own.contains(&method)));
+    let kind = kind.to_owned();
+    others.filter(move |other| other.kind != kind).flat_map(Spelling::tells)
+}
+
+/// What makes a request of some method one of another kind, for all kinds: the field, and what it says (anything, if nothing is
+/// given).
+pub fn all_tells() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    TABLE.iter().flat_map(Spelling::tells).map(|(tell, said, _)| (tell, said))
+}
+
+/// The fields that say once more what a kind is, and what they say.
+pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kind = kind.to_owned();
+    TABLE.iter().filter(move |spelling| spelling.kind == kind).flat_map(Spelling::all_marks)
+}
+
+/// What a request to `in.php` asks for, whichever provider's spelling it follows.
+pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
+    let method = form.text("method").map_or("", str::trim);
+    let spelling = TABLE.iter().find(|spelling| spelling.is_told_by(method, form));
+    let spelling = match spelling {
+        Some(spelling) => spelling,
+        None if method.is_empty() => return Err(BadOption::NoMethod),
+        None => &PLAIN,
+    };
+    let kind = if spelling.kind.is_empty() { method } else { spelling.kind };
+    let mut params = BTreeMap::new();
+    for (name, part) in form.0.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str())) {
+        let ours = spelling.our_name(name);
+        if spelling.is_mark(name, part) {
+            continue;
+        }
+        let Some(value) = value(spelling, ours, part)? else { continue };
+        match params.get(ours) {
+            Some(said) if *said != value => {
+                let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
+                let mut next = || names.next().unwrap_or_default();
+                return Err(BadOption::SaidTwice { one: next(), other: next() });
+            }
+            _ => _ = params.insert(ours.to_owned(), value),
+        }
+    }
+    Ok(OrderParams { kind: kind.to_owned(), params })
+}
+
+/// What the part says; nothing, if it is empty: that is how clients say what they do not set.
+fn value(spelling: &Spelling, name: &str, part: &Part) -> Result<Option<Value>, BadOption> {
+    match part {
+        Part::Text(text) if text.is_empty() => Ok(None),
+        Part::Text(text) if spelling.is_file(name) => match decode(text) {
+            Some(bytes) => Ok(Some(Value::Bytes(bytes))),
+            None => Err(BadOption::NotBase64 { field: name.to_owned() }),
+        },
+        // Clients write it either way, and the same proxy must not make two orders.
+        Part::Text(text) if name == "proxytype" => Ok(Some(Value::Text(text.to_ascii_uppercase()))),
+        Part::Text(text) => Ok(Some(Value::Text(text.clone()))),
+        Part::File(bytes) if !spelling.is_file(name) && !spelling.kind.is_empty() => {
+            // Some clients upload everything as if it were a file.
+            match std::str::from_utf8(bytes) {
+                Ok(text) => value(spelling, name, &Part::Text(text.to_owned())),
+                Err(_) => Ok(Some(Value::Bytes(bytes.clone()))),
+            }
+        }
+        Part::File(bytes) => Ok(Some(Value::Bytes(bytes.clone()))),
+    }
+}
+
+/// Base64, also as the body of a data address, in lines, or with a plus sign that a form has turned into a space.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let text = match text.strip_prefix("data:") {
+        Some(address) => address.split_once(',')?.1.trim(),
+        None => text,
+    };
+    let text: String = text
+        .chars()
+        .filter(|c| !matches!(c, '\r' | '\n' | '\t'))
+        .map(|c| if c == ' ' { '+' } else { c })
+        .collect();
+    BASE64.decode(text).ok()
+}
+
+#[cfg(test)]
+mod tests;

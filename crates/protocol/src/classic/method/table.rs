@@ -1,0 +1,201 @@
+//! The spellings themselves. A kind that is not here is written with its own name as the method and its own names as
+//! fields; so this is the list of exceptions. When a client's request fits several, the first one counts.
+
+use crate::classic::form::{Form, Part};
+use crate::classic::profile::Profile;
+
+/// A field, and what it says; or whatever it says.
+type Tell = (&'static str, Option<&'static str>);
+/// Our name, and the name on the wire.
+type Names = &'static [(&'static str, &'static str)];
+
+/// Where an answer comes with the browser that it was made with, and is of no use without it: always, or if this
+/// parameter is given.
+pub(super) const COMPANIONS: &[(Profile, &str, Option<&str>)] = &[
+    (Profile::CaptchaAi, "cloudflare_challenge", None),
+    (Profile::CaptchaAi, "captchafox", None),
+    (Profile::CaptchaAi, "recaptcha_v2", Some("enterprise")),
+    (Profile::CaptchaAi, "recaptcha_v3", Some("enterprise")),
+    (Profile::TwoCaptcha, "turnstile", Some("pagedata")),
+];
+
+pub(super) struct Spelling {
+    /// Empty for what is not in the table.
+    pub(super) kind: &'static str,
+    /// The methods that clients write it with; the first is the one we write. Empty means that none is written.
+    methods: &'static [&'static str],
+    /// If there are any, one of them must be there for a request to be of this kind.
+    told_by: &'static [Tell],
+    /// Fields that say the kind once more.
+    marks: &'static [(&'static str, &'static str)],
+    /// Files that go as base64.
+    files: &'static [&'static str],
+    /// Files that can only be uploaded.
+    uploads: &'static [&'static str],
+    /// Other names that clients use.
+    aliases: Names,
+    at_captcha_ai: Option<Wire>,
+}
+
+/// How one provider wants to have it.
+#[derive(Clone, Copy)]
+pub(super) struct Wire {
+    pub(super) method: &'static str,
+    pub(super) marks: &'static [(&'static str, &'static str)],
+    pub(super) names: Names,
+}
+
+impl Spelling {
+    pub(super) fn at(&self, profile: Profile) -> Wire {
+        let usual =
+            Wire { method: self.methods.first().copied().unwrap_or(""), marks: self.marks, names: &[] };
+        match profile {
+            Profile::CaptchaAi => self.at_captcha_ai.unwrap_or(usual),
+            Profile::TwoCaptcha => usual,
+        }
+    }
+
+    pub(super) fn is_told_by(&self, method: &str, form: &Form) -> bool {
+        let tells = |(name, said): &Tell| match (form.0.get(*name), said) {
+            (Some(Part::Text(text)), Some(said)) => text == said,
+            (Some(Part::Text(text)), None) => !text.is_empty(),
+            (Some(Part::File(_)), said) => said.is_none(),
+            (None, _) => false,
+        };
+        self.methods.contains(&method) && (self.told_by.is_empty() || self.told_by.iter().any(tells))
+    }
+
+    pub(super) fn is_mark(&self, name: &str, part: &Part) -> bool {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.marks);
+        let says = |said: &str| *part == Part::Text(said.to_owned());
+        self.marks.iter().chain(theirs).any(|(mark, said)| *mark == name && says(said))
+    }
+
+    pub(super) fn our_name<'a>(&self, name: &'a str) -> &'a str {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.names);
+        let all = self.aliases.iter().chain(theirs);
+        all.copied().find(|(_, alias)| *alias == name).map_or(name, |(ours, _)| ours)
+    }
+
+    pub(super) fn all_names(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.names);
+        self.aliases.iter().chain(theirs).copied()
+    }
+
+    pub(super) fn methods(&self) -> impl Iterator<Item = &'static str> {
+        self.methods.iter().copied()
+    }
+
+    pub(super) fn tells(&self) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+        self.told_by.iter().map(|(name, said)| (*name, *said, self.kind))
+    }
+
+    pub(super) fn all_marks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.marks);
+        self.marks.iter().chain(theirs).copied()
+    }
+
+    pub(super) fn is_base64(&self, name: &str) -> bool {
+        self.files.contains(&name)
+    }
+
+    pub(super) fn is_file(&self, name: &str) -> bool {
+        self.is_base64(name) || self.uploads.contains(&name)
+    }
+}
+
+/// What is in no table: method and fields as they are.
+pub(super) const PLAIN: Spelling = Spelling {
+    kind: "",
+    methods: &[],
+    told_by: &[],
+    marks: &[],
+    files: &[],
+    uploads: &[],
+    aliases: &[],
+    at_captcha_ai: None,
+};
+
+const PICTURE: Spelling = Spelling {
+    methods: &["base64", "post"],
+    files: &["body", "imginstructions"],
+    aliases: &[("body", "file")],
+    ..PLAIN
+};
+
+pub(super) const TABLE: &[Spelling] = &[
+    Spelling { kind: "text", methods: &["", "post", "base64"], told_by: &[("textcaptcha", None)], ..PLAIN },
+    Spelling {
+        kind: "canvas",
+        told_by: &[("canvas", Some("1"))],
+        marks: &[("canvas", "1"), ("recaptcha", "1")],
+        ..PICTURE
+    },
+    Spelling {
+        kind: "coordinates",
+        told_by: &[("coordinatescaptcha", Some("1"))],
+        marks: &[("coordinatescaptcha", "1")],
+        ..PICTURE
+    },
+    Spelling {
+        kind: "grid",
+        told_by: &[("recaptcha", Some("1")), ("img_type", Some("recaptcha")), ("grid_size", None)],
+        marks: &[("recaptcha", "1")],
+        at_captcha_ai: Some(Wire {
+            method: "base64",
+            marks: &[("img_type", "recaptcha")],
+            names: &[("textinstructions", "instructions")],
+        }),
+        ..PICTURE
+    },
+    Spelling { kind: "image", aliases: &[("body", "file"), ("regsense", "caseSensitive")], ..PICTURE },
+    // A picture without a method is one, too: that is what the oldest clients send.
+    Spelling { kind: "image", methods: &[""], told_by: &[("body", None), ("file", None)], ..PICTURE },
+    Spelling {
+        kind: "rotate",
+        methods: &["rotatecaptcha"],
+        uploads: &["file_1", "file_2", "file_3", "file_4", "file_5", "file_6", "file_7", "file_8", "file_9"],
+        ..PICTURE
+    },
+    Spelling {
+        kind: "bounding_box",
+        methods: &["bounding_box"],
+        files: &["image", "imginstructions"],
+        ..PLAIN
+    },
+    Spelling { kind: "audio", methods: &["audio"], ..PICTURE },
+    Spelling {
+        kind: "recaptcha_v3",
+        methods: &["userrecaptcha"],
+        told_by: &[("version", Some("v3"))],
+        marks: &[("version", "v3")],
+        ..PLAIN
+    },
+    Spelling { kind: "recaptcha_v2", methods: &["userrecaptcha"], ..PLAIN },
+    Spelling {
+        kind: "geetest_v4",
+        methods: &["geetest_v4"],
+        aliases: &[("captcha_id", "gt")],
+        marks: &[],
+        at_captcha_ai: Some(Wire {
+            method: "geetest",
+            marks: &[("version", "4")],
+            names: &[("captcha_id", "gt")],
+        }),
+        ..PLAIN
+    },
+    Spelling {
+        kind: "geetest_v4",
+        methods: &["geetest"],
+        told_by: &[("version", Some("4"))],
+        marks: &[("version", "4")],
+        aliases: &[("captcha_id", "gt")],
+        ..PLAIN
+    },
+    Spelling {
+        kind: "lemin",
+        methods: &["lemin"],
+        at_captcha_ai: Some(Wire { method: "lemin", marks: &[], names: &[("api_server", "apiServer")] }),
+        ..PLAIN
+    },
+];

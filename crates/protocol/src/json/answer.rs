@@ -1,0 +1,266 @@
+//! What a provider's replies say. Whatever is neither an answer nor a code is called puzzling and never guessed at: somebody
+//! between us and the provider may have said it, after the task was taken.
+
+use crate::json::code::FaultCodes;
+use crate::json::id::foreign_task;
+use crate::json::money;
+use crate::json::solution::read_solution;
+use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The longest reply that is read: tokens have a few kB, lists of boxes and cookies some more.
+pub const REPLY_BYTES_MAX: usize = 512 * 1024;
+
+/// Codes that say that nothing has happened yet.
+const PENDING_CODES: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
+const PENDING: &[&str] = &["processing", "idle", "pending", "queued"];
+
+/// What came instead of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    Nothing,
+    Html,
+    TooLong,
+    BrokenJson,
+    Junk,
+}
+
+impl fmt::Display for Sight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "answered nothing",
+            Self::Html => "answered HTML, not the protocol",
+            Self::TooLong => "answered more than any answer has",
+            Self::BrokenJson => "answered JSON that ends early or is not of the protocol",
+            Self::Junk => "answered something that is not the protocol",
+        })
+    }
+}
+
+/// What `createTask` said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateReply {
+    Taken {
+        task: String,
+    },
+    /// Taken and solved in the same breath.
+    Answered {
+        task: Option<String>,
+        payload: Payload,
+        cost: Option<Money>,
+    },
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// What `getTaskResult` said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResultReply {
+    Pending,
+    /// `solved_s` is the provider's word for when it was solved, in seconds.
+    Answered {
+        payload: Payload,
+        cost: Option<Money>,
+        solved_s: Option<u64>,
+    },
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// What `getBalance` said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountReply {
+    Is(Money),
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// What an endpoint for reports said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportReply {
+    Taken,
+    Fault(Fault),
+    Puzzling(Sight),
+}
+
+/// `kind` is what was asked for, for an answer that comes at once.
+#[must_use]
+pub fn read_create(body: &[u8], kind: &str, codes: &FaultCodes) -> CreateReply {
+    let said = match Said::read(body, codes) {
+        Said::Yes(said) => said,
+        // Nothing can be pending that was not taken, so this is no refusal.
+        Said::No(fault) if is_pending_code(&fault.code) => return CreateReply::Puzzling(Sight::Junk),
+        Said::No(fault) => return CreateReply::Fault(fault),
+        Said::Puzzling(sight) => return CreateReply::Puzzling(sight),
+    };
+    let task = said.get("taskId").and_then(foreign_task);
+    let payload = match status(&said) {
+        Some("ready") => said.get("solution").and_then(|solution| payload(kind, solution)),
+        Some("failed") => return CreateReply::Fault(failed()),
+        _ => None,
+    };
+    match (payload, task) {
+        (Some(payload), task) => CreateReply::Answered { task, payload, cost: cost(&said) },
+        (None, Some(task)) => CreateReply::Taken { task },
+        (None, None) => CreateReply::Puzzling(Sight::BrokenJson),
+    }
+}
+
+#[must_use]
+pub fn read_result(body: &[u8], codes: &FaultCodes) -> ResultReply {
+    match Said::read(body, codes) {
+        Said::Yes(said) => match result(&said) {
+            // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
+            ResultReply::Answered { payload, .. } if payload.is_a_page() => {
+                ResultReply::Puzzling(Sight::Html)
+            }
+            result => result,
+        },
+        Said::No(fault) if is_pending_code(&fault.code) => ResultReply::Pending,
+        Said::No(fault) => ResultReply::Fault(fault),
+        Said::Puzzling(sight) => ResultReply::Puzzling(sight),
+    }
+}
+
+/// A callback: the task that it names, and what it says. None, if it says nothing that is final.
+#[must_use]
+pub fn read_callback(body: &[u8], codes: &FaultCodes) -> Option<(Option<String>, ResultReply)> {
+    let reply = read_result(body, codes);
+    if matches!(reply, ResultReply::Pending | ResultReply::Puzzling(_)) {
+        return None;
+    }
+    let task = members(body).ok()?.get("taskId").and_then(foreign_task);
+    Some((task, reply))
+}
+
+#[must_use]
+pub fn read_balance(body: &[u8], codes: &FaultCodes) -> AccountReply {
+    match Said::read(body, codes) {
+        Said::Yes(said) => match said.get("balance").and_then(money::read) {
+            Some(money) => AccountReply::Is(money),
+            None => AccountReply::Puzzling(Sight::BrokenJson),
+        },
+        Said::No(fault) => AccountReply::Fault(fault),
+        Said::Puzzling(sight) => AccountReply::Puzzling(sight),
+    }
+}
+
+#[must_use]
+pub fn read_report(body: &[u8], codes: &FaultCodes) -> ReportReply {
+    match Said::read(body, codes) {
+        Said::Yes(_) => ReportReply::Taken,
+        Said::No(fault) => ReportReply::Fault(fault),
+        Said::Puzzling(sight) => ReportReply::Puzzling(sight),
+    }
+}
+
+/// One reply, taken apart: did it say yes, or no.
+enum Said {
+    Yes(Map<String, Value>),
+    No(Fault),
+    Puzzling(Sight),
+}
+
+impl Said {
+    fn read(body: &[u8], codes: &FaultCodes) -> Self {
+        let members = match members(body) {
+            Ok(members) => members,
+            Err(sight) => return Self::Puzzling(sight),
+        };
+        let text = |name: &str| {
+            let text = members.get(name)?.as_str()?.trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let number = match members.get("errorId") {
+            Some(Value::Number(number)) => number.as_u64(),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(Value::Bool(is_error)) => Some(u64::from(*is_error)),
+            _ => None,
+        };
+        let code = text("errorCode");
+        match (number, code) {
+            (Some(0), _) => Self::Yes(members),
+            (Some(number), None) => {
+                let words = text("errorDescription").unwrap_or_else(|| format!("errorId {number}"));
+                Self::No(codes.classify(&words))
+            }
+            (_, Some(code)) => Self::No(codes.classify(&code)),
+            // Without a number it may still be somebody's reply, if it has what a reply has.
+            (None, None) if ["taskId", "solution"].iter().any(|name| members.contains_key(*name)) => {
+                Self::Yes(members)
+            }
+            (None, None) => Self::Puzzling(Sight::BrokenJson),
+        }
+    }
+}
+
+fn members(body: &[u8]) -> Result<Map<String, Value>, Sight> {
+    if body.len() > REPLY_BYTES_MAX {
+        return Err(Sight::TooLong);
+    }
+    let text = std::str::from_utf8(body).map_err(|_| Sight::Junk)?;
+    match text.trim_start_matches('\u{feff}').trim() {
+        "" => Err(Sight::Nothing),
+        text if text.starts_with('<') => Err(Sight::Html),
+        text if text.starts_with('{') => serde_json::from_str(text).map_err(|_| Sight::BrokenJson),
+        _ => Err(Sight::Junk),
+    }
+}
+
+fn result(said: &Map<String, Value>) -> ResultReply {
+    match (status(said), said.get("solution").and_then(|solution| payload("", solution))) {
+        (Some("ready") | None, Some(payload)) => {
+            ResultReply::Answered { payload, cost: cost(said), solved_s: seconds(said.get("endTime")) }
+        }
+        // Clearly said, and of no use: a person should see it rather than that it is asked for for ever.
+        (Some("ready"), None) => ResultReply::Fault(hollow()),
+        (Some("failed"), _) => ResultReply::Fault(failed()),
+        (Some(status), _) if PENDING.contains(&status) => ResultReply::Pending,
+        _ => ResultReply::Puzzling(Sight::BrokenJson),
+    }
+}
+
+/// Nothing, if there is nothing in it. It should be an object, and has been seen to be the bare answer.
+fn payload(kind: &str, solution: &Value) -> Option<Payload> {
+    match solution {
+        Value::Object(solution) => read_solution(kind, solution),
+        Value::String(text) if !text.is_empty() => Some(Payload::text(text.as_str())),
+        Value::Array(parts) if !parts.is_empty() => {
+            Some(Payload { is_json: true, ..Payload::text(solution.to_string()) })
+        }
+        _ => None,
+    }
+}
+
+fn hollow() -> Fault {
+    Fault::new(FaultClass::UnlistedCode, "solved, but without an answer")
+}
+
+fn failed() -> Fault {
+    Fault::new(FaultClass::Unsolvable, "failed, without a code")
+}
+
+fn status(said: &Map<String, Value>) -> Option<&str> {
+    said.get("status").and_then(Value::as_str)
+}
+
+fn cost(said: &Map<String, Value>) -> Option<Money> {
+    said.get("cost").and_then(money::read_price)
+}
+
+fn seconds(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+    .filter(|seconds| *seconds > 0)
+}
+
+fn is_pending_code(code: &str) -> bool {
+    PENDING_CODES.contains(&code)
+}
+
+#[cfg(test)]
+mod tests;

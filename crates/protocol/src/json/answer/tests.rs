@@ -1,0 +1,122 @@
+//! Replies as providers send them, and as everything between us and them expires them.
+
+use super::*;
+use crate::json::flavour::Flavour;
+
+const CODES: FaultCodes = FaultCodes::of(Flavour::TwoCaptcha);
+
+fn create(body: &str) -> CreateReply {
+    read_create(body.as_bytes(), "image", &CODES)
+}
+
+fn poll(body: &str) -> ResultReply {
+    read_result(body.as_bytes(), &CODES)
+}
+
+#[test]
+fn a_task_is_known_by_whatever_it_is_called() {
+    let taken = |task: &str| CreateReply::Taken { task: task.to_owned() };
+    assert_eq!(create(r#"{"errorId":0,"taskId":74327409378}"#), taken("74327409378"));
+    assert_eq!(create(r#"{"errorId":0,"taskId":"61138bb6-19fb"}"#), taken("61138bb6-19fb"));
+    assert_eq!(create(r#"{"errorId":0,"status":"idle","taskId":"a"}"#), taken("a"));
+    let at_once = create(r#"{"errorId":0,"status":"ready","taskId":"a","solution":{"text":"44795sds"}}"#);
+    let payload = Payload::text("44795sds");
+    assert_eq!(at_once, CreateReply::Answered { task: Some("a".to_owned()), payload, cost: None });
+}
+
+#[test]
+fn an_answer_brings_its_cost_and_its_moment() {
+    let body = r#"{"errorId":0,"status":"ready","solution":{"gRecaptchaResponse":"03A","token":"03A"},
+        "cost":"0.00299","ip":"1.2.3.4","createTime":1692863536,"endTime":1692863556,"solveCount":1}"#;
+    let expected = ResultReply::Answered {
+        payload: Payload::text("03A"),
+        cost: Some(Money(2990)),
+        solved_s: Some(1_692_863_556),
+    };
+    assert_eq!(poll(body), expected);
+    assert_eq!(poll(&body.replace("\"0.00299\"", "0.00299")), expected);
+    let bare = ResultReply::Answered { payload: Payload::text("03A"), cost: None, solved_s: None };
+    assert_eq!(poll(r#"{"errorId":0,"status":"ready","solution":"03A"}"#), bare);
+    for status in ["processing", "idle"] {
+        assert_eq!(poll(&format!(r#"{{"errorId":0,"status":"{status}"}}"#)), ResultReply::Pending);
+    }
+}
+
+#[test]
+fn a_no_is_a_code_and_its_class() {
+    let said = create(r#"{"errorId":10,"errorCode":"ERROR_ZERO_BALANCE","errorDescription":"no funds"}"#);
+    assert_eq!(said, CreateReply::Fault(Fault::new(FaultClass::NoFunds, "ERROR_ZERO_BALANCE")));
+    let said = poll(r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","taskId":"a","status":"failed"}"#);
+    assert_eq!(said, ResultReply::Fault(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")));
+    let said = poll(r#"{"errorId":"99"}"#);
+    assert_eq!(said, ResultReply::Fault(Fault::new(FaultClass::UnlistedCode, "errorId 99")));
+    assert_eq!(poll(r#"{"errorId":1,"errorCode":"CAPTCHA_NOT_READY"}"#), ResultReply::Pending);
+    let ResultReply::Fault(fault) = poll(r#"{"errorId":0,"status":"failed"}"#) else { panic!("failed") };
+    assert_eq!(fault.class, FaultClass::Unsolvable);
+    let ResultReply::Fault(fault) = poll(r#"{"errorId":0,"status":"ready","solution":{}}"#) else {
+        panic!("hollow")
+    };
+    assert_eq!(fault.class, FaultClass::UnlistedCode);
+}
+
+#[test]
+fn what_is_not_the_protocol_is_never_guessed_at() {
+    let cases = [
+        ("", Sight::Nothing),
+        ("  \r\n", Sight::Nothing),
+        ("<html>502 Bad Gateway</html>", Sight::Html),
+        ("Bad Gateway", Sight::Junk),
+        ("ERROR_ZERO_BALANCE", Sight::Junk),
+        ("[1]", Sight::Junk),
+        ("{\"errorId\":0,\"taskI", Sight::BrokenJson),
+        ("{}", Sight::BrokenJson),
+        ("{\"message\":\"rate limited\"}", Sight::BrokenJson),
+        ("{\"errorId\":0}", Sight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":null}", Sight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":-4}", Sight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":\"\"}", Sight::BrokenJson),
+        ("{\"errorId\":null,\"errorCode\":null}", Sight::BrokenJson),
+    ];
+    for (body, sight) in cases {
+        assert_eq!(create(body), CreateReply::Puzzling(sight), "{body}");
+        assert_eq!(poll(body), ResultReply::Puzzling(sight), "{body}");
+    }
+    let long = format!("{{\"errorId\":0,\"taskId\":\"{}\"}}", "x".repeat(REPLY_BYTES_MAX));
+    assert_eq!(create(&long), CreateReply::Puzzling(Sight::TooLong));
+    assert_eq!(read_result(&[0xff, 0xfe], &CODES), ResultReply::Puzzling(Sight::Junk));
+}
+
+#[test]
+fn a_reply_cut_anywhere_is_no_other_reply() {
+    let whole = r#"{"errorId":0,"status":"ready","solution":{"text":"a}b"},"cost":"0.1"}"#;
+    for end in 0..whole.len() {
+        assert!(matches!(poll(&whole[..end]), ResultReply::Puzzling(_)), "{}", &whole[..end]);
+    }
+}
+
+#[test]
+fn a_callback_names_its_task_and_is_final_or_nothing() {
+    let heard = |body: &str| read_callback(body.as_bytes(), &CODES);
+    let (task, reply) =
+        heard(r#"{"errorId":0,"taskId":7,"status":"ready","solution":{"text":"x"}}"#).unwrap();
+    assert_eq!(task.as_deref(), Some("7"));
+    assert!(matches!(reply, ResultReply::Answered { .. }));
+    let (task, reply) = heard(r#"{"errorId":12,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE"}"#).unwrap();
+    assert!(task.is_none() && matches!(reply, ResultReply::Fault(_)));
+    for body in [r#"{"errorId":0,"status":"processing","taskId":7}"#, "", "id=7&code=x", "<html>"] {
+        assert!(heard(body).is_none(), "{body}");
+    }
+}
+
+#[test]
+fn a_balance_is_money_whichever_type_it_has() {
+    let balance = |body: &str| read_balance(body.as_bytes(), &CODES);
+    assert_eq!(balance(r#"{"errorId":0,"balance":345.678}"#), AccountReply::Is(Money(345_678_000)));
+    assert_eq!(balance(r#"{"errorId":0,"balance":"3.50"}"#), AccountReply::Is(Money(3_500_000)));
+    assert_eq!(balance(r#"{"errorId":0,"balance":-1}"#), AccountReply::Is(Money(0)));
+    assert!(matches!(
+        balance(r#"{"errorId":1,"errorCode":"ERROR_KEY_DOES_NOT_EXIST"}"#),
+        AccountReply::Fault(_)
+    ));
+    assert!(matches!(balance("<html>"), AccountReply::Puzzling(Sight::Html)));
+}

@@ -1,0 +1,335 @@
+//! What an order asks for, whatever it calls it. Every API hands over a kind and parameters; the kind may be a method or a task
+//! type, parameters may have the names that either protocol has on the wire, and some of them make the order one of
+//! another kind. What comes out are the words of the catalog, and nothing in it says a thing twice.
+
+mod near;
+mod objects;
+mod other_kinds;
+#[cfg(test)]
+mod tests;
+
+use crate::classic::method;
+use crate::classic::{Form, Part};
+use crate::json::task::{self, OrderParams, read_as};
+use crate::kinds::CONTROL;
+use quittance_hosts::roots;
+use quittance_lifecycle::{BadRequest, Kind, Role, Value as Param};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// How often one order may turn out to be of another kind.
+const TURNS_MAX: usize = 3;
+
+type Params = BTreeMap<String, Param>;
+
+/// What is meant; nothing, if it is what was said. `kinds` knows the kinds, also those that the operator has added.
+pub fn meaning(
+    kind: &str,
+    params: &Params,
+    kinds: &dyn Fn(&str) -> Option<Kind>,
+) -> Result<Option<OrderParams>, BadRequest> {
+    let described = |name: &str| kinds(name).filter(|kind| kind.hosts.is_described);
+    let mut meant = OrderParams { kind: kind.to_owned(), params: params.clone() };
+    // An operator may describe a type that is several kinds, and it is still the one that its parameters say.
+    let is_added = crate::kinds::kind(kind).is_none() && is_of_a_protocol(kind.trim());
+    if described(kind).is_none() || is_added {
+        let other = of_another_protocol(kind, params)?;
+        if described(kind).is_none() || other.kind != kind {
+            meant = other;
+        }
+    }
+    for _ in 0..TURNS_MAX {
+        let Some(known) = described(&meant.kind) else {
+            rename(&mut meant, None)?;
+            other_kinds::check(&crate::kinds::open_kind(meant.kind.as_str()), &meant.params)?;
+            break;
+        };
+        rename(&mut meant, Some(&known))?;
+        let Some(other) = turned_into(&known, &mut meant.params)? else { break };
+        meant.kind = other.to_owned();
+    }
+    near::check_names(described(&meant.kind).as_ref(), &meant.params)?;
+    Ok((meant.kind != kind || meant.params != *params).then_some(meant))
+}
+
+fn is_of_a_protocol(name: &str) -> bool {
+    method::methods().any(|known| known == name) || task::stems(name)
+}
+
+/// A method or a task type is the kind that it is. What is neither is a kind that nobody has described, unless it is a
+/// known name misspelt.
+fn of_another_protocol(kind: &str, params: &Params) -> Result<OrderParams, BadRequest> {
+    let name = kind.trim();
+    if method::methods().any(|known| known == name) {
+        let part = |value: &Param| match value {
+            Param::Text(text) => Part::Text(text.clone()),
+            Param::Bytes(bytes) => Part::File(bytes.clone()),
+        };
+        let mut form: BTreeMap<String, Part> =
+            params.iter().map(|(name, value)| (name.clone(), part(value))).collect();
+        form.insert("method".to_owned(), Part::Text(name.to_owned()));
+        return match method::understand(&Form(form)) {
+            Ok(wanted) => Ok(OrderParams { kind: wanted.kind, params: keep_control(wanted.params, params) }),
+            Err(method::BadOption::SaidTwice { one, other }) => Err(BadRequest::SaidTwice { one, other }),
+            Err(method::BadOption::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
+            Err(method::BadOption::NoMethod) => Err(BadRequest::BadKindName { name: name.to_owned() }),
+        };
+    }
+    if task::stems(name) {
+        let field = |(name, value): (&String, &Param)| Some((name.clone(), task::written(value)?));
+        let mut fields: Map<String, Value> = params.iter().filter_map(field).collect();
+        fields.insert("type".to_owned(), Value::from(name));
+        return match task::understand(&fields) {
+            Ok(wanted) if wanted.kind == name && near::is_class_of_another(&wanted.params) => {
+                Err(BadRequest::OtherKind { kind: name.to_owned(), name: "class".to_owned() })
+            }
+            Ok(wanted) => Ok(OrderParams { params: keep_control(wanted.params, params), ..wanted }),
+            Err(task::BadTask::SaidTwice { one, other }) => Err(BadRequest::SaidTwice { one, other }),
+            Err(task::BadTask::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
+            Err(task::BadTask::NoType) => Err(BadRequest::BadKindName { name: name.to_owned() }),
+        };
+    }
+    match near::kind(name) {
+        Some(meant) => Err(BadRequest::MisspeltKind { name: name.to_owned(), meant }),
+        None => Ok(OrderParams { kind: kind.to_owned(), params: params.clone() }),
+    }
+}
+
+/// What is said about how to talk is nobody's parameter, and stays.
+fn keep_control(mut meant: Params, said: &Params) -> Params {
+    let control = said.iter().filter(|(name, _)| CONTROL.contains(&name.as_str()));
+    control.for_each(|(name, value)| _ = meant.entry(name.clone()).or_insert_with(|| value.clone()));
+    meant
+}
+
+/// Gives every parameter the catalog's name for it.
+fn rename(meant: &mut OrderParams, kind: Option<&Kind>) -> Result<(), BadRequest> {
+    rename_proxy(&mut meant.params)?;
+    complete_proxy(&mut meant.params, kind);
+    let name = kind.map_or("", |kind| &kind.name);
+    objects::open(name, &mut meant.params);
+    let is_known = |param: &str| {
+        CONTROL.contains(&param)
+            || kind.is_some_and(|kind| kind.role(param) != Role::Unknown)
+            || matches!(param, "pageurl" | "proxy" | "proxytype")
+    };
+    let strangers: Vec<String> = meant.params.keys().filter(|param| !is_known(param)).cloned().collect();
+    for stranger in strangers {
+        let Some((ours, value)) = alias(name, kind, &stranger, &meant.params[&stranger])? else { continue };
+        meant.params.remove(&stranger);
+        match (meant.params.get(&ours), value) {
+            (Some(said), Some(value)) if *said != value => {
+                return Err(BadRequest::SaidTwice { one: ours, other: stranger });
+            }
+            (None, Some(value)) => _ = meant.params.insert(ours, value),
+            (Some(_), Some(_)) | (_, None) => {}
+        }
+    }
+    trim_addresses(&mut meant.params, kind);
+    Ok(())
+}
+
+/// Our name and our value for it, if it is another name for something that orders of this kind say.
+fn alias(
+    name: &str,
+    kind: Option<&Kind>,
+    stranger: &str,
+    value: &Param,
+) -> Result<Option<(String, Option<Param>)>, BadRequest> {
+    if let Some((ours, shape)) = task::alias(name, stranger) {
+        let read = match value {
+            Param::Bytes(_) => Some(Some(value.clone())),
+            Param::Text(text) => read_as(shape, text),
+        };
+        let read = read.ok_or_else(|| BadRequest::NotAFile { field: stranger.to_owned() })?;
+        return Ok(Some((ours.to_owned(), read)));
+    }
+    if let Some((ours, _)) = method::alias(name, stranger) {
+        return Ok(Some((ours.to_owned(), Some(value.clone()))));
+    }
+    let fields = kind.into_iter().flat_map(|kind| {
+        let named = kind.fields.iter().map(|field| field.name);
+        named.chain(kind.hosts.roles.iter().map(|(name, _)| *name))
+    });
+    let ours = fields.chain(["pageurl"]).find(|ours| ours.eq_ignore_ascii_case(stranger));
+    Ok(ours.map(|ours| (ours.to_owned(), Some(value.clone()))))
+}
+
+/// The five fields of the JSON protocol are the one of the classic protocol.
+fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
+    let is_piece = |name: &str| task::is_proxy_field(name) && !matches!(name, "proxy" | "proxytype");
+    let pieces: Vec<String> = params.keys().filter(|name| is_piece(name)).cloned().collect();
+    if pieces.is_empty() {
+        respell_proxy(params);
+        return Ok(());
+    }
+    let field = |(name, value): (&String, &Param)| Some((name.clone(), task::written(value)?));
+    let fields: Map<String, Value> =
+        params.iter().filter(|(name, _)| is_piece(name)).filter_map(field).collect();
+    let mut read = Params::new();
+    task::read_proxy(&fields, &mut read);
+    pieces.iter().for_each(|piece| _ = params.remove(piece));
+    for (name, value) in read {
+        match params.get(&name) {
+            Some(said) if *said != value => {
+                return Err(BadRequest::SaidTwice { one: name, other: pieces[0].clone() });
+            }
+            _ => _ = params.insert(name, value),
+        }
+    }
+    respell_proxy(params);
+    Ok(())
+}
+
+/// A proxy whose type is not said is one of HTTP: that is how those read it who do not ask for the type.
+fn complete_proxy(params: &mut Params, kind: Option<&Kind>) {
+    let mut fields = kind.into_iter().flat_map(|kind| kind.fields);
+    let is_needed = fields.any(|field| field.name == "proxytype" && field.required);
+    let says = |name: &str| params.get(name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
+    if is_needed && says("proxy") && !says("proxytype") {
+        params.insert("proxytype".to_owned(), Param::from("HTTP"));
+    }
+}
+
+/// One spelling for a proxy that is one text, whichever client wrote it.
+fn respell_proxy(params: &mut Params) {
+    if let Some(Param::Text(text)) = params.get("proxy").filter(|proxy| !proxy.as_bytes().is_empty()) {
+        let (proxy, kind) = task::one_proxy(text);
+        params.insert("proxy".to_owned(), Param::Text(proxy));
+        if let Some(kind) = kind {
+            params.entry("proxytype".to_owned()).or_insert(Param::Text(kind));
+        }
+    }
+    if let Some(Param::Text(kind)) = params.get_mut("proxytype") {
+        *kind = kind.trim().to_ascii_uppercase();
+    }
+}
+
+/// A line break behind an address is a slip of whoever wrote the client. What is checked is what is sent, so it goes here.
+fn trim_addresses(params: &mut Params, kind: Option<&Kind>) {
+    for (name, value) in params.iter_mut() {
+        let role = kind.map(|kind| kind.role(name));
+        let is_address = matches!(role, Some(Role::Page | Role::Vendor)) || name == "pageurl";
+        if let Param::Text(text) = value
+            && is_address
+        {
+            let trimmed = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+            if trimmed.len() < text.len() {
+                *text = trimmed.to_owned();
+            }
+        }
+    }
+}
+
+/// Versions that leave an order what it is, where another version makes it another kind.
+const OWN_VERSIONS: [(&str, &str); 2] = [("recaptcha_v2", "v2"), ("geetest", "3")];
+
+/// The other kind that a parameter makes this, if one does; what it says is written as that kind writes it.
+fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>, BadRequest> {
+    let other_kind =
+        |name: &str| BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() };
+    // Whoever contradicts what the kind says itself would be read as another by one provider and not by the next.
+    for (mark, said) in method::marks(&kind.name) {
+        let Some(value) = params.get(mark) else { continue };
+        // A field of its own that means nothing where it is left out has other values as well.
+        if kind.fields.iter().any(|field| field.name == mark && field.default == Some("")) {
+            continue;
+        }
+        if is_same(value, said) {
+            params.insert(mark.to_owned(), Param::from(said));
+        } else if !is_default(kind, mark, value) {
+            return Err(other_kind(mark));
+        }
+    }
+    for (field, _) in task::sorts(&kind.name) {
+        let Some(value) = params.get(field).filter(|value| !value.as_bytes().is_empty()) else { continue };
+        let mut said = task::sorts(&kind.name).filter(|(other, _)| *other == field).map(|(_, said)| said);
+        let said = said.find(|said| is_same(value, said)).ok_or_else(|| other_kind(field))?;
+        params.insert(field.to_owned(), Param::from(said));
+    }
+    let own: Vec<&str> = method::marks(&kind.name).map(|(mark, _)| mark).collect();
+    let mut found = None;
+    for (tell, said, other) in method::tells(&kind.name).chain(task::tells(&kind.name)) {
+        let is_own_field = kind.fields.iter().any(|field| field.name == tell) || own.contains(&tell);
+        let Some(name) = params.keys().find(|name| is_same_name(name, tell)).filter(|_| !is_own_field) else {
+            continue;
+        };
+        let tells = match (params.get(name), said) {
+            (Some(value), Some(said)) => is_same(value, said),
+            (Some(value), None) => !value.as_bytes().is_empty(),
+            (None, _) => false,
+        };
+        if !tells {
+            continue;
+        }
+        let name = name.clone();
+        if found.is_some_and(|found| found != other) || name != tell {
+            return Err(other_kind(&name));
+        }
+        // A kind that has marks of its own cannot be another one as well.
+        if !own.is_empty() {
+            return Err(other_kind(&name));
+        }
+        if let Some(said) = said {
+            params.insert(name, Param::from(said));
+        }
+        found = Some(other);
+    }
+    if found.is_none() {
+        check_version(kind, params)?;
+        other_kinds::check(kind, params)?;
+    }
+    Ok(found)
+}
+
+/// A version that does not make it another kind is its own, which need not be said, or none at all.
+fn check_version(kind: &Kind, params: &mut Params) -> Result<(), BadRequest> {
+    let Some((_, version)) = OWN_VERSIONS.iter().find(|(name, _)| *name == kind.name) else { return Ok(()) };
+    let name = "version";
+    match params.get(name) {
+        Some(value) if is_same(value, version) || value.as_bytes().is_empty() => {
+            params.remove(name);
+            Ok(())
+        }
+        Some(_) => {
+            let tells = method::tells(&kind.name).filter(|(tell, ..)| *tell == name);
+            let known = tells
+                .filter_map(|(_, said, _)| said)
+                .fold((*version).to_owned(), |known, said| format!("{known} or {said}"));
+            Err(BadRequest::NoSuchVersion { name: name.to_owned(), known })
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_same_name(name: &str, tell: &str) -> bool {
+    name == tell || near::squeezed(name) == near::squeezed(tell) || roots(name).contains(&tell.to_lowercase())
+}
+
+/// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the first number in
+/// it, a word without what is around it.
+fn is_same(value: &Param, said: &str) -> bool {
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let squeezed = near::squeezed(&text);
+    match (said, number(said)) {
+        ("1", _) => !matches!(squeezed.trim_start_matches('0'), "" | "false" | "no" | "off" | "null"),
+        (_, Some(version)) => number(&text) == Some(version),
+        (said, None) => squeezed == near::squeezed(said),
+    }
+}
+
+/// The first number in a text: `4`, `v4`, `04`, `+4`, `4.00`, `["4"]`, `0x4`.
+fn number(text: &str) -> Option<u64> {
+    let digits = &text[text.find(|c: char| c.is_ascii_digit())?..];
+    let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (digits, 10),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    u64::from_str_radix(&digits[..end], radix).ok()
+}
+
+fn is_default(kind: &Kind, name: &str, value: &Param) -> bool {
+    let field = kind.fields.iter().find(|field| field.name == name);
+    field.is_some_and(|field| field.default.is_some_and(|default| default.as_bytes() == value.as_bytes()))
+}

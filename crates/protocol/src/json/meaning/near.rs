@@ -1,0 +1,250 @@
+//! Names that are nearly known: a slip of the fingers, or a known name in another dress. To buy what such a name might
+//! mean helps nobody, so the caller is told.
+
+use crate::classic::method;
+use crate::json::task;
+use crate::kinds::{CONTROL, PARAMETERS, UNDESCRIBED, order_field_meant};
+use quittance_hosts::roots;
+use quittance_lifecycle::{BadRequest, Kind, Role, Shape, Value as Param};
+use std::collections::BTreeMap;
+
+/// Letters and digits alone, in small letters.
+pub(super) fn squeezed(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether one is most likely meant to be the other, if both are short.
+fn is_near_and_short(typed: &str, known: &str) -> bool {
+    let is_short = (3..=4).contains(&known.chars().count().min(typed.chars().count()));
+    is_short && typed.chars().next() == known.chars().next() && strsim::osa_distance(typed, known) <= 1
+}
+
+/// Whether one is most likely meant to be the other.
+fn is_near(typed: &str, known: &str) -> bool {
+    let most = match known.chars().count().min(typed.chars().count()) {
+        0..=4 => 0,
+        5..=8 => 1,
+        _ => 2,
+    };
+    typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
+}
+
+/// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both the wrong way
+/// round, tell.
+fn is_slip(typed: &str, known: &str) -> bool {
+    let is_twice = |letter: char| typed == known.replace(letter, &format!("{letter}{letter}"));
+    let is_swapped = || typed.chars().rev().eq(known.chars());
+    let is_of_two = || known.chars().count() == 2 && (known.chars().any(is_twice) || is_swapped());
+    is_near(typed, known) || is_near_and_short(typed, known) || is_of_two()
+}
+
+/// What is left of a type, method or kind without `Task` and `Proxyless`, also if the last is misspelt.
+fn core_of(squeezed: &str) -> &str {
+    let without_proxy = (7..=10).filter_map(|length| squeezed.len().checked_sub(length)).find_map(|at| {
+        let (head, tail) = (squeezed.get(..at)?, squeezed.get(at..)?);
+        (tail.starts_with('p') && strsim::osa_distance(tail, "proxyless") <= 2).then_some(head)
+    });
+    let name = without_proxy.unwrap_or(squeezed);
+    name.strip_suffix("task").filter(|core| !core.is_empty()).unwrap_or(name)
+}
+
+/// Words that say nothing about the kind.
+const EMPTY_WORDS: [&str; 5] = ["anti", "captcha", "less", "proxy", "task"];
+/// Two names of one vendor.
+const SAME_WORDS: [(&str, &str); 1] = [("aws", "amazon")];
+/// The least that is left of a word without one that says nothing, so that `recaptcha` and `hcaptcha` stay what they are.
+const WORD_LETTERS_MIN: usize = 3;
+
+/// The words of a name in small letters, as far as they say something about the kind.
+fn words_of(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, letter) in letters.iter().enumerate() {
+        let is_after_small = at > 0 && letters[at - 1].is_lowercase();
+        let is_before_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && (is_after_small || is_before_small)) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter.is_alphanumeric(), words.last_mut()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    let trimmed = |word: String| {
+        let empty = ["proxyless", "task", "captcha", "anti"];
+        let one = |word: &str| {
+            let shorter =
+                empty.iter().find_map(|empty| word.strip_suffix(empty).or_else(|| word.strip_prefix(empty)));
+            shorter.filter(|shorter| shorter.chars().count() >= WORD_LETTERS_MIN).map(str::to_owned)
+        };
+        std::iter::successors(Some(word), |word| one(word)).last().unwrap_or_default()
+    };
+    let is_said =
+        |word: &String| !word.is_empty() && word != "proxyless" && !EMPTY_WORDS.contains(&word.as_str());
+    words.into_iter().map(trimmed).filter(is_said).collect()
+}
+
+/// The words in one order, each vendor by one name.
+fn sorted(words: &[String]) -> Vec<&str> {
+    let one_name =
+        |word: &'_ String| SAME_WORDS.iter().find(|(other, _)| other == word).map(|(_, name)| *name);
+    let mut words: Vec<&str> = words.iter().map(|word| one_name(word).unwrap_or(word)).collect();
+    words.sort_unstable();
+    words
+}
+
+/// The known kind that has the same words, in another order or among words that say nothing.
+fn kind_by_words(name: &str) -> Option<String> {
+    let typed = words_of(name);
+    let kinds = crate::kinds::kinds().map(|kind| (kind.name.to_string(), kind.name.to_string()));
+    let types = task::kinds_of_types().map(|(name, kind)| (name.to_owned(), kind.to_owned()));
+    let others = UNDESCRIBED.iter().map(|name| ((*name).to_owned(), (*name).to_owned()));
+    let is_same = |known: &str| {
+        let known = words_of(known);
+        !typed.is_empty() && (sorted(&known) == sorted(&typed) || known.concat() == typed.concat())
+    };
+    kinds.chain(types).chain(others).find(|(known, _)| is_same(known)).map(|(_, kind)| kind)
+}
+
+/// The fewest letters of the one word of a known kind that is looked for among other words: `fun` and `atb` are words of anything.
+const ONLY_WORD_LETTERS_MIN: usize = 4;
+
+/// The known kind whose words are among these, one behind the other: `cloudflare_turnstile` has `turnstile`. What pictures and texts
+/// are called (`image`, `text`, `grid`) are words of anything, so only kinds that need their page count. The longest is meant.
+fn kind_among_words(name: &str) -> Option<String> {
+    let typed = words_of(name);
+    let needs_page =
+        |kind: &Kind| kind.fields.iter().any(|field| field.shape == Shape::PageAddress && field.required);
+    let known = crate::kinds::kinds().filter(needs_page).map(|kind| (words_of(&kind.name), kind.name));
+    let is_telling = |words: &[String]| match words {
+        [] => false,
+        [word] => word.chars().count() >= ONLY_WORD_LETTERS_MIN,
+        _ => true,
+    };
+    let among = known.filter(|(words, _)| {
+        is_telling(words) && typed.windows(words.len()).any(|window| sorted(window) == sorted(words))
+    });
+    among.max_by_key(|(words, _)| words.len()).map(|(_, name)| name.into_owned())
+}
+
+/// The known kind that a name is most like, if it is not one that the services have and we have not described.
+pub(super) fn kind(name: &str) -> Option<String> {
+    let typed = squeezed(name);
+    let stem = |name: &str| name.strip_suffix("proxyless").unwrap_or(name).to_owned();
+    if UNDESCRIBED.iter().any(|known| stem(&squeezed(known)) == stem(&typed)) {
+        return None;
+    }
+    let kinds = crate::kinds::kinds().map(|kind| kind.name.into_owned());
+    let others = method::methods().chain(task::types()).chain(UNDESCRIBED.iter().copied());
+    let is_meant = |known: &str| {
+        is_near(&typed, known) || is_near_and_short(&typed, known) || is_near(core_of(&typed), core_of(known))
+    };
+    let near = kinds.chain(others.map(str::to_owned)).filter(|known| is_meant(&squeezed(known)));
+    let distance = |known: &String| {
+        let known = squeezed(known);
+        let between_cores = strsim::osa_distance(core_of(&typed), core_of(&known));
+        (between_cores, strsim::osa_distance(&typed, &known))
+    };
+    let nearest = near.min_by_key(distance);
+    // The same words are nearer than other letters.
+    match nearest {
+        Some(nearest) if distance(&nearest).0 <= 1 => Some(nearest),
+        nearest => kind_by_words(name).or(nearest).or_else(|| kind_among_words(name)),
+    }
+}
+
+/// Whether the `class` of a custom task is a kind that we know by another type.
+pub(super) fn is_class_of_another(params: &BTreeMap<String, Param>) -> bool {
+    let Some(class) = params.get("class") else { return false };
+    let class = squeezed(&String::from_utf8_lossy(class.as_bytes()));
+    let core = core_of(&class);
+    let kinds = crate::kinds::kinds().map(|kind| squeezed(&kind.name));
+    let others = method::methods().chain(task::types()).map(squeezed);
+    kinds.chain(others).any(|known| core_of(&known) == core && !core.is_empty())
+}
+
+/// Names that every order may have.
+const COMMON: [&str; 9] = [
+    "type",
+    "pageurl",
+    "proxy",
+    "proxytype",
+    "proxyType",
+    "proxyAddress",
+    "proxyPort",
+    "proxyLogin",
+    "proxyPassword",
+];
+
+/// What orders of any kind say about the visit. Of a kind without a description these are all that is known, and to buy without the
+/// proxy that was meant is to buy nothing.
+const VISIT: [&str; 11] = [
+    "cookies",
+    "pageurl",
+    "pageURL",
+    "proxy",
+    "proxyAddress",
+    "proxyLogin",
+    "proxyPassword",
+    "proxyPort",
+    "proxytype",
+    "userAgent",
+    "websiteURL",
+];
+
+/// Refuses parameters that some reader takes for known ones, and those of a described kind that are nearly known ones.
+pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
+    let open = crate::kinds::open_kind("");
+    let of = kind.unwrap_or(&open);
+    let all = || {
+        let ours =
+            of.fields.iter().map(|field| field.name).chain(of.hosts.roles.iter().map(|(name, _)| *name));
+        let tells = method::tells(&of.name).chain(task::tells(&of.name)).map(|(tell, ..)| tell);
+        let marks = method::marks(&of.name).map(|(mark, _)| mark);
+        ours.chain(COMMON)
+            .chain(task::wire_names(&of.name))
+            .chain(tells)
+            .chain(marks)
+            .chain(CONTROL.iter().copied())
+    };
+    for name in params.keys() {
+        if let Some(meant) = order_field_meant(name) {
+            let (kind, meant) = (of.name.to_string(), meant.to_owned());
+            return Err(BadRequest::MisspeltParam { kind, name: name.clone(), meant });
+        }
+        // A client that sends the parameters of all kinds with each order has not misspelt any of them.
+        let is_known = crate::kinds::kinds().any(|kind| kind.role(name) != Role::Unknown);
+        let is_object =
+            || all().any(|known| known.strip_prefix(name).is_some_and(|tail| tail.starts_with('.')));
+        if is_known || all().any(|known| known == name) || name == "type" || is_object() {
+            continue;
+        }
+        let typed = squeezed(name);
+        let roots = roots(name);
+        let is_documented = PARAMETERS.contains(&name.as_str());
+        let is_near = |known: &&str| {
+            let known_dead_letters = squeezed(known);
+            let is_slip = match kind {
+                Some(_) if is_documented => typed == known_dead_letters,
+                Some(_) => is_slip(&typed, &known_dead_letters),
+                None => {
+                    VISIT.contains(known)
+                        && typed != known_dead_letters
+                        && is_slip(&typed, &known_dead_letters)
+                }
+            };
+            is_slip || roots.contains(&known.to_lowercase())
+        };
+        let near = all().filter(is_near);
+        let distance = |known: &&str| {
+            (!roots.contains(&known.to_lowercase()), strsim::osa_distance(&typed, &squeezed(known)))
+        };
+        if let Some(meant) = near.min_by_key(distance) {
+            return Err(BadRequest::MisspeltParam {
+                kind: of.name.to_string(),
+                name: name.clone(),
+                meant: meant.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Objects that came as text. What the protocol has a name for is taken out of them, so that it means what it means in a task.
+
+use super::Params;
+use crate::json::task;
+use quittance_lifecycle::Value as Param;
+use serde_json::{Map, Value};
+
+/// Takes objects apart as far as orders of this kind, or of the kinds that it may turn out to be, have names for what is in them.
+pub(super) fn open(kind: &str, params: &mut Params) {
+    let tells = task::tells(kind).map(|(path, ..)| path);
+    for (outer, inside) in task::wire_names(kind).chain(tells).filter_map(|path| path.split_once('.')) {
+        let Some(Param::Text(text)) = params.get(outer) else { continue };
+        let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(text) else { continue };
+        let path = format!("{outer}.{inside}");
+        // What is there already is left where it is: two values for one thing are refused later.
+        if params.contains_key(&path) {
+            continue;
+        }
+        let Some(value) = object.remove(inside) else { continue };
+        if object.is_empty() {
+            params.remove(outer);
+        } else {
+            params.insert(outer.to_owned(), Param::Text(Value::Object(object).to_string()));
+        }
+        if let Some(text) = task::text_of(&value) {
+            params.insert(path, Param::Text(text));
+        }
+    }
+}

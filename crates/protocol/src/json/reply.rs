@@ -1,0 +1,306 @@
+//! What a server of each flavour answers, to the byte: no field that the flavour does not have, and none missing that its
+//! clients read. Fields stand in the order in which the providers send them.
+
+use crate::json::code::{description, error_id};
+use crate::json::flavour::Flavour;
+use crate::json::id::{TaskId, uuid_of};
+use crate::json::money;
+use quittance_lifecycle::{FaultClass, Money};
+use serde_json::{Map, Value};
+use std::fmt::{self, Write};
+
+/// A task that has come to its answer.
+#[derive(Clone, Copy)]
+pub struct Finished<'a> {
+    pub id: TaskId,
+    pub solution: &'a Map<String, Value>,
+    /// Left out of the reply if it is not known.
+    pub cost: Option<Money>,
+    pub created_ms: u64,
+    pub ended_ms: u64,
+    /// Of whoever placed it.
+    pub ip: &'a str,
+}
+
+impl fmt::Debug for Finished<'_> {
+    /// The solution is as good as money, and never reaches a log by way of `{:?}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Finished({}, {} fields)", self.id, self.solution.len())
+    }
+}
+
+/// A JSON object in the making.
+struct Body(String);
+
+impl Body {
+    fn new(error_id: u32) -> Self {
+        Self(format!("{{\"errorId\":{error_id}"))
+    }
+
+    fn text(self, name: &str, text: &str) -> Self {
+        self.raw(name, &Value::from(text).to_string())
+    }
+
+    fn raw(mut self, name: &str, json: &str) -> Self {
+        // Writing to a text cannot fail.
+        let _ = write!(self.0, ",\"{name}\":{json}");
+        self
+    }
+
+    fn task(self, flavour: Flavour, TaskId(id): TaskId) -> Self {
+        if flavour.facts().ids_are_uuids {
+            self.text("taskId", &uuid_of(id))
+        } else {
+            self.raw("taskId", &id.to_string())
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// To `createTask`.
+#[must_use]
+pub fn created(flavour: Flavour, id: TaskId) -> String {
+    let facts = flavour.facts();
+    let body = Body::new(0);
+    let body = if facts.status_in_create {
+        body.text("errorCode", "").text("errorDescription", "").text("status", facts.status_new)
+    } else {
+        body
+    };
+    body.task(flavour, id).end()
+}
+
+/// To `getTaskResult`, as long as there is no answer.
+#[must_use]
+pub fn processing(flavour: Flavour, id: TaskId) -> String {
+    let facts = flavour.facts();
+    let body = Body::new(0).text("status", facts.status_pending);
+    if facts.echoes_task { body.task(flavour, id).end() } else { body.end() }
+}
+
+/// To `getTaskResult`, and to whoever asked to be called.
+#[must_use]
+pub fn ready(flavour: Flavour, finished: &Finished<'_>) -> String {
+    finish(flavour, finished).end()
+}
+
+/// A finished task as a callback, which names its task in every dialect.
+#[must_use]
+pub fn callback_ready(flavour: Flavour, finished: &Finished<'_>) -> String {
+    let body = finish(flavour, finished);
+    if flavour.facts().echoes_task { body.end() } else { body.task(flavour, finished.id).end() }
+}
+
+fn finish(flavour: Flavour, finished: &Finished<'_>) -> Body {
+    let facts = flavour.facts();
+    let solution = serde_json::to_string(finished.solution).unwrap_or_else(|_| "{}".to_owned());
+    let mut body = Body::new(0).text("status", facts.status_ready).raw("solution", &solution);
+    // A price that is not known is left out: 0 would be a lie.
+    if let Some(cost) = finished.cost.filter(|_| facts.extras.cost) {
+        let cost = money::write(cost, 5);
+        body = if facts.cost_is_string { body.text("cost", &cost) } else { body.raw("cost", &cost) };
+    }
+    if facts.extras.ip {
+        body = body.text("ip", finished.ip);
+    }
+    if facts.extras.times {
+        let seconds = |ms: u64| (ms / 1000).to_string();
+        body =
+            body.raw("createTime", &seconds(finished.created_ms)).raw("endTime", &seconds(finished.ended_ms));
+    }
+    if facts.extras.solve_count {
+        body = body.raw("solveCount", "1");
+    }
+    if facts.echoes_task { body.task(flavour, finished.id) } else { body }
+}
+
+/// To anything, and the HTTP status to say it with.
+#[must_use]
+pub fn error(flavour: Flavour, code: &str) -> (u16, String) {
+    (error_status(flavour, code), fail(flavour, code).end())
+}
+
+/// An error with a reason of its own in place of what the code usually means.
+#[must_use]
+pub fn error_because(flavour: Flavour, code: &str, why: &str) -> String {
+    fail_because(flavour, code, why).end()
+}
+
+/// An error as a callback, with the reason.
+#[must_use]
+pub fn callback_error(flavour: Flavour, code: &str, why: &str, id: TaskId) -> String {
+    fail_because(flavour, code, why).task(flavour, id).end()
+}
+
+fn fail(flavour: Flavour, code: &str) -> Body {
+    fail_because(flavour, code, description(code))
+}
+
+fn fail_because(flavour: Flavour, code: &str, why: &str) -> Body {
+    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why)
+}
+
+fn error_status(flavour: Flavour, code: &str) -> u16 {
+    let facts = flavour.facts();
+    let is_about_key =
+        crate::json::code::row(code).is_some_and(|row| row.class == FaultClass::AccountBlocked);
+    if is_about_key { facts.http_key_error } else { facts.http_error }
+}
+
+/// To `getBalance`.
+#[must_use]
+pub fn balance(flavour: Flavour, micros: u64) -> String {
+    let body = Body::new(0).raw("balance", &money::write(Money(micros), 0));
+    // Its clients read the packages that were bought; we sell none.
+    if flavour == Flavour::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
+}
+
+/// What a client may ask about what it spent and how busy the service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    Spending,
+    App,
+    Queue,
+}
+
+impl Statistic {
+    #[must_use]
+    pub fn named(endpoint: &str) -> Option<Self> {
+        match endpoint.to_ascii_lowercase().as_str() {
+            "getspendingstats" => Some(Self::Spending),
+            "getappstats" => Some(Self::App),
+            "getqueuestats" => Some(Self::Queue),
+            _ => None,
+        }
+    }
+}
+
+/// A statistic without entries, well-formed: our own numbers are for the operator, and the provider's are not ours to tell.
+#[must_use]
+pub fn statistic(which: Statistic) -> String {
+    let body = Body::new(0);
+    match which {
+        Statistic::Spending => body.raw("data", "[]").end(),
+        Statistic::App => body.raw("chartData", "[]").end(),
+        Statistic::Queue => {
+            let names = ["waiting", "load", "bid", "speed", "total"];
+            names.into_iter().fold(body, |body, name| body.raw(name, "0")).end()
+        }
+    }
+}
+
+/// To a report, now or again.
+#[must_use]
+pub fn reported(flavour: Flavour) -> String {
+    match flavour {
+        Flavour::CapSolver => Body::new(0).text("message", "okay").end(),
+        _ => Body::new(0).text("status", "success").end(),
+    }
+}
+
+/// Whether an endpoint says of an answer that it was good; nothing, if it is none for reports. (CapSolver's
+/// `feedbackTask` says it in its body.)
+#[must_use]
+pub fn report_named(endpoint: &str) -> Option<bool> {
+    let name = endpoint.to_ascii_lowercase();
+    let sorts = ["", "recaptcha", "imagecaptcha", "hcaptcha", "tokencaptcha"];
+    let is_of = |verb: &str| name.strip_prefix(verb).is_some_and(|sort| sorts.contains(&sort));
+    if is_of("reportcorrect") { Some(true) } else { is_of("reportincorrect").then_some(false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn finished(solution: &Map<String, Value>) -> Finished<'_> {
+        Finished {
+            id: TaskId(74_327_409_378),
+            solution,
+            cost: Some(Money(2990)),
+            created_ms: 1_692_863_536_999,
+            ended_ms: 1_692_863_556_001,
+            ip: "192.0.2.1",
+        }
+    }
+
+    #[test]
+    fn a_new_task_is_a_number_or_a_uuid_with_its_status() {
+        let id = TaskId(74_327_409_378);
+        for flavour in [Flavour::TwoCaptcha, Flavour::AntiCaptcha, Flavour::CapMonster] {
+            assert_eq!(created(flavour, id), "{\"errorId\":0,\"taskId\":74327409378}");
+            assert_eq!(processing(flavour, id), "{\"errorId\":0,\"status\":\"processing\"}");
+        }
+        let said: Value = serde_json::from_str(&created(Flavour::CapSolver, id)).unwrap();
+        let uuid = uuid_of(id.0);
+        assert_eq!((&said["status"], &said["taskId"]), (&json!("idle"), &json!(uuid)));
+        let said: Value = serde_json::from_str(&processing(Flavour::CapSolver, id)).unwrap();
+        assert_eq!((&said["status"], &said["taskId"]), (&json!("processing"), &json!(uuid)));
+    }
+
+    #[test]
+    fn a_cost_that_is_not_known_is_left_out_and_a_free_answer_costs_nothing() {
+        let solution = Map::new();
+        for flavour in [Flavour::TwoCaptcha, Flavour::AntiCaptcha, Flavour::CapSolver, Flavour::CapMonster] {
+            let unknown = ready(flavour, &Finished { cost: None, ..finished(&solution) });
+            assert!(!unknown.contains("cost"), "{unknown}");
+        }
+        let free = ready(Flavour::TwoCaptcha, &Finished { cost: Some(Money(0)), ..finished(&solution) });
+        assert!(free.contains("\"cost\":\"0.00000\""), "{free}");
+    }
+
+    #[test]
+    fn an_answer_has_the_fields_of_its_flavour_and_no_others() {
+        let solution = json!({"text": "a\"b"}).as_object().unwrap().clone();
+        let finished = finished(&solution);
+        assert_eq!(
+            ready(Flavour::TwoCaptcha, &finished),
+            "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"text\":\"a\\\"b\"},\"cost\":\"0.00299\",\
+             \"ip\":\"192.0.2.1\",\"createTime\":1692863536,\"endTime\":1692863556,\"solveCount\":1}"
+        );
+        assert_eq!(
+            ready(Flavour::CapMonster, &finished),
+            "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"text\":\"a\\\"b\"}}"
+        );
+        let said: Value = serde_json::from_str(&ready(Flavour::CapSolver, &finished)).unwrap();
+        let mut names: Vec<_> = said.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["errorId", "solution", "status", "taskId"]);
+        let called: Value = serde_json::from_str(&callback_ready(Flavour::CapMonster, &finished)).unwrap();
+        assert_eq!(called["taskId"], json!(74_327_409_378_u64));
+    }
+
+    #[test]
+    fn an_error_has_the_number_and_the_status_of_its_flavour() {
+        let (status, body) = error(Flavour::AntiCaptcha, "ERROR_ZERO_BALANCE");
+        assert_eq!(status, 200);
+        assert_eq!(
+            body,
+            "{\"errorId\":10,\"errorCode\":\"ERROR_ZERO_BALANCE\",\"errorDescription\":\"The account has no funds\"}"
+        );
+        assert_eq!(error(Flavour::CapSolver, "ERROR_KEY_DOES_NOT_EXIST").0, 401);
+        assert_eq!(error(Flavour::CapSolver, "ERROR_TASK_NOT_SUPPORTED").0, 400);
+        assert!(error(Flavour::CapMonster, "ERROR_ZERO_BALANCE").1.starts_with("{\"errorId\":1,"));
+        let (_, odd) = error(Flavour::TwoCaptcha, "\"}");
+        assert!(serde_json::from_str::<Value>(&odd).is_ok());
+    }
+
+    #[test]
+    fn a_balance_is_a_number_and_reports_are_known_by_name() {
+        assert_eq!(balance(Flavour::TwoCaptcha, 3_500_000), "{\"errorId\":0,\"balance\":3.5}");
+        assert_eq!(report_named("reportIncorrectTokenCaptcha"), Some(false));
+        assert_eq!(report_named("reportCorrectRecaptcha"), Some(true));
+        assert_eq!(report_named("reportCorrectly"), None);
+        for flavour in Flavour::ALL {
+            let facts = flavour.facts();
+            let named = facts.report_good.iter().map(|name| (name, true));
+            for (name, is_good) in named.chain(facts.report_bad.iter().map(|name| (name, false))) {
+                assert!(*name == "feedbackTask" || report_named(name) == Some(is_good), "{name}");
+            }
+        }
+    }
+}

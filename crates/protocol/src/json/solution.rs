@@ -1,0 +1,246 @@
+//! Answers between the two protocols. Ours is what the classic protocol calls the answer: one text, or one JSON document, and
+//! what came along. A `solution` is an object whose fields depend on the kind; whatever a provider put into one comes out
+//! of it again.
+
+use crate::json::flavour::Flavour;
+use quittance_lifecycle::Payload;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// How the answer of a kind is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A token under the old name of reCAPTCHA's, which hCaptcha has inherited.
+    Response,
+    Token,
+    Text,
+    Cookie,
+    /// `click:3/8/9`
+    Clicks,
+    /// `coordinate:x=39,y=59;x=252,y=72`
+    Points,
+    /// `canvas:1,2,3,4;`
+    Lines,
+    Angle,
+    Boxes,
+    /// Several fields.
+    Fields,
+}
+
+/// What is not here is a token.
+const FORMS: &[(&str, Form)] = &[
+    ("recaptcha_v2", Form::Response),
+    ("recaptcha_v3", Form::Response),
+    ("hcaptcha", Form::Response),
+    ("image", Form::Text),
+    ("text", Form::Text),
+    ("audio", Form::Text),
+    ("grid", Form::Clicks),
+    ("bls", Form::Clicks),
+    ("coordinates", Form::Points),
+    ("canvas", Form::Lines),
+    ("rotate", Form::Angle),
+    ("bounding_box", Form::Boxes),
+    ("datadome", Form::Cookie),
+    ("geetest", Form::Fields),
+    ("geetest_v4", Form::Fields),
+    ("capy", Form::Fields),
+    ("lemin", Form::Fields),
+    ("amazon_waf", Form::Fields),
+    ("tencent", Form::Fields),
+];
+
+/// Where the answer itself stands, the likeliest first.
+const MAIN: &[&str] = &["gRecaptchaResponse", "token", "text", "cookie", "answers", "cf_clearance"];
+
+/// Fields that only make sense together: then no one of them is the answer.
+const TOGETHER: &[&[&str]] = &[
+    &["challenge", "validate"],
+    &["lot_number", "pass_token"],
+    &["captcha_voucher"],
+    &["challengekey"],
+    &["challenge_id"],
+    &["ticket", "randstr"],
+];
+
+/// The `solution` for an answer.
+#[must_use]
+pub fn solution(flavour: Flavour, kind: &str, payload: &Payload) -> Map<String, Value> {
+    let form = FORMS.iter().find(|(of, _)| *of == kind).map_or(Form::Token, |(_, form)| *form);
+    let document = || serde_json::from_str::<Value>(&payload.text).ok().filter(Value::is_object);
+    let is_document = payload.is_json || form == Form::Fields;
+    let mut solution = match document().filter(|_| is_document) {
+        Some(Value::Object(fields)) => {
+            fields.into_iter().map(|(name, value)| (bare(kind, name), value)).collect()
+        }
+        _ => main_fields(flavour, kind, form, payload),
+    };
+    for (name, said) in &payload.extras {
+        let name = if name == "user_agent" { "userAgent" } else { name };
+        if !solution.contains_key(name) {
+            solution.insert(name.to_owned(), typed(said));
+        }
+    }
+    solution
+}
+
+/// Adds the browser that a Turnstile token belongs to where the provider named none: the one that the order asked for, or
+/// an empty text in dialects whose clients fail without the field.
+pub fn name_the_agent(flavour: Flavour, kind: &str, asked: Option<&str>, solution: &mut Map<String, Value>) {
+    if kind != "turnstile" || solution.contains_key("userAgent") {
+        return;
+    }
+    if let Some(agent) = asked.or(flavour.facts().turnstile_has_agent.then_some("")) {
+        solution.insert("userAgent".to_owned(), Value::from(agent));
+    }
+}
+
+/// The classic protocol has been seen to name the puzzle in every field.
+fn bare(kind: &str, name: String) -> String {
+    match name.strip_prefix("geetest_") {
+        Some(bare) if kind == "geetest" => bare.to_owned(),
+        _ => name,
+    }
+}
+
+fn main_fields(flavour: Flavour, kind: &str, form: Form, payload: &Payload) -> Map<String, Value> {
+    let text = payload.text.as_str();
+    let whole =
+        || serde_json::from_str::<Value>(text).ok().filter(|value| payload.is_json || value.is_array());
+    let mut fields = Map::new();
+    let is_taken = |name: &str| payload.extras.contains_key(name);
+    let mut put = |name: &str, value: Value| {
+        // What came along under this name is something else, so the answer came under another.
+        let free = MAIN.iter().copied().find(|other| is_taken(name) && !is_taken(other)).unwrap_or(name);
+        fields.insert(free.to_owned(), value);
+    };
+    match form {
+        Form::Response => {
+            put("gRecaptchaResponse", text.into());
+            if flavour == Flavour::TwoCaptcha && !is_taken("token") {
+                put("token", text.into());
+            }
+        }
+        Form::Text => put("text", text.into()),
+        Form::Cookie => put("cookie", text.into()),
+        Form::Clicks => put("click", clicks(text).or_else(whole).unwrap_or_else(|| text.into())),
+        Form::Points => {
+            put("coordinates", points(text).or_else(whole).unwrap_or_else(|| text.into()));
+        }
+        Form::Lines => put("canvas", text.strip_prefix("canvas:").unwrap_or(text).into()),
+        Form::Angle => put("rotate", text.parse::<i64>().map_or_else(|_| text.into(), Value::from)),
+        Form::Boxes => put("bounding_boxes", whole().unwrap_or_else(|| text.into())),
+        Form::Token | Form::Fields => put("token", text.into()),
+    }
+    if kind == "cloudflare_challenge" && !is_taken("cookies") {
+        put("cookies", json!({"cf_clearance": text}));
+    }
+    fields
+}
+
+/// What a `solution` holds; nothing, if it is empty. Its fields tell what it is, so `kind` may be anything: a poll does
+/// not know it.
+#[must_use]
+pub fn read_solution(kind: &str, solution: &Map<String, Value>) -> Option<Payload> {
+    if solution.values().all(|value| value.is_null() || *value == json!("")) {
+        return None;
+    }
+    Some(read_known(kind, solution).unwrap_or_else(|| {
+        let text = Value::Object(solution.clone()).to_string();
+        Payload { text, is_json: true, extras: BTreeMap::new() }
+    }))
+}
+
+fn read_known(kind: &str, solution: &Map<String, Value>) -> Option<Payload> {
+    let has = |name: &&str| solution.contains_key(*name);
+    if TOGETHER.iter().any(|names| names.iter().all(has)) {
+        return None;
+    }
+    let (main, text, is_json) = MAIN
+        .iter()
+        .find_map(|name| Some((*name, said(solution.get(*name)?)?, false)))
+        .or_else(|| shaped(solution))
+        .or_else(|| only_one(solution))?;
+    let mut extras = BTreeMap::new();
+    for (name, value) in solution {
+        let is_repeated = MAIN.contains(&name.as_str()) && value.as_str() == Some(&text);
+        let is_made_up = kind == "cloudflare_challenge" && *value == json!({"cf_clearance": text});
+        if name == main || is_repeated || is_made_up || value.is_null() {
+            continue;
+        }
+        let name = if name.eq_ignore_ascii_case("userAgent") { "user_agent" } else { name };
+        let words = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if !words.is_empty() {
+            extras.insert(name.to_owned(), words);
+        }
+    }
+    Some(Payload { text, is_json, extras })
+}
+
+fn said(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Answers that the classic protocol writes in a way of its own.
+fn shaped(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
+    if let Some(click) = solution.get("click") {
+        let squares: Option<Vec<_>> = click.as_array()?.iter().map(said).collect();
+        return Some(("click", format!("click:{}", squares?.join("/")), false));
+    }
+    if let Some(coordinates) = solution.get("coordinates") {
+        let point =
+            |point: &Value| Some(format!("x={},y={}", said(point.get("x")?)?, said(point.get("y")?)?));
+        let is_a_point = |point: &Value| point.as_object().is_some_and(|point| point.len() == 2);
+        let points = coordinates.as_array().filter(|points| points.iter().all(is_a_point))?;
+        let points: Option<Vec<_>> = points.iter().map(point).collect();
+        return Some(("coordinates", format!("coordinate:{}", points?.join(";")), false));
+    }
+    if let Some(lines) = solution.get("canvas") {
+        return Some(("canvas", format!("canvas:{}", said(lines)?), false));
+    }
+    if let Some(angle) = solution.get("rotate") {
+        return Some(("rotate", said(angle)?, false));
+    }
+    let boxes = solution.get("bounding_boxes").filter(|boxes| boxes.is_array())?;
+    Some(("bounding_boxes", boxes.to_string(), true))
+}
+
+/// A solution of a single text is that text only if its name says no more than that; else the name would be lost.
+fn only_one(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
+    let text = solution.get("answer").and_then(said).filter(|_| solution.len() == 1)?;
+    Some(("answer", text, false))
+}
+
+fn clicks(text: &str) -> Option<Value> {
+    let squares = text.strip_prefix("click:")?.split('/').map(|square| square.parse::<u64>().ok());
+    squares.collect::<Option<Vec<_>>>().map(Value::from)
+}
+
+fn points(text: &str) -> Option<Value> {
+    let number = |text: &str| text.parse::<serde_json::Number>().ok();
+    let point = |point: &str| {
+        let (x, y) = point.split_once(',')?;
+        Some(json!({"x": number(x.strip_prefix("x=")?)?, "y": number(y.strip_prefix("y=")?)?}))
+    };
+    let text = text.strip_prefix("coordinates:").or_else(|| text.strip_prefix("coordinate:"))?;
+    let points = text.split(';').filter(|part| !part.is_empty()).map(point);
+    points.collect::<Option<Vec<_>>>().map(Value::from)
+}
+
+/// What came along is kept as text; what was more than that is so again.
+fn typed(text: &str) -> Value {
+    let is_typed = text.starts_with(['{', '[']) || matches!(text, "true" | "false") || {
+        text.parse::<serde_json::Number>().is_ok_and(|number| number.to_string() == text)
+    };
+    if !is_typed {
+        return Value::from(text);
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of the
+//! protocol, for whoever reads an order that came another way.
+
+use super::rows::TABLE;
+use super::table::{COMMON, PLAIN, Row, Shape};
+use super::{field, proxy, stem_of};
+use crate::json::flavour::Flavour;
+use quittance_lifecycle::Value as Param;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// One field of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// As the wire has it; a point leads into an object.
+    pub name: String,
+    /// The parameter that it is; none, if nothing is known about it.
+    pub param: Option<String>,
+    /// What it says, as text; what nothing is known about is JSON, with all names that are in it.
+    pub value: String,
+}
+
+fn rows(kind: &str) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(move |row| row.kind == kind)
+}
+
+/// Every field of a task that [`super::spell`] has made. What our own table adds is left out.
+#[must_use]
+pub fn leaves(
+    flavour: Flavour,
+    kind: &str,
+    params: &BTreeMap<String, Param>,
+    task: &Map<String, Value>,
+) -> Vec<Leaf> {
+    let row = TABLE.iter().find(|row| row.fits(flavour, kind, params)).unwrap_or(&PLAIN);
+    let mut leaves = Vec::with_capacity(task.len());
+    for (name, value) in field::flatten(task, row) {
+        // The type of a kind without a description is the caller's own word.
+        if row.is_mark(&name, &value) || (name == "type" && !row.kind.is_empty()) {
+            continue;
+        }
+        if proxy::is_field(&name) {
+            continue;
+        }
+        let param = match row.name_of(&name) {
+            Some(known) => Some(known.ours.to_owned()),
+            // Ours, which the classic protocol does not have.
+            None if matches!(name.as_str(), "minScore") => Some("min_score".to_owned()),
+            // What has no other name on the wire has its own.
+            None => params.contains_key(&name).then(|| name.clone()),
+        };
+        let value = field::text(&value).unwrap_or_default();
+        leaves.push(Leaf { name, param, value });
+    }
+    leaves.extend(proxy::leaves(task));
+    leaves
+}
+
+/// What a kind calls a field that the wire calls so, and what it holds there.
+pub(crate) fn alias(kind: &str, name: &str) -> Option<(&'static str, Shape)> {
+    let known = rows(kind).find_map(|row| row.name_of(name)).or_else(|| PLAIN.name_of(name))?;
+    Some((known.ours, known.shape))
+}
+
+/// Every name that the wire has for what orders of this kind say.
+pub(crate) fn wire_names(kind: &str) -> impl Iterator<Item = &'static str> {
+    rows(kind).flat_map(|row| row.names).chain(COMMON).map(|name| name.theirs)
+}
+
+/// Every task type that the table knows, as it is written.
+pub(crate) fn types() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().flat_map(|row| {
+        let (with, without) = row.types;
+        let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
+        [with, without, ours, theirs].into_iter().chain(row.also.iter().copied())
+    })
+}
+
+/// Every task type that the table knows with its kind; of several kinds of one type, the one that needs nothing more said.
+pub(crate) fn kinds_of_types() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let plain = TABLE.iter().filter(|row| row.told_by.is_empty());
+    plain.flat_map(|row| {
+        let (with, without) = row.types;
+        let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
+        [with, without, ours, theirs].into_iter().chain(row.also.iter().copied()).map(|name| (name, row.kind))
+    })
+}
+
+/// Whether a name is a task type, in any case, with or without what it says about a proxy.
+pub(crate) fn stems(name: &str) -> bool {
+    let stem = stem_of(name);
+    types().any(|known| stem_of(known) == stem)
+}
+
+/// Fields that say which sort of a kind it is, with what they say; anything else would make it another kind.
+pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let known = |row: &'static Row| {
+        row.told_by.iter().filter(|(path, _)| row.name_of(path).is_some_and(|name| name.ours == *path))
+    };
+    rows(kind).flat_map(known).filter_map(|(path, said)| Some((*path, (*said)?)))
+}
+
+/// What makes a task of the type that `kind` has one of another kind.
+pub(crate) fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    let stems_of = |row: &Row| {
+        let (with, without) = row.types;
+        let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
+        [with, without, ours, theirs].map(stem_of)
+    };
+    let own: Vec<String> = rows(kind).flat_map(stems_of).collect();
+    let kind = kind.to_owned();
+    let others = TABLE
+        .iter()
+        .filter(move |row| row.kind != kind && stems_of(row).iter().any(|stem| own.contains(stem)));
+    others.flat_map(|row| row.told_by.iter().map(|(path, said)| (*path, *said, row.kind)))
+}

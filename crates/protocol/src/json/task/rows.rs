@@ -1,0 +1,437 @@
+//! The spellings themselves: which task types stand for which kind, and what its fields are called. A type that is not
+//! here passes through under its own name. When a client's task fits several rows, the first one counts.
+
+use super::table::{Name, PLAIN, Row, Shape, file, flag, name, number};
+use crate::json::flavour::Flavour;
+
+const SITEKEY: Name = name("sitekey", "websiteKey");
+const HINT: Name = name("textinstructions", "comment");
+const PICTURE_HINT: Name = file("imginstructions", "imgInstructions");
+const BODY: Name = file("body", "body");
+const PREVIOUS: Name = name("previousID", "previousId");
+const NO_ANSWER: Name = flag("can_no_answer", "canNoAnswer");
+
+const RECAPTCHA: Row = Row {
+    names: &[
+        name("googlekey", "websiteKey"),
+        flag("invisible", "isInvisible"),
+        flag("enterprise", "isEnterprise"),
+        name("data-s", "recaptchaDataSValue"),
+        name("data-s", "enterprisePayload.s"),
+        name("action", "pageAction"),
+        number("min_score", "minScore"),
+        name("domain", "apiDomain"),
+    ],
+    ..PLAIN
+};
+
+pub(super) const TABLE: &[Row] = &[
+    Row {
+        kind: "recaptcha_v2",
+        types: ("RecaptchaV2EnterpriseTask", "RecaptchaV2EnterpriseTaskProxyless"),
+        at_cap_solver: Some(("ReCaptchaV2EnterpriseTask", "ReCaptchaV2EnterpriseTaskProxyLess")),
+        implied: &[("enterprise", "1")],
+        names: &[
+            name("googlekey", "websiteKey"),
+            flag("invisible", "isInvisible"),
+            name("data-s", "enterprisePayload.s"),
+            name("data-s", "recaptchaDataSValue"),
+            name("action", "pageAction"),
+            name("domain", "apiDomain"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "recaptcha_v2",
+        types: ("RecaptchaV2Task", "RecaptchaV2TaskProxyless"),
+        at_cap_solver: Some(("ReCaptchaV2Task", "ReCaptchaV2TaskProxyLess")),
+        also: &["nocaptchatask"],
+        ..RECAPTCHA
+    },
+    Row {
+        kind: "recaptcha_v3",
+        types: ("ReCaptchaV3EnterpriseTask", "ReCaptchaV3EnterpriseTaskProxyLess"),
+        only: &[Flavour::CapSolver],
+        implied: &[("enterprise", "1")],
+        ..RECAPTCHA
+    },
+    Row {
+        kind: "recaptcha_v3",
+        // No provider but one takes a proxy here, and that one does not need it.
+        types: ("RecaptchaV3TaskProxyless", "RecaptchaV3TaskProxyless"),
+        at_cap_solver: Some(("ReCaptchaV3Task", "ReCaptchaV3TaskProxyLess")),
+        ..RECAPTCHA
+    },
+    Row {
+        kind: "hcaptcha",
+        types: ("HCaptchaTask", "HCaptchaTaskProxyless"),
+        at_cap_solver: Some(("HCaptchaTask", "HCaptchaTaskProxyLess")),
+        names: &[
+            SITEKEY,
+            flag("invisible", "isInvisible"),
+            name("data", "enterprisePayload.rqdata"),
+            name("data", "data"),
+            name("domain", "apiDomain"),
+            name("endpoint", "enterprisePayload.endpoint"),
+            name("apiEndpoint", "enterprisePayload.apiEndpoint"),
+            name("reportapi", "enterprisePayload.reportapi"),
+            name("assethost", "enterprisePayload.assethost"),
+            name("imghost", "enterprisePayload.imghost"),
+        ],
+        elsewhere: &[(Flavour::CapMonster, "data", "data")],
+        ..PLAIN
+    },
+    Row {
+        kind: "cloudflare_challenge",
+        types: ("TurnstileTask", "TurnstileTask"),
+        told_by: &[("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))],
+        marks: &[("cloudflareTaskType", "cf_clearance", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[name("cloudflareTaskType", "cloudflareTaskType"), SITEKEY],
+        ..PLAIN
+    },
+    Row { kind: "cloudflare_challenge", types: ("AntiCloudflareTask", "AntiCloudflareTask"), ..PLAIN },
+    Row {
+        kind: "turnstile",
+        types: ("TurnstileTask", "TurnstileTaskProxyless"),
+        at_cap_solver: Some(("AntiTurnstileTaskProxyLess", "AntiTurnstileTaskProxyLess")),
+        also: &["antiturnstiletask"],
+        names: &[
+            SITEKEY,
+            name("action", "action"),
+            name("action", "pageAction"),
+            name("action", "metadata.action"),
+            name("data", "data"),
+            name("data", "cData"),
+            name("data", "turnstileCData"),
+            name("data", "metadata.cdata"),
+            name("pagedata", "pagedata"),
+            name("pagedata", "chlPageData"),
+            name("apiJsUrl", "apiJsUrl"),
+        ],
+        elsewhere: &[
+            (Flavour::AntiCaptcha, "data", "cData"),
+            (Flavour::AntiCaptcha, "pagedata", "chlPageData"),
+            (Flavour::CapMonster, "action", "pageAction"),
+            (Flavour::CapMonster, "pagedata", "pageData"),
+            (Flavour::CapSolver, "action", "metadata.action"),
+            (Flavour::CapSolver, "data", "metadata.cdata"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "geetest_v4",
+        types: ("GeeTestTask", "GeeTestTaskProxyless"),
+        at_cap_solver: Some(("GeeTestTask", "GeeTestTaskProxyLess")),
+        told_by: &[("version", Some("4")), ("captchaId", None), ("initParameters.captcha_id", None)],
+        marks: &[("version", "4", Shape::Number)],
+        names: &[
+            name("captcha_id", "initParameters.captcha_id"),
+            name("captcha_id", "captchaId"),
+            name("captcha_id", "gt"),
+            name("api_server", "geetestApiServerSubdomain"),
+            name("risk_type", "risk_type"),
+        ],
+        elsewhere: &[
+            (Flavour::AntiCaptcha, "captcha_id", "gt"),
+            (Flavour::CapMonster, "captcha_id", "gt"),
+            (Flavour::CapSolver, "captcha_id", "captchaId"),
+            (Flavour::CapSolver, "risk_type", "riskType"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "geetest",
+        types: ("GeeTestTask", "GeeTestTaskProxyless"),
+        at_cap_solver: Some(("GeeTestTask", "GeeTestTaskProxyLess")),
+        marks: &[("version", "3", Shape::Number)],
+        names: &[
+            name("gt", "gt"),
+            name("challenge", "challenge"),
+            name("api_server", "geetestApiServerSubdomain"),
+            flag("offline", "offline"),
+            flag("new_captcha", "new_captcha"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "funcaptcha",
+        types: ("FunCaptchaTask", "FunCaptchaTaskProxyless"),
+        at_cap_solver: Some(("FunCaptchaTask", "FunCaptchaTaskProxyLess")),
+        names: &[
+            name("publickey", "websitePublicKey"),
+            name("publickey", "websiteKey"),
+            Name { ours: "surl", theirs: "funcaptchaApiJSSubdomain", shape: Shape::Host },
+            name("data[blob]", "data.blob"),
+        ],
+        packed: &["data"],
+        ..PLAIN
+    },
+    Row {
+        kind: "image",
+        types: ("ImageToTextTask", "ImageToTextTask"),
+        names: &[
+            BODY,
+            flag("phrase", "phrase"),
+            flag("regsense", "case"),
+            number("numeric", "numeric"),
+            flag("calc", "math"),
+            number("min_len", "minLength"),
+            number("max_len", "maxLength"),
+            HINT,
+            PICTURE_HINT,
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "text",
+        types: ("TextCaptchaTask", "TextCaptchaTask"),
+        names: &[name("textcaptcha", "comment")],
+        ..PLAIN
+    },
+    Row {
+        kind: "grid",
+        types: ("GridTask", "GridTask"),
+        names: &[
+            BODY,
+            HINT,
+            PICTURE_HINT,
+            number("recaptcharows", "rows"),
+            number("recaptchacols", "columns"),
+            name("img_type", "imgType"),
+            PREVIOUS,
+            NO_ANSWER,
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "coordinates",
+        types: ("CoordinatesTask", "CoordinatesTask"),
+        also: &["imagetocoordinatestask"],
+        names: &[
+            BODY,
+            HINT,
+            PICTURE_HINT,
+            number("min_clicks", "minClicks"),
+            number("max_clicks", "maxClicks"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "canvas",
+        types: ("DrawAroundTask", "DrawAroundTask"),
+        names: &[BODY, HINT, PICTURE_HINT, PREVIOUS, NO_ANSWER],
+        ..PLAIN
+    },
+    Row {
+        kind: "rotate",
+        types: ("RotateTask", "RotateTask"),
+        names: &[
+            BODY,
+            HINT,
+            PICTURE_HINT,
+            number("angle", "angle"),
+            file("file_1", "file_1"),
+            file("file_2", "file_2"),
+            file("file_3", "file_3"),
+            file("file_4", "file_4"),
+            file("file_5", "file_5"),
+            file("file_6", "file_6"),
+            file("file_7", "file_7"),
+            file("file_8", "file_8"),
+            file("file_9", "file_9"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "bounding_box",
+        types: ("BoundingBoxTask", "BoundingBoxTask"),
+        names: &[file("image", "body"), HINT, PICTURE_HINT, NO_ANSWER],
+        ..PLAIN
+    },
+    Row { kind: "audio", types: ("AudioTask", "AudioTask"), names: &[BODY], ..PLAIN },
+    Row {
+        kind: "keycaptcha",
+        types: ("KeyCaptchaTask", "KeyCaptchaTaskProxyless"),
+        names: &[
+            name("s_s_c_user_id", "userId"),
+            name("s_s_c_session_id", "sessionId"),
+            name("s_s_c_web_server_sign", "webServerSign"),
+            name("s_s_c_web_server_sign2", "webServerSign2"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "capy",
+        types: ("CapyTask", "CapyTaskProxyless"),
+        names: &[name("captchakey", "websiteKey"), name("api_server", "apiServer")],
+        ..PLAIN
+    },
+    Row {
+        kind: "lemin",
+        types: ("LeminTask", "LeminTaskProxyless"),
+        names: &[
+            name("captcha_id", "captchaId"),
+            name("div_id", "divId"),
+            name("api_server", "leminApiServerSubdomain"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "amazon_waf",
+        types: ("AmazonTask", "AmazonTaskProxyless"),
+        at_cap_solver: Some(("AntiAwsWafTask", "AntiAwsWafTaskProxyLess")),
+        names: &[
+            SITEKEY,
+            name("iv", "iv"),
+            name("context", "context"),
+            name("challenge_script", "challengeScript"),
+            name("captcha_script", "captchaScript"),
+            name("jsapi_script", "jsapiScript"),
+            name("jsapi_script", "awsApiJs"),
+            name("problem_url", "awsProblemUrl"),
+            name("sitekey", "awsKey"),
+            name("iv", "awsIv"),
+            name("context", "awsContext"),
+            name("challenge_script", "awsChallengeJS"),
+            flag("cookieSolution", "cookieSolution"),
+        ],
+        elsewhere: &[
+            (Flavour::CapSolver, "sitekey", "awsKey"),
+            (Flavour::CapSolver, "iv", "awsIv"),
+            (Flavour::CapSolver, "context", "awsContext"),
+            (Flavour::CapSolver, "challenge_script", "awsChallengeJS"),
+            (Flavour::CapSolver, "jsapi_script", "awsApiJs"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "captchafox",
+        types: ("CaptchaFoxTask", "CaptchaFoxTaskProxyless"),
+        names: &[SITEKEY, name("api_server", "apiServer")],
+        ..PLAIN
+    },
+    Row {
+        kind: "friendly_captcha",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("friendly"))],
+        marks: &[("class", "friendly", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[SITEKEY, name("module_script", "metadata.apiGetLib")],
+        ..PLAIN
+    },
+    Row {
+        kind: "friendly_captcha",
+        types: ("FriendlyCaptchaTask", "FriendlyCaptchaTaskProxyless"),
+        names: &[SITEKEY, name("module_script", "moduleScript"), name("nomodule_script", "nomoduleScript")],
+        ..PLAIN
+    },
+    Row {
+        kind: "mt_captcha",
+        types: ("MtCaptchaTask", "MtCaptchaTaskProxyless"),
+        at_cap_solver: Some(("MtCaptchaTask", "MtCaptchaTaskProxyLess")),
+        names: &[SITEKEY, name("action", "pageAction"), flag("invisible", "isInvisible")],
+        ..PLAIN
+    },
+    Row { kind: "prosopo", types: ("ProsopoTask", "ProsopoTaskProxyless"), names: &[SITEKEY], ..PLAIN },
+    Row {
+        kind: "cybersiara",
+        types: ("AntiCyberSiAraTask", "AntiCyberSiAraTaskProxyless"),
+        names: &[name("master_url_id", "SlideMasterUrlId")],
+        ..PLAIN
+    },
+    Row {
+        kind: "cutcaptcha",
+        types: ("CutCaptchaTask", "CutCaptchaTaskProxyless"),
+        names: &[name("misery_key", "miseryKey"), name("api_key", "apiKey")],
+        ..PLAIN
+    },
+    Row {
+        kind: "tencent",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("TenDI"))],
+        marks: &[("class", "TenDI", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[name("app_id", "websiteKey"), name("captcha_script", "metadata.captchaUrl")],
+        ..PLAIN
+    },
+    Row {
+        kind: "tencent",
+        types: ("TencentTask", "TencentTaskProxyless"),
+        names: &[name("app_id", "appId"), name("captcha_script", "captchaScript")],
+        ..PLAIN
+    },
+    Row {
+        kind: "atb_captcha",
+        types: ("AtbCaptchaTask", "AtbCaptchaTaskProxyless"),
+        names: &[name("app_id", "appId"), name("api_server", "apiServer")],
+        ..PLAIN
+    },
+    Row {
+        kind: "datadome",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("DataDome"))],
+        marks: &[("class", "DataDome", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[
+            name("captcha_url", "metadata.captchaUrl"),
+            name("captcha_url", "captchaUrl"),
+            name("datadome_cookie", "metadata.datadomeCookie"),
+            name("datadomeVersion", "metadata.datadomeVersion"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "datadome",
+        types: ("DataDomeSliderTask", "DataDomeSliderTask"),
+        at_cap_solver: Some(("DatadomeSliderTask", "DatadomeSliderTask")),
+        names: &[name("captcha_url", "captchaUrl")],
+        ..PLAIN
+    },
+    Row {
+        kind: "imperva",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("Imperva"))],
+        marks: &[("class", "Imperva", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[
+            name("incapsulaScriptUrl", "metadata.incapsulaScriptUrl"),
+            name("incapsulaCookies", "metadata.incapsulaCookies"),
+            name("incapsulaCookies", "metadata.incapsulaCookie"),
+            name("reese84UrlEndpoint", "metadata.reese84UrlEndpoint"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "imperva",
+        types: ("IncapsulaTask", "IncapsulaTask"),
+        at_cap_solver: Some(("AntiImpervaTask", "AntiImpervaTaskProxyLess")),
+        also: &["impervatask"],
+        names: &[
+            name("incapsulaScriptUrl", "incapsulaScriptUrl"),
+            name("incapsulaCookies", "incapsulaCookies"),
+            name("reese84UrlEndpoint", "reese84UrlEndpoint"),
+            name("reeseScriptUrl", "reeseScriptUrl"),
+            name("scriptURL", "scriptURL"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "tspd",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("tspd"))],
+        marks: &[("class", "tspd", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[
+            name("tspd_cookie", "metadata.tspdCookie"),
+            name("html_page_base64", "metadata.htmlPageBase64"),
+        ],
+        ..PLAIN
+    },
+    Row {
+        kind: "tspd",
+        types: ("TspdTask", "TspdTask"),
+        names: &[name("tspd_cookie", "tspdCookie"), name("html_page_base64", "htmlPageBase64")],
+        ..PLAIN
+    },
+];

@@ -1,0 +1,258 @@
+//! What a row of the table is made of, and the words to write one with. A row says only what is special about
+//! its kind; the rest comes from one of four patterns: picture, token, cookie, or open.
+
+use core::time::Duration;
+use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Role, Shape};
+use std::borrow::Cow;
+
+/// A [`Kind`] that can be written as a constant with a pattern behind it (`..TOKEN`).
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [Field],
+    pub(crate) identity: Identity,
+    pub(crate) immaterial: &'static [&'static str],
+    pub(crate) address_fields: &'static [&'static str],
+    pub(crate) bound_to_address: bool,
+    pub(crate) lasts: Lasts,
+    pub(crate) pace: Pace,
+    /// The hosts that its vendor addresses may name: see [`vendor`].
+    pub(crate) vendors: &'static [&'static str],
+    /// Where on a host that serves everybody the vendor's scripts are; each ends where no other name can go on.
+    pub(crate) scripts: &'static [&'static str],
+}
+
+/// How long an answer is good, and for how many uses.
+#[derive(Clone, Copy)]
+pub(crate) enum Lasts {
+    ForEver,
+    /// The site takes it once.
+    Once {
+        life_s: u64,
+        margin_s: u64,
+    },
+    /// Whoever has it can use it again until it expires.
+    Again {
+        life_s: u64,
+        margin_s: u64,
+    },
+}
+
+impl Row {
+    pub(crate) fn kind(&self) -> Kind {
+        let (life_s, margin_s, single_use) = match self.lasts {
+            Lasts::ForEver => (None, 0, false),
+            Lasts::Once { life_s, margin_s } => (Some(life_s), margin_s, true),
+            Lasts::Again { life_s, margin_s } => (Some(life_s), margin_s, false),
+        };
+        Kind {
+            name: Cow::Borrowed(self.name),
+            fields: self.fields,
+            identity: self.identity,
+            immaterial: self.immaterial,
+            address_fields: self.address_fields,
+            bound_to_address: self.bound_to_address,
+            life: life_s.map(Duration::from_secs),
+            margin: Duration::from_secs(margin_s),
+            single_use,
+            pace: self.pace,
+            hosts: HostRules {
+                is_described: !self.name.is_empty(),
+                vendors: self.vendors,
+                scripts: self.scripts,
+                roles: ROLES,
+                known: KNOWN,
+                control: CONTROL,
+            },
+        }
+    }
+}
+
+/// What one client says to one provider about how to talk, and never about what is wanted. `method` is here
+/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`). The terms of an
+/// order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets them.
+pub const CONTROL: &[&str] = &[
+    "callbackUrl",
+    "clientKey",
+    "deadline_s",
+    "debug_dump",
+    "header_acao",
+    "idempotency_key",
+    "json",
+    JSON_TEXTS,
+    "key",
+    "method",
+    "min_life_s",
+    "no_stock",
+    "nocache",
+    "pingback",
+    "reuse",
+    "softId",
+    "soft_id",
+];
+
+/// Which parameters of a kind that nobody has described were text in JSON although they look like something else.
+pub const JSON_TEXTS: &str = "json_texts";
+
+/// A picture has the same answer wherever it was found and whoever looks at it.
+const CONTROL_AND_VISIT: &[&str] = &[
+    "callbackUrl",
+    "clientKey",
+    "cookies",
+    "deadline_s",
+    "debug_dump",
+    "header_acao",
+    "idempotency_key",
+    "json",
+    "json_cookies",
+    JSON_TEXTS,
+    "key",
+    "method",
+    "min_life_s",
+    "no_stock",
+    "nocache",
+    "pageurl",
+    "pingback",
+    "proxy",
+    "proxytype",
+    "reuse",
+    "softId",
+    "soft_id",
+    "userAgent",
+];
+
+/// What an order of any kind may say beside what its kind knows.
+const ROLES: &[(&str, Role)] = &[
+    ("cookies", Role::Plain),
+    ("data[blob]", Role::Token),
+    ("instructions", Role::Plain),
+    ("json_cookies", Role::Plain),
+    ("lang", Role::Key),
+    ("language", Role::Key),
+    ("languagePool", Role::Key),
+    ("proxy", Role::Proxy),
+    ("proxytype", Role::Choice(&["http", "https", "socks4", "socks5"])),
+    ("textcaptcha", Role::Plain),
+    ("textinstructions", Role::Plain),
+    ("userAgent", Role::Plain),
+];
+
+/// What is no key although its shape is text, where a kind knows it.
+const KNOWN: &[(&str, Role)] = &[
+    ("action", Role::Word),
+    ("data", Role::Word),
+    ("html", Role::Html),
+    ("html_page_base64", Role::Html),
+    ("htmlPageBase64", Role::Html),
+    ("incapsulaCookies", Role::Plain),
+    ("script", Role::Script),
+    ("tspd_cookie", Role::Plain),
+];
+
+const PROXY: &[&str] = &["proxy", "proxytype"];
+
+/// A question that carries all that is needed to answer it: the same bytes have the same answer for ever.
+/// Everything that is not known to be beside the point counts, because a hint that nobody has described
+/// yet may change the answer, and a wrong one would be remembered for ever.
+pub(crate) const PICTURE: Row = Row {
+    name: "",
+    fields: &[],
+    identity: Identity::Everything,
+    immaterial: CONTROL_AND_VISIT,
+    address_fields: &[],
+    bound_to_address: false,
+    lasts: Lasts::ForEver,
+    pace: pace(5, 20, 45),
+    vendors: &[],
+    scripts: &[],
+};
+
+/// Something that a site takes once, for two minutes unless it is known to be otherwise: no shorter life is known
+/// of any token that is not tied to a one-time challenge.
+pub(crate) const TOKEN: Row = Row {
+    name: "",
+    fields: &[],
+    identity: Identity::Everything,
+    immaterial: CONTROL,
+    address_fields: PROXY,
+    bound_to_address: false,
+    lasts: Lasts::Once { life_s: 120, margin_s: 40 },
+    pace: pace(15, 60, 100),
+    vendors: &[],
+    scripts: &[],
+};
+
+/// A cookie that lets one visitor pass for a while: good only for the same proxy and browser, so both count. How
+/// long is the site's own setting, from a quarter of an hour up; we trust in the least.
+pub(crate) const COOKIE: Row = Row {
+    bound_to_address: true,
+    lasts: Lasts::Again { life_s: 900, margin_s: 40 },
+    pace: pace(15, 60, 120),
+    ..TOKEN
+};
+
+/// Nobody knows what it is. It may be bound to its proxy, so the proxy counts. The page address is looked
+/// at all the same: which sites may be automated is asked of every order.
+pub(crate) const OPEN: Row =
+    Row { fields: &[Field { required: false, ..PAGE }], bound_to_address: true, ..TOKEN };
+
+/// In seconds.
+pub(crate) const fn pace(p50: u64, p95: u64, p99: u64) -> Pace {
+    Pace { p50: Duration::from_secs(p50), p95: Duration::from_secs(p95), p99: Duration::from_secs(p99) }
+}
+
+/// The page that the answer is for.
+pub(crate) const PAGE: Field = Field { shape: Shape::PageAddress, ..required("pageurl") };
+
+/// The page where a picture was found: some providers solve better if they know it.
+pub(crate) const FOUND_ON: Field = Field { required: false, identifies: false, default: Some(""), ..PAGE };
+
+/// The least and the most that any provider takes: 2captcha wants 100 bytes, and CaptchaAI's newer documentation
+/// allows 1024 kB. One that allows less says so itself, and charges nothing for it; to refuse what the next
+/// provider would have taken helps nobody.
+const PICTURE_SHAPE: Shape = Shape::File { bytes_min: 100, bytes_max: 1024 * 1024 };
+
+/// The file that the order is about.
+pub(crate) const BODY: Field = Field { shape: PICTURE_SHAPE, ..required("body") };
+
+/// A text without which no provider takes the order.
+pub(crate) const fn required(name: &'static str) -> Field {
+    Field { name, shape: Shape::Text, required: true, identifies: true, default: None }
+}
+
+/// A text that asks for a different answer. Many clients send what they do not set as an empty text, so
+/// that is what leaving it out means.
+pub(crate) const fn optional(name: &'static str) -> Field {
+    defaulted(name, "")
+}
+
+/// A text that asks for a different answer, and what leaving it out means, where providers agree about that.
+pub(crate) const fn defaulted(name: &'static str, default: &'static str) -> Field {
+    Field { required: false, default: Some(default), ..required(name) }
+}
+
+/// An address or a host of the captcha's vendor. It is not the page, so the operator does not list it: it must be among
+/// the kind's `vendors`, among what the operator adds to them, or among the hosts that may be automated.
+pub(crate) const fn vendor(name: &'static str) -> Field {
+    Field { shape: Shape::VendorAddress, ..optional(name) }
+}
+
+/// A vendor address without which no provider takes the order.
+pub(crate) const fn required_vendor(name: &'static str) -> Field {
+    Field { shape: Shape::VendorAddress, ..required(name) }
+}
+
+/// A text that goes to the provider and changes how it solves, but not what the answer is good for.
+pub(crate) const fn aside(name: &'static str) -> Field {
+    Field { identifies: false, ..optional(name) }
+}
+
+/// Another file that asks for a different answer.
+pub(crate) const fn file(name: &'static str) -> Field {
+    Field { shape: PICTURE_SHAPE, required: false, default: None, ..required(name) }
+}
+
+/// A document or a picture that travels as text, in base64.
+pub(crate) const fn document(name: &'static str) -> Field {
+    Field { shape: Shape::Document, ..optional(name) }
+}

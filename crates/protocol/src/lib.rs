@@ -1,0 +1,17 @@
+//! How orders are spelled: the only crate that may know. It does no I/O; the providers, the mock provider and the gateway do.
+//!
+//! Four lists name the kinds of captcha. A kind that is added or changed may need a row in each of them:
+//!
+//! | list | where | what a row says |
+//! | --- | --- | --- |
+//! | kinds | `kinds/{tokens,pictures,cookies}.rs` | parameters, what identifies the answer, its life, how long it takes |
+//! | classic methods | `classic/method/table.rs` | the `method` of `in.php`, where it differs from the kind's name |
+//! | JSON task types | `json/task/rows.rs` | the `type` of `createTask` and the names of its fields, for each dialect |
+//! | JSON solutions | `json/solution.rs` | in which field of `solution` the answer stands |
+//!
+//! A kind in none of them still works as an undescribed kind, where the operator allows that.
+#![forbid(unsafe_code)]
+
+pub mod classic;
+pub mod json;
+pub mod kinds;

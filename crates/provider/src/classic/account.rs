@@ -1,0 +1,119 @@
+//! What the provider says about the account: how much money, how many threads. People ask for it (`quittance doctor`), and
+//! so does a submit that was refused for want of a thread, which may be a busy moment or the end of the plan.
+
+use crate::classic::ClassicProvider;
+use quittance_lifecycle::Fault;
+use quittance_ports::{Account, AskError};
+use quittance_protocol::classic::answer::{AccountReply, Threads, read_balance, read_threads};
+use quittance_wire::WireError;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The threads are asked for no more often than this.
+const THREADS_PAUSE: Duration = Duration::from_secs(3);
+/// A refused submit does not wait longer than this to learn why.
+const THREADS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What was last seen of the threads.
+#[derive(Default)]
+pub(crate) struct ThreadsWatch {
+    /// Whoever holds it is asking; the others wait for what he learns.
+    seen: tokio::sync::Mutex<Option<(Instant, Option<Threads>)>>,
+    /// Since when all threads were seen idle, without anything taken in between.
+    idle_since: Mutex<Option<Instant>>,
+}
+
+impl ThreadsWatch {
+    pub(crate) fn saw_work(&self) {
+        *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Whether a submit that left at `sent` and was refused has found threads that had been idle before it left.
+    fn were_idle_before(&self, sent: Instant, read_at: Instant) -> bool {
+        let mut since = self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since.get_or_insert(read_at) < sent
+    }
+}
+
+impl ClassicProvider {
+    /// Balance and threads, as the provider tells them now.
+    pub async fn look_at_account(&self) -> Result<Account, AskError> {
+        let threads = match self.facts().has_threads {
+            true => Some(self.ask_account("threadsinfo", |body| read_threads(body, &self.codes)).await?),
+            false => None,
+        };
+        let threads = threads.map(|Threads { total, working }| quittance_ports::Threads { total, working });
+        let balance = self.ask_account("getbalance", |body| read_balance(body, &self.codes)).await;
+        match (balance, threads) {
+            (Ok(balance), threads) => Ok(Account { balance: Some(balance), threads }),
+            // Where threads are sold there need not be a balance.
+            (Err(AskError::Refused { .. } | AskError::NotTheProtocol { .. }), Some(threads)) => {
+                Ok(Account { balance: None, threads: Some(threads) })
+            }
+            (Err(why), _) => Err(why),
+        }
+    }
+
+    async fn ask_account<T>(
+        &self,
+        action: &str,
+        read: impl Fn(&[u8]) -> AccountReply<T>,
+    ) -> Result<T, AskError> {
+        if let Some(allowance) = &self.allowance {
+            allowance.spend();
+        }
+        let reply = match self.exchange.post("res.php", self.question(action), self.poll_timeout).await {
+            Ok(reply) => reply,
+            Err(WireError::NeverSent(why)) => return Err(AskError::Unreachable { why }),
+            Err(WireError::WhoKnows(why)) => return Err(AskError::NoAnswer { why }),
+        };
+        match (reply.status.as_u16(), read(&reply.body)) {
+            (200..=299, AccountReply::Is(told)) => Ok(told),
+            (_, AccountReply::Fault(fault)) => {
+                let advice =
+                    self.codes.row(&fault.code).map(|row| row.advice).filter(|advice| !advice.is_empty());
+                let advice =
+                    advice.unwrap_or("nobody has seen this code: look it up at the provider").to_owned();
+                let code = self.exchange.key.conceal(fault.code);
+                Err(AskError::Refused { fault: Fault::new(fault.class, code), advice })
+            }
+            (200..=299, AccountReply::Puzzling(sight)) => {
+                Err(AskError::NotTheProtocol { what: sight.to_string() })
+            }
+            (status, _) => Err(AskError::Status { status }),
+        }
+    }
+
+    /// Whether a submit that left at `sent` was refused for want of a thread because there is none to be had at all.
+    /// If nobody can say, it is only busy.
+    ///
+    /// All threads may have become free between the refusal and the question, so idle threads prove it only when
+    /// a later submit is refused as well: to pause everything until a person comes is not done on a race.
+    pub(crate) async fn plan_has_ended(&self, sent: Instant) -> bool {
+        match self.threads_since(sent).await {
+            Some((_, Threads { total: 0, .. })) => true,
+            Some((read_at, Threads { working: 0, .. })) => self.threads.were_idle_before(sent, read_at),
+            Some(_) => {
+                self.threads.saw_work();
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// The threads as they were at some moment after `then`, and that moment. A herd of refused submits asks once.
+    async fn threads_since(&self, then: Instant) -> Option<(Instant, Threads)> {
+        let mut seen = self.threads.seen.lock().await;
+        match *seen {
+            Some((when, threads)) if when >= then => return threads.map(|threads| (when, threads)),
+            Some((when, _)) if when.elapsed() < THREADS_PAUSE => return None,
+            _ => {}
+        }
+        let when = Instant::now();
+        let asked = self.ask_account("threadsinfo", |body| read_threads(body, &self.codes));
+        let threads = tokio::time::timeout(THREADS_TIMEOUT, asked).await.ok().and_then(Result::ok);
+        *seen = Some((when, threads));
+        threads.map(|threads| (when, threads))
+    }
+}

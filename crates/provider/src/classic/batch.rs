@@ -1,0 +1,101 @@
+//! Asking for several tasks in one call, without ever giving one task's answer to another.
+//!
+//! The reply is the tasks' answers in a row, divided by a mark that answers contain as well, and servers are known to leave
+//! parts out. So it is a hint at who is worth asking, and no more:
+//!
+//! - Nobody gets an answer or a fault from it. Every task whose part is anything but *pending* is asked for alone, which
+//!   also tells the price.
+//! - *Pending* is believed if the number of parts is right and every other part is confirmed, word for word, by the
+//!   task that it would belong to. Only then no answer had the mark in it, so no part can be missing, so
+//!   the places are right. It matters: a wrong *pending* would make a token look younger than it is.
+//! - In all other cases every task is asked for alone.
+
+use crate::classic::ClassicProvider;
+use crate::classic::provider::by_status;
+use futures_util::stream::{self, StreamExt};
+use quittance_lifecycle::PollOutcome;
+use quittance_protocol::classic::Part;
+use quittance_protocol::classic::answer::{BatchReply, read_batch};
+use quittance_protocol::classic::code::is_pending;
+use quittance_wire::WireError;
+use tokio::time::{Instant, timeout_at};
+
+/// How many tasks are asked for at the same time when each is asked for alone.
+const ASKS_MAX: usize = 8;
+
+impl ClassicProvider {
+    /// One outcome for each task, in their order.
+    pub(crate) async fn ask_for(&self, tasks: &[String]) -> Vec<PollOutcome> {
+        match tasks {
+            [] => Vec::new(),
+            [task] => vec![self.ask(task).await],
+            several if several.iter().all(|task| can_stand_in_a_list(task)) => {
+                self.ask_together(several).await
+            }
+            several => self.ask_each(&several.iter().collect::<Vec<_>>()).await,
+        }
+    }
+
+    async fn ask_together(&self, tasks: &[String]) -> Vec<PollOutcome> {
+        let for_all = |outcome: PollOutcome| vec![outcome; tasks.len()];
+        if self.allowance.as_ref().is_some_and(|allowance| !allowance.spend()) {
+            return for_all(PollOutcome::NoReply);
+        }
+        let mut form = self.question("get");
+        form.0.insert("ids".to_owned(), Part::Text(tasks.join(",")));
+        let reply = match self.exchange.post("res.php", form, self.poll_timeout).await {
+            Ok(reply) => reply,
+            Err(WireError::NeverSent(_) | WireError::WhoKnows(_)) => return for_all(PollOutcome::NoReply),
+        };
+        if let Some(outcome) = by_status(&reply) {
+            return for_all(outcome);
+        }
+        match read_batch(&reply.body, &self.codes) {
+            BatchReply::Parts(parts) if parts.len() == tasks.len() => self.confirm(tasks, &parts).await,
+            BatchReply::Parts(_) | BatchReply::Unclear => {
+                self.ask_each(&tasks.iter().collect::<Vec<_>>()).await
+            }
+            BatchReply::Fault(fault) => for_all(PollOutcome::Faulted(fault)),
+            BatchReply::Puzzling(_) => for_all(PollOutcome::NoReply),
+        }
+    }
+
+    async fn confirm(&self, tasks: &[String], parts: &[String]) -> Vec<PollOutcome> {
+        let (waiting, speaking): (Vec<usize>, Vec<usize>) =
+            (0..tasks.len()).partition(|place| is_pending(&parts[*place]));
+        let named = |places: &[usize]| places.iter().map(|place| &tasks[*place]).collect::<Vec<_>>();
+        let said = self.ask_each(&named(&speaking)).await;
+        let is_confirmed = speaking.iter().zip(&said).all(|(place, said)| confirms(said, &parts[*place]));
+        let rest = if is_confirmed {
+            vec![PollOutcome::Pending; waiting.len()]
+        } else {
+            self.ask_each(&named(&waiting)).await
+        };
+        let mut outcomes: Vec<_> =
+            speaking.into_iter().zip(said).chain(waiting.into_iter().zip(rest)).collect();
+        outcomes.sort_by_key(|(place, _)| *place);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// Each alone, some at a time. One that hangs costs the others no more than its own timeout.
+    async fn ask_each(&self, tasks: &[&String]) -> Vec<PollOutcome> {
+        let deadline = Instant::now() + self.poll_timeout * 2;
+        let ask =
+            |task| async move { timeout_at(deadline, self.ask(task)).await.unwrap_or(PollOutcome::NoReply) };
+        let asks: Vec<_> = tasks.iter().map(|task| ask(task.as_str())).collect();
+        stream::iter(asks).buffered(ASKS_MAX).collect().await
+    }
+}
+
+/// Whether the task itself says what its part said.
+fn confirms(said: &PollOutcome, part: &str) -> bool {
+    match said {
+        PollOutcome::Answered(delivery) => delivery.payload.text == part,
+        PollOutcome::Faulted(fault) => fault.code == part,
+        PollOutcome::Pending | PollOutcome::NoReply => false,
+    }
+}
+
+fn can_stand_in_a_list(task: &str) -> bool {
+    !task.is_empty() && task.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}

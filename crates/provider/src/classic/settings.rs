@@ -1,0 +1,119 @@
+//! What a provider needs to know before the first call, checked once: an address that would not work, or would carry a
+//! secret to where it does not belong, is refused here and not at the first order.
+
+use quittance_lifecycle::FaultClass;
+use quittance_protocol::classic::profile::{PollQuota, Profile};
+use quittance_wire::{ApiKey, BadSettings, Base, Client};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Corrections to the profile's tempo; what is `None` stays as it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PaceSettings {
+    /// The least span between two submits.
+    pub submit_interval: Option<Duration>,
+    /// How many calls of `res.php` are allowed for each task, and besides.
+    pub poll_quota: Option<PollQuota>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What people call this provider.
+    pub name: String,
+    pub profile: Profile,
+    /// The address without `in.php`: `https://ocr.captchaai.com`.
+    pub url: String,
+    pub key: ApiKey,
+    /// For finding the host, the connection and TLS together.
+    pub connect_timeout: Duration,
+    /// From the first byte of a submit to the last of its answer. With the wait for its turn and the connection it
+    /// should stay below the policy's `submit_wait`.
+    pub submit_timeout: Duration,
+    pub poll_timeout: Duration,
+    pub poll_batch_max: Option<usize>,
+    /// What the operator knows better about codes.
+    pub codes: BTreeMap<String, FaultClass>,
+    pub response_bytes_max: usize,
+    pub pace: PaceSettings,
+    /// Certificates in PEM to trust besides the usual ones.
+    pub extra_ca: Vec<u8>,
+    /// How long a connection may rest and still be used again. Servers close theirs after five seconds and more;
+    /// a connection that closes just as a submit is written on it makes a doubt.
+    pub idle_max: Duration,
+    /// How many connections may rest.
+    pub idle_connections_max: usize,
+}
+
+impl Settings {
+    #[must_use]
+    pub fn new(name: impl Into<String>, profile: Profile, url: impl Into<String>, key: ApiKey) -> Self {
+        Self {
+            name: name.into(),
+            profile,
+            url: url.into(),
+            key,
+            connect_timeout: Duration::from_secs(5),
+            submit_timeout: Duration::from_secs(15),
+            poll_timeout: Duration::from_secs(10),
+            poll_batch_max: None,
+            codes: BTreeMap::new(),
+            response_bytes_max: 256 * 1024,
+            pace: PaceSettings::default(),
+            extra_ca: Vec::new(),
+            idle_max: Duration::from_secs(4),
+            idle_connections_max: 64,
+        }
+    }
+
+    /// What makes the calls, if key and address can be used.
+    pub(crate) fn client(&self) -> Result<Client, BadSettings> {
+        if !self.key.is_plausible() {
+            return Err(BadSettings::Key);
+        }
+        let base = Base::read(&self.url)?;
+        if base.path("").trim_end_matches('/').ends_with(".php") {
+            let why = "names a script: give the address without in.php or res.php";
+            return Err(BadSettings::Url { why });
+        }
+        let wire = quittance_wire::Settings {
+            connect_timeout: self.connect_timeout,
+            response_bytes_max: self.response_bytes_max,
+            extra_ca: self.extra_ca.clone(),
+            idle_max: self.idle_max,
+            idle_connections_max: self.idle_connections_max,
+        };
+        Client::new(base, &wire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str, key: &str) -> String {
+        let settings = Settings::new("x", Profile::CaptchaAi, url, ApiKey::new(key));
+        assert!(!format!("{settings:?}").contains(key) || key.is_empty());
+        settings.client().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_address_with_a_secret_or_a_mistake_is_refused_without_repeating_it() {
+        let cases = [
+            ("https://ada:hunter2@example.com", "password"),
+            ("https://example.com/in.php", "in.php"),
+            ("https://example.com/api/res.php/", "in.php"),
+            ("hunter2.example.com", "http://"),
+        ];
+        for (url, word) in cases {
+            let said = refused(url, "some-key");
+            assert!(said.starts_with("provider.url ") && said.contains(word), "{url}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused() {
+        assert!(refused("http://127.0.0.1", "").contains("provider.key"));
+        assert!(refused("http://127.0.0.1", "a b").contains("provider.key"));
+    }
+}

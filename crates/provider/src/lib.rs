@@ -1,0 +1,11 @@
+//! Providers over the wire: the only crate that may call one. An adapter turns each reply into an outcome. Its one hard duty:
+//! when a submit ends without an answer, it says whether the task was *never sent* or is *in doubt*.
+#![forbid(unsafe_code)]
+
+pub mod classic;
+pub mod json;
+
+pub use classic::ClassicProvider;
+pub use json::JsonProvider;
+pub use quittance_ports::{Account, AskError};
+pub use quittance_wire::{ApiKey, BadSettings};

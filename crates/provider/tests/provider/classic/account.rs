@@ -1,0 +1,106 @@
+//! Balance and threads, what people are told when they cannot be had, and what they decide about a refused submit.
+
+use crate::classic::server::{Server, http, ok};
+use crate::classic::{hasty, provider, refused, submit};
+use quittance_lifecycle::{FaultClass, Money};
+use quittance_ports::Threads;
+use quittance_protocol::classic::Profile;
+use quittance_provider::{Account, AskError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[tokio::test]
+async fn the_account_is_told() {
+    let server = Server::answering(|seen| match seen.text("action") {
+        "threadsinfo" => ok(r#"{"threads":"5","working_threads":2}"#),
+        "getbalance" => ok(r#"{"status":1,"request":"3.50"}"#),
+        _ => ok("ERROR_EMPTY_ACTION"),
+    });
+    let balance = Some(Money(3_500_000));
+    let threads = Some(Threads { total: 5, working: 2 });
+    assert_eq!(
+        provider(Profile::CaptchaAi, &server.url()).look_at_account().await,
+        Ok(Account { balance, threads })
+    );
+    assert_eq!(
+        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await,
+        Ok(Account { balance, threads: None })
+    );
+}
+
+#[tokio::test]
+async fn who_sells_threads_need_not_have_a_balance() {
+    let server = Server::answering(|seen| match seen.text("action") {
+        "threadsinfo" => ok(r#"{"threads":5,"working_threads":2}"#),
+        _ => ok("ERROR_EMPTY_ACTION"),
+    });
+    let account = provider(Profile::CaptchaAi, &server.url()).look_at_account().await.unwrap();
+    assert_eq!(account, Account { balance: None, threads: Some(Threads { total: 5, working: 2 }) });
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_what_to_do() {
+    let say = async |answer: String| {
+        let server = Server::answering(move |_| answer.clone());
+        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
+    };
+    let why = say(ok("ERROR_WRONG_USER_KEY")).await;
+    assert!(matches!(&why, AskError::Refused { fault, .. } if fault.class == FaultClass::AccountBlocked));
+    assert!(why.to_string().contains("check the key"), "{why}");
+    let why = say(ok("<html>")).await;
+    assert!(
+        matches!(why, AskError::NotTheProtocol { .. }) && why.to_string().contains("provider.url"),
+        "{why}"
+    );
+    assert_eq!(say(http("404 Not Found", "<html>")).await, AskError::Status { status: 404 });
+    assert!(matches!(say("SSH-2.0\r\n\r\n".to_owned()).await, AskError::NoAnswer { .. }));
+    let why = hasty("http://127.0.0.1:1").look_at_account().await.unwrap_err();
+    assert!(matches!(&why, AskError::Unreachable { .. }) && why.to_string().contains("firewall"), "{why}");
+}
+
+/// The classes of submits that are refused for want of a thread, one after the other, and how often the threads were
+/// asked for.
+async fn refusals(threads: &'static str, submits: usize) -> (Vec<FaultClass>, usize) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let server = Server::answering(move |seen| match seen.text("action") {
+        "threadsinfo" => {
+            count.fetch_add(1, Ordering::SeqCst);
+            ok(threads)
+        }
+        _ => ok(r#"{"status":0,"request":"ERROR_ZERO_BALANCE"}"#),
+    });
+    let provider = provider(Profile::CaptchaAi, &server.url());
+    let mut classes = Vec::new();
+    for _ in 0..submits {
+        classes.push(refused(submit(&provider).await).class);
+    }
+    (classes, asked.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn no_free_thread_is_busy_and_no_thread_at_all_is_broke() {
+    use FaultClass::{Busy, NoFunds};
+    assert_eq!(refusals(r#"{"threads":5,"working_threads":5}"#, 3).await, (vec![Busy; 3], 1));
+    assert_eq!(
+        refusals(r#"{"threads":5,"working_threads":4}"#, 1).await,
+        (vec![Busy], 1),
+        "one has just ended"
+    );
+    assert_eq!(refusals(r#"{"threads":0,"working_threads":0}"#, 1).await, (vec![NoFunds], 1));
+    assert_eq!(refusals("<html>", 2).await, (vec![Busy; 2], 1), "nobody can say");
+}
+
+#[tokio::test]
+async fn idle_threads_that_take_nothing_twice_are_a_plan_that_has_ended() {
+    let server = Server::answering(|seen| match seen.text("action") {
+        "threadsinfo" => ok(r#"{"threads":5,"working_threads":0}"#),
+        _ => ok("ERROR_ZERO_BALANCE"),
+    });
+    let provider = provider(Profile::CaptchaAi, &server.url());
+    assert_eq!(refused(submit(&provider).await).class, FaultClass::Busy, "it may have been a race");
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(3)).await;
+    tokio::time::resume();
+    assert_eq!(refused(submit(&provider).await).class, FaultClass::NoFunds);
+}

@@ -1,0 +1,112 @@
+//! What is asked about a task, what the answers mean, and what callbacks say.
+
+use crate::json::server::{Server, http, ok};
+use crate::json::{hasty, provider, settings};
+use quittance_lifecycle::{
+    CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
+};
+use quittance_ports::{Callback, Provider};
+use quittance_protocol::json::Flavour;
+use quittance_provider::json::JsonProvider;
+use serde_json::json;
+
+const READY: &str = r#"{"errorId":0,"status":"ready","solution":{"token":"0.x","userAgent":"U"},"cost":"0.00145",
+    "ip":"192.0.2.1","createTime":1692863536,"endTime":1692863556,"solveCount":1}"#;
+
+fn delivery() -> ProviderAnswer {
+    let mut payload = Payload::text("0.x");
+    payload.extras.insert("user_agent".to_owned(), "U".to_owned());
+    ProviderAnswer {
+        payload,
+        solved_at: Some(Timestamp::from_millis(1_692_863_556_000)),
+        cost: Some(Money(1450)),
+    }
+}
+
+async fn said(status: &str, body: &str) -> PollOutcome {
+    let server = Server::saying(http(status, body));
+    let outcomes = provider(Flavour::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
+    assert_eq!(outcomes.len(), 1);
+    outcomes.into_iter().next().unwrap().1
+}
+
+#[tokio::test]
+async fn tasks_are_asked_for_one_by_one_each_by_the_name_it_was_given() {
+    let server = Server::answering(|_| ok(r#"{"errorId":0,"status":"processing"}"#));
+    let provider = provider(Flavour::TwoCaptcha, &server.url());
+    assert_eq!(provider.poll_batch_max(), 1);
+    let tasks = ["74327409378".to_owned(), "61138bb6-19fb".to_owned()];
+    let outcomes = provider.poll(&tasks).await;
+    assert_eq!(outcomes, tasks.map(|task| (task, PollOutcome::Pending)));
+    let seen = server.seen();
+    assert!(seen.iter().all(|seen| seen.path == "/getTaskResult"));
+    assert_eq!(seen[0].body["taskId"], json!(74_327_409_378_u64));
+    assert_eq!(seen[1].body["taskId"], json!("61138bb6-19fb"));
+}
+
+#[tokio::test]
+async fn an_answer_has_its_cost_its_moment_and_all_that_came_along() {
+    assert_eq!(said("200 OK", READY).await, PollOutcome::Answered(delivery()));
+    let bare = r#"{"errorId":0,"status":"ready","solution":{"text":"x"}}"#;
+    let expected = ProviderAnswer { payload: Payload::text("x"), solved_at: None, cost: None };
+    assert_eq!(said("200 OK", bare).await, PollOutcome::Answered(expected));
+}
+
+#[tokio::test]
+async fn a_fault_is_one_at_any_status_and_trouble_is_no_word() {
+    let gone = r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","errorDescription":"no"}"#;
+    for status in ["200 OK", "400 Bad Request"] {
+        let expected = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE").saying(gone);
+        assert_eq!(said(status, gone).await, PollOutcome::Faulted(expected));
+    }
+    for (status, body) in [
+        ("500 Oops", gone),
+        ("502 Bad Gateway", "<html>"),
+        ("200 OK", "<html>"),
+        ("200 OK", ""),
+        ("200 OK", r#"{"errorId":0,"status":"ready","solu"#),
+        ("404 Not Found", "<html>"),
+        ("400 Bad Request", READY),
+    ] {
+        assert_eq!(said(status, body).await, PollOutcome::NoReply, "{status} {body}");
+    }
+    assert!(
+        matches!(said("429 Slow", "").await, PollOutcome::Faulted(fault) if fault.class == FaultClass::Busy)
+    );
+    let nobody = hasty("http://127.0.0.1:1").poll(&["7".to_owned()]).await;
+    assert_eq!(nobody, [("7".to_owned(), PollOutcome::NoReply)]);
+}
+
+#[tokio::test]
+async fn a_task_is_not_asked_for_more_often_than_the_provider_bears() {
+    let server = Server::saying(ok(r#"{"errorId":0,"status":"processing"}"#));
+    let mut settings = settings(Flavour::CapMonster, &server.url());
+    settings.pace.queries_per_task_max = Some(3);
+    let provider = JsonProvider::new(settings).unwrap();
+    for _ in 0..10 {
+        provider.poll(&["7".to_owned()]).await;
+    }
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_callback_is_heard_and_what_makes_no_sense_is_not() {
+    let provider = provider(Flavour::AntiCaptcha, "http://127.0.0.1:1");
+    let read_callback = |body: &str| {
+        provider.read_callback(&Callback {
+            query: "",
+            content_type: Some("application/json"),
+            body: body.as_bytes(),
+        })
+    };
+    for (spelled, task) in [("7", "7"), ("\"7\"", "7"), ("\"61138bb6\"", "61138bb6")] {
+        let saying = read_callback(&READY.replacen('{', &format!("{{\"taskId\":{spelled},"), 1)).unwrap();
+        assert_eq!((saying.task.as_deref(), saying.word), (Some(task), CallbackResult::Answered(delivery())));
+    }
+    let saying =
+        read_callback(r#"{"errorId":12,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","taskId":7}"#).unwrap();
+    assert!(matches!(saying.word, CallbackResult::Faulted(fault) if fault.class == FaultClass::Unsolvable));
+    for body in ["", "<html>", "id=7&code=x", r#"{"errorId":0,"status":"processing","taskId":7}"#, "{\"err"] {
+        assert!(read_callback(body).is_none(), "{body}");
+    }
+}

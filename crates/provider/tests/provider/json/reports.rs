@@ -1,0 +1,69 @@
+//! What is said about an answer, where each flavour wants to hear it, and what becomes of it.
+
+use crate::json::server::{Server, http, ok};
+use crate::json::{hasty, provider};
+use quittance_lifecycle::ReportOutcome;
+use quittance_ports::Provider;
+use quittance_protocol::json::Flavour;
+use serde_json::json;
+
+const TAKEN: &str = r#"{"errorId":0,"status":"success"}"#;
+const NO_SUCH: &str = r#"{"errorId":16,"errorCode":"ERROR_NO_SUCH_CAPCHA_ID","errorDescription":"gone"}"#;
+
+fn refused(code: &str) -> ReportOutcome {
+    ReportOutcome::Refused { code: code.to_owned() }
+}
+
+#[tokio::test]
+async fn each_flavour_hears_it_where_it_listens() {
+    let cases = [
+        (Flavour::TwoCaptcha, true, "/reportCorrect"),
+        (Flavour::TwoCaptcha, false, "/reportIncorrect"),
+        (Flavour::AntiCaptcha, true, "/reportCorrectRecaptcha"),
+        (Flavour::AntiCaptcha, false, "/reportIncorrectRecaptcha"),
+        (Flavour::CapMonster, false, "/reportIncorrectTokenCaptcha"),
+        (Flavour::CapSolver, true, "/feedbackTask"),
+    ];
+    for (flavour, is_good, path) in cases {
+        let server = Server::saying(ok(TAKEN));
+        assert_eq!(provider(flavour, &server.url()).report("17", is_good).await, ReportOutcome::Accepted);
+        let seen = server.seen();
+        assert_eq!((seen.len(), seen[0].path.as_str(), &seen[0].body["taskId"]), (1, path, &json!(17)));
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_listens_it_is_not_said() {
+    let server = Server::saying(ok(TAKEN));
+    let outcome = provider(Flavour::CapMonster, &server.url()).report("17", true).await;
+    assert_eq!((outcome, server.seen().len()), (refused("not offered"), 0));
+}
+
+#[tokio::test]
+async fn the_next_endpoint_is_tried_where_the_first_does_not_know_the_task() {
+    let server = Server::answering(|seen| match seen.path.as_str() {
+        "/reportIncorrectImageCaptcha" => ok(TAKEN),
+        _ => ok(NO_SUCH),
+    });
+    let provider = provider(Flavour::AntiCaptcha, &server.url());
+    assert_eq!(provider.report("17", false).await, ReportOutcome::Accepted);
+    assert_eq!(server.seen().len(), 2);
+    assert_eq!(provider.report("17", true).await, refused("ERROR_NO_SUCH_CAPCHA_ID"));
+}
+
+#[tokio::test]
+async fn what_was_said_before_counts_and_trouble_is_no_word() {
+    let said = async |answer: String| {
+        let server = Server::saying(answer);
+        provider(Flavour::TwoCaptcha, &server.url()).report("17", true).await
+    };
+    let code = |code: &str| json!({"errorId": 1, "errorCode": code}).to_string();
+    assert_eq!(said(ok(&code("ERROR_DUPLICATE_REPORT"))).await, ReportOutcome::Accepted);
+    assert_eq!(said(ok(&code("ERROR_KEY_DOES_NOT_EXIST"))).await, refused("ERROR_KEY_DOES_NOT_EXIST"));
+    assert_eq!(said(http("404 Not Found", "<html>")).await, refused("HTTP 404"));
+    for body in ["", "<html>", "{\"errorI", &code("ERROR_NO_SLOT_AVAILABLE")] {
+        assert_eq!(said(ok(body)).await, ReportOutcome::NoReply, "{body}");
+    }
+    assert_eq!(said(http("502 Bad Gateway", TAKEN)).await, ReportOutcome::NoReply);
+    assert_eq!(hasty("http://127.0.0.1:1").report("17", true).await, ReportOutcome::NoReply);
+}

@@ -1,0 +1,119 @@
+//! A little server that does exactly what a test tells it to do with each connection, and remembers every request that it
+//! has seen in full.
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Longer than anything here takes, so that a broken test fails rather than hangs.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Clone)]
+pub(crate) struct Seen {
+    /// What was called.
+    pub(crate) path: String,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+/// What becomes of a request that was read in full.
+pub(crate) enum Deed {
+    /// On a connection that stays open.
+    Answer(String),
+    /// These bytes, and then the end.
+    Break(String),
+    /// Nothing, until the other side has had enough.
+    Silence,
+}
+
+pub(crate) struct Server {
+    port: u16,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    pub(crate) fn start(act: impl Fn(&Seen) -> Deed + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (act, book) = (Arc::new(act), seen.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (act, book) = (act.clone(), book.clone());
+                std::thread::spawn(move || serve(stream, &*act, &book));
+            }
+        });
+        Self { port, seen }
+    }
+
+    pub(crate) fn answering(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
+        Self::start(move |seen| Deed::Answer(answer(seen)))
+    }
+
+    pub(crate) fn saying(answer: String) -> Self {
+        Self::answering(move |_| answer.clone())
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn http(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Type: text/html\r\n\r\n{body}", body.len())
+}
+
+pub(crate) fn ok(body: &str) -> String {
+    http("200 OK", body)
+}
+
+fn serve(mut stream: TcpStream, act: &dyn Fn(&Seen) -> Deed, book: &Mutex<Vec<Seen>>) {
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut unread = Vec::new();
+    while let Some(seen) = read_request(&mut stream, &mut unread) {
+        let action = act(&seen);
+        book.lock().unwrap().push(seen);
+        // The other side may be gone, and that is its right.
+        match action {
+            Deed::Answer(text) => _ = stream.write_all(text.as_bytes()),
+            Deed::Break(text) => {
+                _ = stream.write_all(text.as_bytes());
+                _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+            Deed::Silence => {
+                while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
+                return;
+            }
+        }
+    }
+}
+
+fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Seen> {
+    loop {
+        if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8(unread[..at].to_vec()).unwrap();
+            let length = head.lines().filter_map(|line| line.split_once(": ")).find_map(|(name, said)| {
+                name.eq_ignore_ascii_case("content-length").then(|| said.parse::<usize>().unwrap())
+            });
+            let (from, to) = (at + 4, at + 4 + length.unwrap());
+            if unread.len() >= to {
+                let body = serde_json::from_slice(&unread[from..to]).unwrap();
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                unread.drain(..to);
+                return Some(Seen { path, head, body });
+            }
+        }
+        let mut chunk = [0; 8192];
+        match stream.read(&mut chunk) {
+            Ok(count) if count > 0 => unread.extend_from_slice(&chunk[..count]),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Both adapters against real sockets on this machine that end a call in every way there is.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod classic;
+mod json;

@@ -1,0 +1,57 @@
+//! The usage of a store that moves, line by line: each is added in the new store once, whenever whoever copies them is killed.
+
+use super::Progress;
+use crate::place::Opened;
+use quittance_lifecycle::{Counters, Timestamp};
+use quittance_ports::{Day, Store, StoreError, UsageRow};
+use std::collections::BTreeMap;
+
+/// Follows the address, with the number of lines of the usage that were copied.
+pub(super) const USAGE_MARK: &str = "; lines of the usage that were copied: ";
+/// Follows that number, with what the next line amounts to in the new store before it is added there.
+pub(super) const NEXT_MARK: &str = ", the next amounts to ";
+
+pub(super) async fn all_usage(store: &dyn Store) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+    store.usage(Day(0), Day::of(Timestamp::MAX)).await
+}
+
+/// Whether anything was added to a line can be told from this.
+fn amount(counters: &Counters) -> u64 {
+    counters.lines().fold(0, |sum, (_, count)| sum.wrapping_add(count))
+}
+
+/// How many lines are done, when the world ended before the note could say so of the last.
+pub(super) async fn lines_done(
+    from: &Opened,
+    to: &Opened,
+    lines: usize,
+    next: Option<u64>,
+) -> Result<usize, StoreError> {
+    let Some(before) = next else { return Ok(lines) };
+    let usage = all_usage(&*from.store).await?;
+    let Some((line, _)) = usage.get(lines) else { return Ok(lines) };
+    let there = to.store.usage(line.day, line.day).await?;
+    let now = there.iter().find(|(found, _)| found == line).map_or(0, |(_, counters)| amount(counters));
+    Ok(if now == before { lines } else { lines + 1 })
+}
+
+/// The old store's note says how many lines are done, and, before one is added, what it amounts to where it goes: so none is
+/// added again, whenever the world ends. Nobody else counts there meanwhile.
+pub(super) async fn copy_usage(
+    from: &Opened,
+    to: &Opened,
+    done: usize,
+    moving: &str,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<usize, StoreError> {
+    let lines = all_usage(&*from.store).await?;
+    let there: BTreeMap<_, _> = all_usage(&*to.store).await?.into_iter().collect();
+    for (number, (line, counters)) in lines.iter().enumerate().skip(done) {
+        let next = there.get(line).map_or(0, amount);
+        from.membership.seal(Some(&format!("{moving}{USAGE_MARK}{number}{NEXT_MARK}{next}"))).await?;
+        to.store.count(line, counters).await?;
+        progress(Progress::Usage { lines: number + 1, of: lines.len() });
+    }
+    from.membership.seal(Some(&format!("{moving}{USAGE_MARK}{}", lines.len()))).await?;
+    Ok(lines.len().saturating_sub(done))
+}

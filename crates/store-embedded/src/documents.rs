@@ -1,0 +1,129 @@
+//! The documents, as a table: what nodes must agree on besides orders. They are few and small, so they are read from the disk
+//! whenever somebody asks; the writer decides who wins, as for orders.
+
+use crate::sum::Sum;
+use quittance_ports::document::DOCUMENTS_MAX;
+use quittance_ports::{DocumentFound, DocumentWritten, Version};
+use quittance_record::decode_document;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::BTreeMap;
+
+/// A document that somebody wants to write, or to take away.
+#[derive(Debug)]
+pub(crate) struct DocumentWrite {
+    pub(crate) name: String,
+    pub(crate) expected: Version,
+    pub(crate) document: Option<Vec<u8>>,
+}
+
+/// What becomes of a document in this transaction.
+struct Change<'a> {
+    version: Version,
+    document: Option<&'a [u8]>,
+    was_there: bool,
+}
+
+/// Those that will be written.
+#[derive(Default)]
+pub(crate) struct DocumentChanges<'a>(BTreeMap<&'a str, Change<'a>>);
+
+fn sum(name: &str, version: Version, document: &[u8]) -> u64 {
+    Sum::new().bytes(name.as_bytes()).word(version.0).bytes(document).finish()
+}
+
+/// A version that is none is one that nobody can have seen.
+fn version(row: &Row<'_>, column: usize) -> rusqlite::Result<Version> {
+    let ValueRef::Integer(version) = row.get_ref(column)? else { return Ok(Version(u64::MAX)) };
+    Ok(Version(version.cast_unsigned()))
+}
+
+impl<'a> DocumentChanges<'a> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Decides who wins, and writes nothing; whoever does has the version after `last_version`.
+    pub(crate) fn decide(
+        &mut self,
+        conn: &Connection,
+        write: &'a DocumentWrite,
+        last_version: u64,
+    ) -> rusqlite::Result<DocumentWritten> {
+        let before = conn
+            .prepare_cached("SELECT version FROM documents WHERE name = ?1")?
+            .query_row([&write.name], |row| version(row, 0))
+            .optional()?;
+        let there = match self.0.get(&*write.name) {
+            Some(change) => change.document.map(|_| change.version),
+            None => before,
+        };
+        if there.unwrap_or(Version::ABSENT) != write.expected {
+            return Ok(DocumentWritten::Conflict);
+        }
+        if write.document.is_some() && there.is_none() && self.count(conn)? >= DOCUMENTS_MAX {
+            return Ok(DocumentWritten::NoRoom);
+        }
+        let version = Version(last_version + 1);
+        let change = Change { version, document: write.document.as_deref(), was_there: before.is_some() };
+        self.0.insert(&write.name, change);
+        Ok(DocumentWritten::Done(version))
+    }
+
+    /// How many there are once this is written.
+    fn count(&self, conn: &Connection) -> rusqlite::Result<usize> {
+        let before: u32 =
+            conn.prepare_cached("SELECT count(*) FROM documents")?.query_row([], |row| row.get(0))?;
+        let made = self.0.values().filter(|change| change.document.is_some() && !change.was_there).count();
+        let gone = self.0.values().filter(|change| change.document.is_none() && change.was_there).count();
+        Ok(before as usize + made - gone)
+    }
+
+    /// To be called within a transaction.
+    pub(crate) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
+        for (name, Change { version, document, .. }) in &self.0 {
+            let Some(document) = document else {
+                conn.prepare_cached("DELETE FROM documents WHERE name = ?1")?.execute([name])?;
+                continue;
+            };
+            let sum = sum(name, *version, document).cast_signed();
+            // JSON, and written as text so that people can read it.
+            let document =
+                std::str::from_utf8(document).map_err(|error| rusqlite::Error::Utf8Error(3, error))?;
+            conn.prepare_cached(
+                "REPLACE INTO documents (name, version, sum, document) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![name, version.0.cast_signed(), sum, document])?;
+        }
+        Ok(())
+    }
+}
+
+const ALL: &str = "SELECT name, version, sum, document FROM documents ORDER BY name";
+
+/// All that can be understood, in the order of their names.
+pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Vec<DocumentFound>> {
+    let mut all = conn.prepare_cached(ALL)?;
+    let found = all.query_map([], |row| {
+        Ok(whole(row).and_then(|(name, version, document)| {
+            Some(DocumentFound { name: name.to_owned(), version, document: decode_document(document).ok()? })
+        }))
+    })?;
+    found.filter_map(Result::transpose).collect()
+}
+
+/// The greatest version of any of them.
+pub(crate) fn last_version(conn: &Connection) -> rusqlite::Result<u64> {
+    let mut all = conn.prepare(ALL)?;
+    let mut versions = all.query_map([], |row| Ok(whole(row).map_or(0, |(_, version, _)| version.0)))?;
+    versions.try_fold(0, |last, version| Ok(version?.max(last)))
+}
+
+/// Name, version and document, if they add up to their sum.
+fn whole<'a>(row: &'a Row<'_>) -> Option<(&'a str, Version, &'a [u8])> {
+    let text = |column| row.get_ref(column).ok()?.as_str().ok();
+    let (name, document) = (text(0)?, text(3)?.as_bytes());
+    let version = version(row, 1).ok()?;
+    let found = row.get_ref(2).ok()?.as_i64().ok()?.cast_unsigned();
+    (found == sum(name, version, document)).then_some((name, version, document))
+}

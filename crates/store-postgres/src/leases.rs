@@ -1,0 +1,110 @@
+//! What nodes have leased of limits, by the clock of the server. Each call is one statement, as every other step is.
+
+use crate::PostgresStore;
+use crate::lane::Params;
+use crate::row::{self, column};
+use crate::trouble::PostgresError;
+use async_trait::async_trait;
+use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
+use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+const READING: &str = "reading what is leased";
+const LEASING: &str = "leasing a part of a limit";
+const GIVING_BACK: &str = "giving back a part of a lease";
+
+fn amount_of(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn first(rows: &[Row]) -> Result<&Row, PostgresError> {
+    rows.first().ok_or_else(|| PostgresError::Garbled("it does not say what is leased".into()))
+}
+
+impl PostgresStore {
+    async fn read_leased(&self, limit: &str, node: u64) -> Result<Leased, PostgresError> {
+        let (limit, node) = (limit.as_bytes(), node.cast_signed());
+        let params: Params<'_> = &[(&limit, Type::BYTEA), (&node, Type::INT8)];
+        let rows = self.shared().ask(&self.shared().statements.leased, params).await?;
+        let row = first(&rows)?;
+        Ok(Leased { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
+    }
+
+    async fn swap_lease(
+        &self,
+        limit: &str,
+        expected: Version,
+        node: u64,
+        amount: u64,
+        life: Duration,
+    ) -> Result<LeaseOutcome, PostgresError> {
+        let (limit, expected, node) = (limit.as_bytes(), expected.0.cast_signed(), node.cast_signed());
+        let (amount, life, forgotten_after) =
+            (row::count(amount), millis(life), millis(LEASES_FORGOTTEN_AFTER));
+        let params: Params<'_> = &[
+            (&limit, Type::BYTEA),
+            (&expected, Type::INT8),
+            (&node, Type::INT8),
+            (&amount, Type::INT8),
+            (&life, Type::INT8),
+            (&forgotten_after, Type::INT8),
+        ];
+        let rows = self.shared().ask(&self.shared().statements.lease, params).await?;
+        let row = first(&rows)?;
+        if let Some(version) = column::<Option<i64>>(row, 0)? {
+            return Ok(LeaseOutcome::Done(row::version(version)));
+        }
+        let (version, by_others) = (row::version(column(row, 1)?), amount_of(column(row, 2)?));
+        Ok(LeaseOutcome::Conflict(Leased { version, by_others }))
+    }
+
+    async fn shrink_lease(
+        &self,
+        limit: &str,
+        node: u64,
+        version: Version,
+        amount: u64,
+    ) -> Result<(), PostgresError> {
+        let (limit, node) = (limit.as_bytes(), node.cast_signed());
+        let (version, amount) = (version.0.cast_signed(), row::count(amount));
+        let params: Params<'_> =
+            &[(&limit, Type::BYTEA), (&node, Type::INT8), (&version, Type::INT8), (&amount, Type::INT8)];
+        self.shared().ask(&self.shared().statements.give_back, params).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Leases for PostgresStore {
+    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+        self.read_leased(limit, node).await.map_err(|trouble| trouble.while_doing(READING))
+    }
+
+    async fn lease(
+        &self,
+        limit: &str,
+        expected: Version,
+        node: u64,
+        amount: u64,
+        life: Duration,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let leased = self.swap_lease(limit, expected, node, amount, life).await;
+        leased.map_err(|trouble| trouble.while_doing(LEASING))
+    }
+
+    async fn give_back(
+        &self,
+        limit: &str,
+        node: u64,
+        version: Version,
+        amount: u64,
+    ) -> Result<(), StoreError> {
+        let given = self.shrink_lease(limit, node, version, amount).await;
+        given.map_err(|trouble| trouble.while_doing(GIVING_BACK))
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether all tables stand, looked at by every node every second. Tables that are all gone are made again; some that are gone fence
+//! the store; a list of versions that is lost is written again.
+
+use crate::PostgresStore;
+use crate::lane::Params;
+use crate::row::column;
+use crate::schema::known;
+use crate::shape;
+use crate::shared::Shared;
+use crate::trouble::{PARTS_ADVICE, PostgresError};
+use std::sync::atomic::Ordering;
+use tokio_postgres::types::Type;
+
+/// What one look at the catalogue shows.
+pub(crate) enum Tables {
+    Whole,
+    /// None of the tables stands.
+    Gone,
+    /// All stand but the list of versions, or the list names less than this node has made.
+    Unlisted,
+    /// These are gone, and others stand.
+    Parts(String),
+}
+
+pub(crate) async fn tables(shared: &Shared) -> Result<Tables, PostgresError> {
+    let (mut relations, functions) = (shape::relations(), shape::functions());
+    let tables = relations.len();
+    relations.push(shape::VERSIONS);
+    let params: Params<'_> = &[
+        (&shared.settings.schema, Type::TEXT),
+        (&relations, Type::TEXT_ARRAY),
+        (&functions, Type::TEXT_ARRAY),
+    ];
+    let rows = shared.ask(shape::MISSING, params).await?;
+    let missing = rows.iter().map(|row| column::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
+    let lacks_list = missing.iter().any(|name| name == shape::VERSIONS);
+    let gone: Vec<String> = missing.into_iter().filter(|name| name != shape::VERSIONS).collect();
+    if lacks_list && gone.iter().filter(|name| relations.contains(&name.as_str())).count() == tables {
+        return Ok(Tables::Gone);
+    }
+    if !gone.is_empty() {
+        return Ok(Tables::Parts(shape::name_some(gone)));
+    }
+    if lacks_list {
+        return Ok(Tables::Unlisted);
+    }
+    let rows = shared.ask(&shared.statements.listed_version, &[]).await?;
+    let listed = rows.first().map(|row| column::<i32>(row, 0)).transpose()?;
+    Ok(if listed.unwrap_or(0) < known() { Tables::Unlisted } else { Tables::Whole })
+}
+
+impl PostgresStore {
+    /// Fails, and lets nothing be written, while some tables are gone.
+    pub(crate) async fn look_at_tables(&self) -> Result<(), PostgresError> {
+        let shared = self.shared();
+        let found = tables(shared).await?;
+        let missing = match &found {
+            Tables::Parts(missing) => Some(missing.clone()),
+            Tables::Whole | Tables::Gone | Tables::Unlisted => None,
+        };
+        let is_news = shared.note_missing(missing);
+        match found {
+            Tables::Whole => {
+                shared.told_of_list.store(false, Ordering::Relaxed);
+                if is_news {
+                    tracing::info!("all tables of Quittance are there again");
+                }
+                Ok(())
+            }
+            Tables::Gone => self.make_tables_again().await,
+            Tables::Unlisted => {
+                self.list_versions_again().await;
+                Ok(())
+            }
+            Tables::Parts(missing) => {
+                if is_news {
+                    tracing::error!(
+                        missing,
+                        "some tables of Quittance are gone and others stand: {PARTS_ADVICE}"
+                    );
+                }
+                Err(PostgresError::Incomplete { missing })
+            }
+        }
+    }
+
+    async fn make_tables_again(&self) -> Result<(), PostgresError> {
+        let settings = &self.shared().settings;
+        let gone = || PostgresError::Gone;
+        if !settings.migrate {
+            tracing::error!("the tables of Quittance are gone: run `quittance store migrate`");
+            return Err(gone());
+        }
+        match Self::migrate(settings).await {
+            Ok(migrated) => {
+                if !migrated.applied.is_empty() {
+                    tracing::warn!(
+                        to = migrated.to,
+                        "the tables of Quittance were gone, and were made again: they are empty"
+                    );
+                }
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(%error, "the tables of Quittance are gone and cannot be made again");
+                Err(gone())
+            }
+        }
+    }
+
+    /// No promise depends on the list, so work goes on without it.
+    async fn list_versions_again(&self) {
+        let shared = self.shared();
+        let why = if shared.settings.migrate {
+            let Err(error) = Self::migrate(&shared.settings).await else { return };
+            error.to_string()
+        } else {
+            "store.migrate is false".to_owned()
+        };
+        if !shared.told_of_list.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                why,
+                "the list of the schema's versions (schema_versions) is lost: run `quittance store migrate`, which writes it again"
+            );
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the server. They
+//! take their versions from the same desk as orders do.
+
+use crate::commit::Answer;
+use crate::layout::FIRST;
+use crate::row::{read_version, text};
+use crate::scripts::Lua;
+use crate::trouble::RedisFailure;
+use crate::{Inner, RedisStore};
+use async_trait::async_trait;
+use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
+use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use redis::Value;
+use std::time::Duration;
+
+const READING: &str = "reading what is leased";
+const LEASING: &str = "leasing a part of a limit";
+const GIVING_BACK: &str = "giving back a part of a lease";
+
+impl Inner {
+    async fn run_lease(&self, script: &Lua, limit: &str, args: &[&[u8]]) -> Result<Answer, RedisFailure> {
+        let leases = self.layout.name(FIRST, format_args!("leases:{limit}"));
+        self.run(script, &[self.layout.name(FIRST, "desk"), leases], args).await
+    }
+
+    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, RedisFailure> {
+        let node = node.to_string();
+        let answer = self.run_lease(&self.scripts.leased, limit, &[node.as_bytes()]).await?;
+        read_leased(answer.rest)
+    }
+
+    async fn lease(
+        &self,
+        limit: &str,
+        expected: Version,
+        node: u64,
+        amount: u64,
+        life: Duration,
+    ) -> Result<LeaseOutcome, RedisFailure> {
+        let args = [node, expected.0, amount].map(|number| number.to_string());
+        let spans = [life, LEASES_FORGOTTEN_AFTER].map(|span| span.as_millis().to_string());
+        let args: Vec<&[u8]> = args.iter().chain(&spans).map(String::as_bytes).collect();
+        let answer = self.run_lease(&self.scripts.lease, limit, &args).await?;
+        match &answer.word[..] {
+            b"conflict" => Ok(LeaseOutcome::Conflict(read_leased(answer.rest)?)),
+            b"done" => {
+                let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
+                let version = version.as_deref().and_then(read_version).ok_or(RedisFailure::Garbled)?;
+                Ok(LeaseOutcome::Done(version))
+            }
+            _ => Err(RedisFailure::Garbled),
+        }
+    }
+
+    async fn give_back(
+        &self,
+        limit: &str,
+        node: u64,
+        version: Version,
+        amount: u64,
+    ) -> Result<(), RedisFailure> {
+        let args = [node, version.0, amount].map(|number| number.to_string());
+        let args = args.each_ref().map(|arg| arg.as_bytes());
+        self.run_lease(&self.scripts.give_back, limit, &args).await.map(drop)
+    }
+}
+
+fn read_leased(values: Vec<Value>) -> Result<Leased, RedisFailure> {
+    let [version, by_others] = <[Value; 2]>::try_from(values).map_err(|_| RedisFailure::Garbled)?;
+    let number = |value| {
+        let text = text(value)?.and_then(|text| String::from_utf8(text).ok());
+        text.and_then(|text| text.parse::<u64>().ok()).ok_or(RedisFailure::Garbled)
+    };
+    Ok(Leased { version: Version(number(version)?), by_others: number(by_others)? })
+}
+
+#[async_trait]
+impl Leases for RedisStore {
+    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+        self.inner().leased(limit, node).await.map_err(|trouble| trouble.unavailable(READING))
+    }
+
+    async fn lease(
+        &self,
+        limit: &str,
+        expected: Version,
+        node: u64,
+        amount: u64,
+        life: Duration,
+    ) -> Result<LeaseOutcome, StoreError> {
+        let leased = self.inner().lease(limit, expected, node, amount, life).await;
+        leased.map_err(|trouble| trouble.unavailable(LEASING))
+    }
+
+    async fn give_back(
+        &self,
+        limit: &str,
+        node: u64,
+        version: Version,
+        amount: u64,
+    ) -> Result<(), StoreError> {
+        let given = self.inner().give_back(limit, node, version, amount).await;
+        given.map_err(|trouble| trouble.unavailable(GIVING_BACK))
+    }
+}

@@ -1,0 +1,24 @@
+-- What the scripts about leases have in common; this stands in front of them. KEYS: the desk, the leases of one limit.
+local desk, leases = unpack(KEYS)
+
+local function read_lease(written)
+  return string.match(written, '^(%d+) (%d+) (%d+)$')
+end
+
+-- The version, and what nodes other than this one have leased at this moment. Names those whose lease has ended.
+local function leased(node, now)
+  local fields, version, sum, ended = call('HGETALL', leases), '0', 0, {}
+  for n = 1, #fields, 2 do
+    if fields[n] == 'version' then
+      version = fields[n + 1]
+    else
+      local amount, until_ms = read_lease(fields[n + 1])
+      if not amount or tonumber(until_ms) <= now then
+        ended[#ended + 1] = fields[n]
+      elseif fields[n] ~= node then
+        sum = sum + tonumber(amount)
+      end
+    end
+  end
+  return version, string.format('%.0f', sum), ended
+end

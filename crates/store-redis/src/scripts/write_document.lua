@@ -1,0 +1,23 @@
+-- Writes one document, or takes it away, if it still has the version that was expected.
+local desk, documents = unpack(KEYS)
+local name, expected, body, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+local desk_says = call('HMGET', desk, 'seal', 'version')
+if desk_says[1] then
+  return { 'sealed', desk_says[1] }
+end
+local found = call('HGET', documents, name)
+local stands = found and (string.match(found, '^%d+') or 'damaged') or '0'
+if stands ~= expected then
+  return { 'conflict' }
+end
+if body ~= '' and not found and call('HLEN', documents) >= max then
+  return { 'no room' }
+end
+local version = next_version(desk, desk_says[2], call('TIME'))
+if body ~= '' then
+  call('HSET', documents, name, version .. ' ' .. body)
+else
+  call('HDEL', documents, name)
+end
+return { 'done', version }
