@@ -26,6 +26,9 @@ const SETTINGS: [&str; 9] = [
     "log_line_prefix=%m [%p] ",
 ];
 
+/// How often a statement that lost a deadlock is sent again.
+const DEADLOCKS_MAX: u32 = 10;
+
 #[derive(Debug)]
 pub struct Postgres {
     guardian: Guardian,
@@ -71,6 +74,17 @@ impl Postgres {
     /// # Panics
     /// With what it says if one of them fails.
     pub fn sql(&self, statements: &str) -> String {
+        for _ in 0..DEADLOCKS_MAX {
+            match self.psql(statements) {
+                // A single statement that lost a deadlock against a node has changed nothing, so it is sent again.
+                Err(error) if error.contains("deadlock detected") && is_single(statements) => {}
+                outcome => return outcome.unwrap_or_else(|error| panic!("{statements}: {error}")),
+            }
+        }
+        panic!("{statements}: {DEADLOCKS_MAX} deadlocks in a row");
+    }
+
+    fn psql(&self, statements: &str) -> Result<String, String> {
         let mut psql = Command::new(program("psql"));
         psql.args(["-AtXq", "-v", "ON_ERROR_STOP=1", "-f", "-"]).arg(self.url());
         psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -80,8 +94,10 @@ impl Postgres {
         _ = input.write_all(statements.as_bytes());
         drop(input);
         let ran = child.wait_with_output().expect("psql ends");
-        assert!(ran.status.success(), "{statements}: {}", String::from_utf8_lossy(&ran.stderr));
-        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+        if !ran.status.success() {
+            return Err(String::from_utf8_lossy(&ran.stderr).into_owned());
+        }
+        Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
     }
 
     /// SIGKILL to the server and all its processes, and gone when this returns.
@@ -108,6 +124,10 @@ impl Postgres {
     pub fn resume(&self) {
         self.guardian.resume();
     }
+}
+
+fn is_single(statements: &str) -> bool {
+    !statements.trim_end().trim_end_matches(';').contains(';')
 }
 
 fn command(base: &Path, port: u16, settings: &[&str]) -> Vec<OsString> {
