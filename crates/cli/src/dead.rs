@@ -173,7 +173,8 @@ pub(crate) async fn run(
             carry::export(&find().await?, &filter.query()?, out).await
         }
         DeadCommand::Import { file, json } => {
-            carry::import(&ApiClient::find_or_make(config, environment).await?, &file, json).await
+            let file = carry::ExportedFile::open(&file)?;
+            carry::import(&ApiClient::find_or_make(config, environment).await?, file, json).await
         }
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
         DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,

@@ -1,7 +1,7 @@
 //! The directory of a store: made if need be, private, and in the hands of one process at a time. The lock is a file
 //! of its own and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
 
-use crate::files;
+use crate::files::{self, RESCUED};
 use crate::trouble::is_damage;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -47,16 +47,30 @@ pub enum OpenError {
     )]
     Newer { dir: PathBuf, found: i64, known: i64 },
     #[error(
-        "{} is there and is not a store of Quittance: choose another directory; nothing was changed",
-        path.display()
+        "{} is there and is not a store of Quittance: {}; nothing was changed",
+        path.display(),
+        saved_copy(path.parent()).unwrap_or_else(|| "choose another directory".to_owned())
     )]
     NotOurs { path: PathBuf },
     #[error(
-        "the store {} is damaged ({source}): keep a copy of the directory, and restore it from a backup or with \
-         `sqlite3 {DATABASE} .recover`",
-        dir.display()
+        "the store {} is damaged ({source}): keep a copy of the directory, and {}",
+        dir.display(),
+        saved_copy(Some(dir))
+            .unwrap_or_else(|| format!("restore it from a backup or with `sqlite3 {DATABASE} .recover`"))
     )]
     Broken { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// How to use the copy that a node saved when its files were overwritten, if there is one.
+fn saved_copy(dir: Option<&Path>) -> Option<String> {
+    let copy = dir?.join(RESCUED);
+    copy.exists().then(|| {
+        format!(
+            "a node saved what it knew as {}: move {DATABASE}, {DATABASE}-wal and {DATABASE}-shm out of the folder, and \
+             rename that copy to {DATABASE}",
+            copy.display()
+        )
+    })
 }
 
 /// What helps, by what the system or SQLite says.

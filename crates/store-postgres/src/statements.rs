@@ -196,9 +196,10 @@ FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
 /// What cannot be understood waits for a person, and stands where he looks. Its timer stays: it may be a newer version
 /// that wrote it, and can go on with it.
 const SET_ASIDE: &str = "
-UPDATE {schema}.orders AS o SET standing = 1
+UPDATE {schema}.orders AS o SET standing = 1, forget_at = NULL
 FROM unnest($1::bytea[], $2::int8[]) AS b(key, version)
-WHERE o.key = b.key AND o.version = b.version AND o.standing <> 1 AND NOT EXISTS (SELECT FROM {schema}.seal)";
+WHERE o.key = b.key AND o.version = b.version AND (o.standing <> 1 OR o.forget_at IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM {schema}.seal)";
 
 const PURGE: &str = "
 WITH old AS MATERIALIZED (

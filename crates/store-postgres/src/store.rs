@@ -72,13 +72,15 @@ impl PostgresStore {
         answer.map_err(|trouble| trouble.while_doing(doing))
     }
 
-    /// Puts records that cannot be understood where people look. It is a service, and nothing depends on it.
+    /// Puts records that cannot be understood where people look. It is a service, and nothing depends on it. A record of a later
+    /// version is left alone: the nodes that wrote it can read it.
     async fn set_aside(&self, broken: &[Broken]) {
-        if broken.is_empty() {
+        let damaged = || broken.iter().filter(|broken| !broken.is_later);
+        let keys: Vec<&[u8]> = damaged().map(|broken| &broken.unreadable.key.0[..]).collect();
+        let versions: Vec<i64> = damaged().map(|broken| broken.version.0.cast_signed()).collect();
+        if keys.is_empty() {
             return;
         }
-        let keys: Vec<&[u8]> = broken.iter().map(|broken| &broken.unreadable.key.0[..]).collect();
-        let versions: Vec<i64> = broken.iter().map(|broken| broken.version.0.cast_signed()).collect();
         let params: Params<'_> = &[(&keys, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
         if let Err(trouble) = self.asked(&self.shared().statements.set_aside, params).await {
             tracing::debug!(%trouble, "a record that cannot be read could not be set aside");
@@ -174,7 +176,10 @@ impl PostgresStore {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, PostgresError> {
+        // A node that has nothing to write reads lists only, and must not call itself ready while tables are gone.
+        self.shared().check_whole()?;
         let mut listed = Vec::new();
+        let mut damaged = Vec::new();
         let mut after = after.map_or(Vec::new(), |key| key.0.to_vec());
         while listed.len() < limit {
             let asked = (limit - listed.len()).min(ROWS_AT_ONCE);
@@ -184,8 +189,10 @@ impl PostgresStore {
                     Ok(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
                     // Somebody could not read it, and we can.
                     Ok(_) => {}
-                    Err(broken) if which.includes_unreadable() => listed.push(Err(broken.unreadable)),
-                    Err(_) => {}
+                    Err(broken) => {
+                        listed.extend(which.includes_unreadable().then(|| Err(broken.unreadable.clone())));
+                        damaged.push(broken);
+                    }
                 }
             }
             match rows.last() {
@@ -193,6 +200,7 @@ impl PostgresStore {
                 _ => break,
             }
         }
+        self.set_aside(&damaged).await;
         Ok(listed)
     }
 

@@ -125,13 +125,32 @@ impl Taken {
     }
 }
 
-pub(super) async fn import(client: &ApiClient, file: &Path, as_json: bool) -> Result<Exit, CliError> {
-    let not_read =
-        |error: io::Error| CliError::new(Exit::Usage, format!("{} cannot be read: {error}", file.display()));
-    let mut lines: Box<dyn BufRead> = match file == Path::new("-") {
-        true => Box::new(BufReader::new(io::stdin())),
-        false => Box::new(BufReader::new(File::open(file).map_err(not_read)?)),
-    };
+/// An export whose first bytes were read, so that a file that cannot be read is known before a store is made for it.
+pub(super) struct ExportedFile {
+    path: PathBuf,
+    lines: Box<dyn BufRead>,
+}
+
+impl ExportedFile {
+    /// `-` is the standard input.
+    pub(super) fn open(path: &Path) -> Result<Self, CliError> {
+        let not_read = |error| Self::not_read(path, &error);
+        let mut lines: Box<dyn BufRead> = match path == Path::new("-") {
+            true => Box::new(BufReader::new(io::stdin())),
+            false => Box::new(BufReader::new(File::open(path).map_err(not_read)?)),
+        };
+        lines.fill_buf().map_err(not_read)?;
+        Ok(Self { path: path.to_owned(), lines })
+    }
+
+    fn not_read(path: &Path, error: &io::Error) -> CliError {
+        CliError::new(Exit::Usage, format!("{} cannot be read: {error}", path.display()))
+    }
+}
+
+pub(super) async fn import(client: &ApiClient, file: ExportedFile, as_json: bool) -> Result<Exit, CliError> {
+    let ExportedFile { path, mut lines } = file;
+    let not_read = |error| ExportedFile::not_read(&path, &error);
     let mut taken = Taken::default();
     let (mut portion, mut first, mut next) = (Vec::new(), 1, 1);
     loop {

@@ -28,6 +28,16 @@ fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
 }
 
 #[test]
+fn an_import_of_a_file_that_cannot_be_read_creates_no_store() {
+    let house = House::new();
+    for file in ["missing.jsonl", "."] {
+        let ended = house.run(&["dead", "import", file]).exits(2);
+        assert!(ended.err.contains(file) && ended.err.contains("cannot be read"), "{}", ended.err);
+    }
+    assert!(!house.path("quittance-data").exists(), "nothing was created");
+}
+
+#[test]
 fn config_show_does_not_write_over_the_file_that_it_reads() {
     let house = House::new();
     let file = house.path("quittance.toml");

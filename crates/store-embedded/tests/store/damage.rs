@@ -5,7 +5,7 @@ use super::{NO_CACHE, commit, create, now, write};
 use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::samples::{self, START, Sample, after};
 use quittance_ports::{Commit, OrderCounts, Store, StoreError, Version, Versioned, Which};
-use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, Settings};
+use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, RESCUED, Settings};
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
@@ -487,6 +487,9 @@ fn what_is_not_ours_is_refused_and_left_alone() {
         assert!(error.to_string().contains(DATABASE), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
         assert!(EmbeddedStore::open(dir.path()).is_err(), "and it is not in use either");
+        fs::write(dir.path().join(RESCUED), "saved by a node").unwrap();
+        let error = EmbeddedStore::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(RESCUED) && error.contains("rename that copy"), "{error}");
     }
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(DATABASE), "").unwrap();

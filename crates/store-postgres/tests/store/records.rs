@@ -55,6 +55,25 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
     });
 }
 
+/// A look by id goes through the list of all orders. What it finds damaged must wait for a person, also when nothing is due.
+#[test]
+fn a_settled_record_that_a_list_finds_damaged_is_a_dead_letter_and_is_not_purged() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let settled = samples::stocked("settled", "https://example.com/door", after(500)).order;
+        create(&store, &settled).await;
+        expire(&schema, &settled.key, "garbage");
+        assert_eq!(store.list(Which::DEAD, None, 10).await.unwrap(), [], "no read has met it yet");
+        assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 1);
+        let dead = store.list(Which::DEAD, None, 10).await.unwrap();
+        assert_eq!(dead.len(), 1);
+        assert_eq!(dead[0].as_ref().unwrap_err().key, settled.key);
+        assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 0, dead: 1 });
+        assert_eq!(store.purge(after(10_000_000), 10).await.unwrap(), 0, "a person must look at it first");
+    });
+}
+
 #[test]
 fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
     super::run(async {

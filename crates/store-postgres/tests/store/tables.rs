@@ -159,6 +159,8 @@ fn a_table_that_is_gone_stops_commits_at_the_next_look_and_is_named() {
                 (samples::target("https://example.com/door"), samples::queued("x", START).order.key);
             let taken = store.take(&stock, START, &by, START, &Counters::default()).await;
             assert!(is_unavailable(&taken), "{table}: {taken:?}");
+            let listed = store.list(Which::OPEN, None, 1).await;
+            assert!(is_unavailable(&listed), "{table}: an idle node must not seem ready: {listed:?}");
             let findings = store.checkup().await.unwrap();
             let is_named = |what: &str| what.contains(table) && what.contains("DROP SCHEMA");
             assert!(
