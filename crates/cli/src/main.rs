@@ -20,6 +20,7 @@ mod init;
 mod interruption;
 mod kinds;
 mod mock;
+mod mock_setup;
 mod node;
 mod nodes;
 mod outcome;
@@ -65,7 +66,8 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Start with:
-  quittance demo           see it work on this machine, free of charge
+  quittance solve --mock   solve a sample captcha, with a mock provider
+  quittance demo           see it survive a storm of faults, free of charge
   quittance init           write a first config file
   quittance config show    every setting, and where its value came from
   quittance doctor         check the store, the provider and the callbacks
@@ -154,9 +156,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, args: &ConfigArgs) -> Result<Exit, CliError> {
+fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
     let load = || -> Result<Config, CliError> {
-        let config = Config::load(args, &Environment::of_process(), Path::new(""))
+        let config = Config::load(config_args, &Environment::of_process(), Path::new(""))
             .map_err(|error| CliError::of(Exit::Config, &error))?;
         let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
         output::tell(&lines.collect::<String>());
@@ -165,15 +167,21 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, CliError> {
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
         Command::Mock(args) => block_on(mock::run(args)),
-        Command::Init(init) => block_on(init::run(init, args)),
+        Command::Init(init) => block_on(init::run(init, config_args)),
         Command::Serve(args) => {
             let environment = Environment::of_process();
             let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));
+            if args.mock {
+                return block_on(serve::run_with_mock(args, config_args, inherited, systemd));
+            }
             block_on(serve::run(args, &load()?, inherited, systemd))
         }
         Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
         Command::Solve(solve) => {
             let environment = Environment::of_process();
+            if solve.mock {
+                return block_on(solve::run_with_mock(*solve, config_args));
+            }
             block_on(solve::run(*solve, &load()?, &environment))
         }
         Command::Dead(dead) => {
@@ -215,7 +223,7 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, CliError> {
             show(&rendered)
         }
         Command::Config { command: ConfigCommand::Check { json } } => {
-            let read = Config::read(args, &Environment::of_process(), Path::new(""));
+            let read = Config::read(config_args, &Environment::of_process(), Path::new(""));
             block_on(config::check(json, read))
         }
         Command::Config { command: ConfigCommand::Show { json } } => {

@@ -17,9 +17,10 @@ pub(crate) use refusals::{refusals, unusable_addresses};
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{self, CallerKey, Config, ProviderConfig, StoreUrl};
+use crate::config::{self, CallerKey, Config, ConfigArgs, ProviderConfig, StoreUrl};
 use crate::daemon::Note;
 use crate::exit::{CliError, Exit};
+use crate::mock_setup::MockSetup;
 use crate::{node, output};
 use certificate::Source;
 use clap::Args;
@@ -45,6 +46,7 @@ const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance serve
+  quittance serve --mock                         no config, key or account needed
   quittance serve --listen 127.0.0.1:0           any free port; it is printed
   quittance serve --tls-self-signed ./tls        https for development
   curl --cacert ./tls/ca.pem https://localhost:8743/healthz
@@ -68,6 +70,11 @@ Exit codes:
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
+    /// Try it out: a mock provider answers within a second or two
+    ///
+    /// Needs no config file, key or account, and reads none. Orders are kept in a temporary folder, which is removed at the end.
+    #[arg(long)]
+    pub(crate) mock: bool,
     /// Address to listen on for http; overrides `listen`
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
@@ -85,6 +92,20 @@ pub(crate) struct ServeArgs {
     /// Format of the log; overrides `log.format`
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(["text", "json"]))]
     log_format: Option<String>,
+}
+
+/// Serves with a mock provider and a temporary store.
+pub(crate) async fn run_with_mock(
+    args: ServeArgs,
+    config_args: &ConfigArgs,
+    inherited: Inherited,
+    systemd: Systemd,
+) -> Result<Exit, CliError> {
+    let setup = MockSetup::start(config_args).await?;
+    output::tell(&setup.explain());
+    let exit = run(args, &setup.config, inherited, systemd).await;
+    setup.end().await;
+    exit
 }
 
 pub(crate) async fn run(
@@ -148,6 +169,10 @@ impl Daemon {
         let wanted = wanted(config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
+        // The mock provider is on this machine, so it can call any address that we listen on.
+        let public_url =
+            if args.mock { Some(format!("http://{}", local(&http)?)) } else { config.public_url.clone() };
+        let config = &Config { public_url, ..config.clone() };
         let name = node::named(config, http.local_addr().ok());
         let node = node::serve(config, setup(config, &name)?, &name).await?;
         let gateway = node.gateway().expect("the library was asked for one").clone();

@@ -4,9 +4,10 @@
 mod beside;
 pub(crate) mod lines;
 
-use crate::config::{Config, Environment};
+use crate::config::{Config, ConfigArgs, Environment};
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
+use crate::mock_setup::MockSetup;
 use crate::{node, outcome, output, place, tenant};
 use beside::{Answered, Beside, NoAnswer};
 use clap::Args;
@@ -24,6 +25,11 @@ const HELD_WAIT: Duration = Duration::from_secs(300);
 const HELD_LOOK: Duration = Duration::from_millis(100);
 const HELD_TOLD: Duration = Duration::from_secs(1);
 
+/// What `--mock` solves if nothing else was asked for.
+const SAMPLE_KIND: &str = "turnstile";
+const SAMPLE_SITE_KEY: &str = "0x4AAAAAAA-sample";
+const SAMPLE_PAGE: &str = "https://shop.example.com/";
+
 const NOT_PLACED: &str = "no order was placed";
 const ON_RECORD: &str =
     "the order stays on record: run the same command again (with the same --idempotency-key) to go on";
@@ -34,6 +40,7 @@ const CANCELLED: &str = "the order had no --idempotency-key, so the same command
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
+  quittance solve --mock              a sample order; needs no config and no key
   quittance solve recaptcha_v2 -p googlekey=6Le... \\
       -p pageurl=https://shop.example.org/login
   quittance solve image -f body=captcha.png
@@ -75,7 +82,7 @@ Otherwise an order for a single-use token is a new job and is paid again.";
 #[derive(Args, Debug)]
 pub(crate) struct SolveArgs {
     /// Kind of captcha: see `quittance kinds`
-    #[arg(required_unless_present = "lines")]
+    #[arg(required_unless_present_any = ["lines", "mock"])]
     kind: Option<String>,
     /// Parameter of the order, such as sitekey=0x4A
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = pair)]
@@ -107,6 +114,11 @@ pub(crate) struct SolveArgs {
     /// How long to wait for a store that another command uses, such as 10m [default: 5m]
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     store_wait: Option<Duration>,
+    /// Try it out: a mock provider answers within a second or two
+    ///
+    /// Needs no config file, key or account, and reads none. Without a KIND it solves a sample order.
+    #[arg(long)]
+    pub(crate) mock: bool,
     /// Print the answer as a JSON object
     #[arg(long)]
     json: bool,
@@ -181,6 +193,24 @@ pub(crate) async fn run(
         Solver::Here(node) => here(&node, node::with_reuse(config, order), config, as_json).await,
         Solver::There(beside) => there(&beside, &order, as_json).await,
     }
+}
+
+/// Solves with a mock provider and a temporary store.
+pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs) -> Result<Exit, CliError> {
+    let mut setup = MockSetup::start(config_args).await?;
+    setup.listen_for_callbacks()?;
+    output::tell(&setup.explain());
+    if args.kind.is_none() && !args.lines {
+        output::tell(&format!(
+            "mock: no kind was given, so this is a sample order: {SAMPLE_KIND} on {SAMPLE_PAGE}\n"
+        ));
+        args.kind = Some(SAMPLE_KIND.to_owned());
+        let sample = [("sitekey", SAMPLE_SITE_KEY), ("pageurl", SAMPLE_PAGE)];
+        args.params = sample.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    }
+    let exit = run(args, &setup.config, &setup.environment).await;
+    setup.end().await;
+    exit
 }
 
 /// Carries the order out in this process.

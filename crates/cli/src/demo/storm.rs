@@ -10,8 +10,7 @@ use quittance::{Day, Quittance, Which};
 use quittance_mock_provider::{Account, Faults, Key, Ledger, MockProvider, Pace, Profile, Settings, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,7 +51,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
         CliError::new(Exit::Bad, format!("the mock provider could not listen on loopback: {error}"))
     })?;
     let config = room.path().join("quittance.toml");
-    let callbacks = free_port()
+    let callbacks = crate::mock_setup::free_port()
         .map_err(|error| CliError::new(Exit::Bad, format!("there is no free port on loopback: {error}")))?;
     std::fs::write(&config, engine_config(room.path(), callbacks, mock.address())).map_err(|error| {
         CliError::new(Exit::Store, format!("the temporary folder cannot be written: {error}"))
@@ -106,14 +105,6 @@ fn provider(plan: Plan) -> Settings {
         faults,
         ..Settings::default()
     }
-}
-
-/// A port that stays free while the engine is dead: below those that outgoing calls are given.
-fn free_port() -> io::Result<u16> {
-    let first = u16::try_from(std::process::id() % 8000).unwrap_or_default() + 20_000;
-    let candidates =
-        (first..first + 200).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
-    candidates.ok_or_else(|| io::ErrorKind::AddrInUse.into())
 }
 
 /// Every span is a fraction of what it is in life, as the solves are; nothing else is special.

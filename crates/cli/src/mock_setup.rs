@@ -1,0 +1,124 @@
+//! What `--mock` runs on: a mock provider in this process, a store in a temporary folder, and settings of its own. No config file, no
+//! variable, no key and no account is needed, and nothing stays on disk.
+
+use crate::config::{Config, ConfigArgs, Environment};
+use crate::exit::{CliError, Exit};
+use quittance_mock_provider::{Account, DEMO_KEY, Key, MockProvider, Pace, Profile, Settings, Span};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The variable in which the settings find the key of the mock account.
+const KEY_VARIABLE: &str = "QUITTANCE_MOCK_KEY";
+/// Long enough to see an order wait, and short enough to be answered while a person looks.
+const SOLVE_MS: Span = Span { from: 400, to: 1_000 };
+
+pub(crate) struct MockSetup {
+    provider: MockProvider,
+    folder: TempDir,
+    /// Settings that point at the mock provider and at the temporary store.
+    pub(crate) config: Config,
+    pub(crate) environment: Environment,
+}
+
+impl MockSetup {
+    /// Starts the mock provider. `--set` is obeyed; a config file is not read.
+    pub(crate) async fn start(args: &ConfigArgs) -> Result<Self, CliError> {
+        if args.config.is_some() {
+            let what = "--mock has settings of its own and reads no config file: leave out --config, or use --set NAME=VALUE";
+            return Err(CliError::new(Exit::Usage, what));
+        }
+        let folder = tempfile::tempdir().map_err(|error| not_started("no temporary folder", &error))?;
+        let provider = MockProvider::start(settings())
+            .await
+            .map_err(|error| not_started("the mock provider cannot listen on 127.0.0.1", &error))?;
+        let file = folder.path().join("quittance.toml");
+        std::fs::write(&file, config_text(folder.path(), provider.address()))
+            .map_err(|error| not_started("the temporary folder cannot be written", &error))?;
+        let environment: Environment = [(KEY_VARIABLE, DEMO_KEY)].into_iter().collect();
+        let args = ConfigArgs { config: Some(file), overrides: args.overrides.clone() };
+        let config = Config::load(&args, &environment, Path::new(""))
+            .map_err(|error| CliError::of(Exit::Config, &error))?;
+        Ok(Self { provider, folder, config, environment })
+    }
+
+    /// Lets the mock provider call a command that has no gateway: answers then come at once, without waiting for a poll.
+    pub(crate) fn listen_for_callbacks(&mut self) -> Result<(), CliError> {
+        let port = free_port().map_err(|error| not_started("no port is free on 127.0.0.1", &error))?;
+        self.config.listen = (Ipv4Addr::LOCALHOST, port).into();
+        self.config.public_url = Some(format!("http://{}", self.config.listen));
+        Ok(())
+    }
+
+    /// What a person who tries it out wants to know. It goes to standard error.
+    pub(crate) fn explain(&self) -> String {
+        format!(
+            "mock: a mock provider answers on {}; nothing is bought. Orders are in {} until this command ends.\n",
+            self.provider.url(),
+            self.folder.path().display()
+        )
+    }
+
+    /// Stops the mock provider and removes the store.
+    pub(crate) async fn end(self) {
+        self.provider.stop().await;
+        // A folder that cannot be removed is left to the system, which clears temporary folders.
+        drop(self.folder.close());
+    }
+}
+
+fn not_started(what: &str, error: &io::Error) -> CliError {
+    CliError::new(Exit::Bad, format!("--mock cannot start: {what}: {error}"))
+}
+
+fn settings() -> Settings {
+    let account = Account {
+        name: "mock".into(),
+        key: Key::new(DEMO_KEY),
+        balance_micros: 1_000_000_000,
+        threads: 100,
+        plan_ended: false,
+    };
+    Settings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        profile: Profile::TwoCaptcha,
+        accounts: vec![account],
+        solve_ms: SOLVE_MS,
+        solve_ms_by_method: BTreeMap::new(),
+        pace: Pace::off(),
+        ..Settings::default()
+    }
+}
+
+/// The mock provider opens no page, so every host may be named.
+fn config_text(folder: &Path, provider: SocketAddr) -> String {
+    let store = Value::from(format!("embedded:{}", folder.join("store").display()));
+    format!(
+        r#"[store]
+url = {store}
+
+[targets]
+allow = ["*"]
+images = true
+undescribed = true
+
+[[provider]]
+name = "mock"
+protocol = "classic"
+profile = "2captcha"
+url = "http://{provider}"
+key_env = "{KEY_VARIABLE}"
+"#
+    )
+}
+
+/// A port that stays free for a while: below those that outgoing connections are given.
+pub(crate) fn free_port() -> io::Result<u16> {
+    let first = u16::try_from(std::process::id() % 8000).unwrap_or_default() + 20_000;
+    let candidates =
+        (first..first + 200).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    candidates.ok_or_else(|| io::ErrorKind::AddrInUse.into())
+}
