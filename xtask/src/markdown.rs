@@ -35,6 +35,18 @@ pub(crate) fn in_backticks(line: &str) -> impl Iterator<Item = &str> {
     parts.into_iter().skip(1).step_by(2).filter(|span| !span.is_empty())
 }
 
+/// The line without what stands between backticks. A mark that is not closed opens nothing.
+pub(crate) fn without_code(line: &str) -> String {
+    let parts: Vec<&str> = line.split('`').collect();
+    let last = parts.len() - 1;
+    let is_prose = |(at, part): (usize, &&str)| (at % 2 == 0 || at == last).then(|| (*part).to_owned());
+    parts.iter().enumerate().filter_map(is_prose).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn is_table_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
+}
+
 /// Where the links on this line lead, also those defined as `[name]: target`.
 pub(crate) fn links(line: &str) -> Vec<&str> {
     let definition = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("]: "));
@@ -64,6 +76,13 @@ mod tests {
         let document = Document::read("a\n```text\nb\n~~~\n```\nc\n~~~\nd\n");
         assert_eq!(document.prose, [(1, "a"), (6, "c")]);
         assert_eq!(document.fenced, [(3, "b"), (4, "~~~"), (8, "d")]);
+    }
+
+    #[test]
+    fn code_is_cut_out_of_a_line() {
+        assert_eq!(without_code("a `b` c `d e`, `open"), "a   c  ,  open");
+        assert_eq!(without_code("no code"), "no code");
+        assert!(is_table_row("  | a |") && !is_table_row("a | b"));
     }
 
     #[test]

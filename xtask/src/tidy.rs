@@ -116,6 +116,18 @@ const RULES: &[Rule] = &[
         check: words::doc_comments_stand_alone,
     },
     Rule {
+        name: "documents use plain words",
+        why: "most readers learned English at school; a word of our own, or an old one, costs each of them a question",
+        mend: "use the word that the finding names, and let the thing itself be the subject of the sentence",
+        check: words::documents_use_plain_words,
+    },
+    Rule {
+        name: "prose lines are short",
+        why: "a long line is a long sentence, and a change in it cannot be read in a diff",
+        mend: "break the line, split the sentence, or make a list or a table of it",
+        check: words::prose_lines_are_short,
+    },
+    Rule {
         name: "nothing is left over",
         why: "what is unfinished, switched off or slept through passes every test and fails at night",
         mend: "finish it, delete it, or wait for a moment of the Clock",

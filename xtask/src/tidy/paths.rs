@@ -11,13 +11,17 @@ const NOT_OURS: &[&str] = &["quittance.toml"];
 /// These have a slash, and are no paths: kinds of media, branches, and what a build leaves behind.
 const NO_PATHS: &[&str] = &["application/", "text/", "image/", "audio/", "multipart/", "origin/", "target/"];
 
-pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<Finding> {
-    let is_document = |file: &&File| {
+/// The documents that readers have: the pages at the root and everything in `docs/`.
+pub(super) fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| {
         DOCUMENTS.contains(&file.path.as_str())
             || file.path.starts_with("docs/") && file.path.ends_with(".md")
-    };
+    })
+}
+
+pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.files.iter().filter(is_document) {
+    for file in documents(tree) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (number, line) in Document::read(&file.text).prose {
             for path in in_backticks(line).filter_map(path_in) {
