@@ -32,8 +32,8 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ),
     ("crates/gateway/tests/server/limits.rs", "a_live_stream_is_not_idle_however_little_there_is_to_tell"),
     ("crates/gateway/tests/v1/live.rs", "whoever_watches_costs_no_more_than_one_who_does"),
-    ("crates/quittance/tests/hosts/world.rs", "settle"),
-    ("crates/quittance/tests/hosts/world.rs", "pool"),
+    ("crates/quittance/tests/library/hosts/world.rs", "settle"),
+    ("crates/quittance/tests/library/hosts/world.rs", "pool"),
 ];
 
 pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<Finding> {

@@ -3,6 +3,7 @@
 
 mod answers;
 mod copying;
+mod hosts;
 mod restarts;
 mod room;
 mod stock;
