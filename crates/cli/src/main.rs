@@ -35,6 +35,7 @@ mod store;
 mod table;
 mod tenant;
 mod terminal;
+#[cfg(feature = "top")]
 mod top;
 mod usage;
 
@@ -122,6 +123,7 @@ enum Command {
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
     /// Show a live view of a node
+    #[cfg(feature = "top")]
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
     /// Explain error codes, and what happens after each
@@ -209,6 +211,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             block_on(audit::run(audit, &load()?, &environment))
         }
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
+        #[cfg(feature = "top")]
         Command::Top(top) => {
             let environment = Environment::of_process();
             block_on(top::run(top, &load()?, &environment))
