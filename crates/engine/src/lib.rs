@@ -26,6 +26,7 @@ mod reach;
 mod recovery;
 mod run_queue;
 mod settings;
+pub mod sizing;
 mod stock;
 pub mod targets;
 mod unlisted;

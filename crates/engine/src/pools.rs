@@ -12,13 +12,13 @@ mod put_back;
 use crate::{Engine, PlaceError};
 use kept::Kept;
 use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
-use quittance_pool::{Goal, SIZE_MAX};
 use quittance_ports::document::POOL_NAME_BYTES_MAX;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
     Demand, DocumentFound, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument,
     StoreError, TrustDocument, Version,
 };
+use quittance_ports::{Goal, SIZE_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

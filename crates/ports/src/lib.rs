@@ -9,20 +9,23 @@
 pub mod clock;
 pub mod conformance;
 pub mod document;
+mod hours;
 pub mod leases;
 pub mod membership;
 pub mod memory;
 mod provider;
 pub mod spill;
 pub mod store;
+mod trust;
 pub mod watch;
 pub mod webhook_sender;
 
 pub use clock::Clock;
 pub use document::{
-    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentFound, DocumentWritten, LevelShown, Mark,
-    PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent, TrustDocument,
+    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentFound, DocumentWritten, Goal, LevelShown,
+    Mark, PoolDocument, PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, TrustDocument,
 };
+pub use hours::{Hours, HoursError};
 pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
 pub use membership::{
     Demand, Finding, MarkRequest, Members, Membership, MemoryMembership, NodeStats, NodeStatus, Reach,
@@ -38,5 +41,6 @@ pub use store::{
     Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
     Which,
 };
+pub use trust::{HEARD_MAX, Heard, Trust};
 pub use watch::{Watch, Watchers};
 pub use webhook_sender::{MemoryWebhooks, WebhookSender};

@@ -54,7 +54,6 @@ pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Money, Origin, Value};
-pub use quittance_pool::{Goal, Hours, HoursError};
 pub use quittance_ports::{Day, StoreError, Unreadable, UsageRow, Versioned, Which};
 pub use quittance_ports::{
     Demand, LevelShown, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
@@ -62,6 +61,7 @@ pub use quittance_ports::{
 pub use quittance_ports::{
     Finding, Members, Membership, NodeStats, NodeStatus, SeenNode, Store, Verdict, membership,
 };
+pub use quittance_ports::{Goal, Hours, HoursError};
 pub use quittance_protocol::classic::Profile;
 pub use quittance_provider::classic::Settings as ClassicSettings;
 pub use quittance_provider::json::Settings as JsonSettings;

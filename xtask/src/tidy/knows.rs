@@ -23,18 +23,12 @@ const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static
 const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
     room("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
-    room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-alert", Only(&["quittance-lifecycle"]), &[]),
-    room(
-        "quittance-ports",
-        Only(&["quittance-lifecycle", "quittance-pool", "async-trait", "futures-util", "thiserror"]),
-        &[],
-    ),
+    room("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
     room(
         "quittance-record",
         Only(&[
             "quittance-lifecycle",
-            "quittance-pool",
             "quittance-ports",
             "base64",
             "serde",
@@ -49,7 +43,6 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-hosts",
             "quittance-lifecycle",
-            "quittance-pool",
             "quittance-ports",
             "futures-util",
             "hmac",
@@ -64,7 +57,6 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-lifecycle",
             "quittance-protocol",
-            "quittance-pool",
             "quittance-ports",
             "quittance-engine",
             "async-trait",
@@ -85,7 +77,7 @@ const ROOMS: &[Room] = &[
             "rusqlite",
             "thiserror",
         ]),
-        &["futures-util", "quittance-pool", "rustix", "tempfile"],
+        &["futures-util", "rustix", "tempfile"],
     ),
     room(
         "quittance-store-redis",
@@ -196,7 +188,6 @@ const ROOMS: &[Room] = &[
             "quittance-lifecycle",
             "quittance-alert",
             "quittance-protocol",
-            "quittance-pool",
             "quittance-ports",
             "quittance-record",
             "quittance-engine",

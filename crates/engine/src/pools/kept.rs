@@ -1,8 +1,8 @@
 //! What a node knows of a pool: what it has seen asked of it, where each of its places stands, and what it may spend.
 
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
+use crate::sizing::Sizer;
 use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
-use quittance_pool::Sizer;
 use quittance_ports::{Demand, DocumentFound, Members, PoolSpec, SharedDocument};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -75,7 +75,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_pool::Trust;
+    use quittance_ports::Trust;
     use quittance_ports::{AlertDocument, TrustDocument};
 
     fn found(name: &str, document: SharedDocument) -> DocumentFound {

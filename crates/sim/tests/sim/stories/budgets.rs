@@ -6,7 +6,7 @@ use crate::stories::provider::{CallbackResult, PRICE, Reply};
 use crate::stories::world::{Node, World, turnstile, world, world_with};
 use quittance_engine::{PoolShown, Settings};
 use quittance_lifecycle::{FaultClass, Money, Policy, PriceSum, Unsolvable};
-use quittance_pool::Goal;
+use quittance_ports::Goal;
 use quittance_ports::{Membership as _, MemorySpill, PoolSpec};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::stories::world::{Node, World, turnstile, world, world_with_callbacks}
 use quittance_lifecycle::{
     CallbackResult, FaultClass, Money, Order, Origin, Payload, Phase, ProviderAnswer, Timestamp,
 };
-use quittance_pool::{Goal, Hours};
+use quittance_ports::{Goal, Hours};
 use quittance_ports::{PoolDocument, PoolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,26 +1,15 @@
 //! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the stock.
 //! The level is the smallest that serves the share of orders that was asked for, unless too much of it would expire.
 
-use crate::SIZE_MAX;
-use crate::erlang::{Expected, Ladder, expected};
-use crate::leads::Leads;
-use crate::level::{Level, Why};
-use crate::regimes::{Regimes, Settings};
+use super::erlang::{Expected, Ladder, expected};
+use super::leads::Leads;
+use super::level::{Level, Why};
+use super::regimes::{Regimes, Settings};
 use quittance_lifecycle::Timestamp;
+use quittance_ports::Goal;
+use quittance_ports::SIZE_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// What the operator asks of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
-    /// The share of orders, in thousandths, that the stock is to serve: 1 to 999.
-    Served {
-        permille: u32,
-    },
-    Fixed {
-        size: u32,
-    },
-}
 
 /// With fewer orders than this in an answer's usable life even a pool of one wastes more than [`EXPIRED_MAX`].
 pub const PER_LIFE_MIN: f64 = 3.0;

@@ -55,7 +55,7 @@ impl fmt::Display for Why {
             Self::TooLittleDemand { per_life, usable } => {
                 // Rounded down, so that it is fewer in print as well.
                 let per_life = (per_life * 10.0).floor() / 10.0;
-                let (least, usable) = (crate::PER_LIFE_MIN, usable.as_secs());
+                let (least, usable) = (super::PER_LIFE_MIN, usable.as_secs());
                 write!(
                     f,
                     "{per_life:.1} orders in an answer's usable life of {usable} s: fewer than {least}, so nothing is held"
@@ -69,14 +69,14 @@ impl fmt::Display for Why {
                 )
             }
             Self::ExpiresTooSoon { asked, held, expired_if_asked } => {
-                let (percent, most) = (expired_if_asked * 100.0, crate::EXPIRED_MAX * 100.0);
+                let (percent, most) = (expired_if_asked * 100.0, super::EXPIRED_MAX * 100.0);
                 write!(
                     f,
                     "the goal asks for {asked}, of which {percent:.0} % would expire: {held} is the most of which no more than about {most:.0} % does"
                 )
             }
             Self::TooMuchDemand { load } => {
-                let most = crate::SIZE_MAX;
+                let most = quittance_ports::SIZE_MAX;
                 write!(
                     f,
                     "{load:.0} orders come while an answer is on its way: more than the {most} that a pool may hold"

@@ -1,7 +1,8 @@
 //! How a pool sizes itself, as whoever keeps it sees it: orders and leads go in, levels come out.
 
+use super::{Level, Sizer, Why, erlang_b, shortfall};
 use quittance_lifecycle::Timestamp;
-use quittance_pool::{Goal, Level, SIZE_MAX, Sizer, Why, erlang_b};
+use quittance_ports::{Goal, SIZE_MAX};
 use std::time::Duration;
 
 const USABLE: Duration = Duration::from_secs(80);
@@ -251,4 +252,13 @@ fn no_pool_is_larger_than_the_most_that_one_may_hold() {
     assert!(matches!(level.why, Why::TooMuchDemand { .. }), "{level:?}");
     assert!(level.why.to_string().ends_with("more than the 1000 that a pool may hold"), "{}", level.why);
     assert!(level.served < 0.6, "{level:?}");
+}
+
+#[test]
+fn what_is_on_its_way_is_not_bought_twice() {
+    assert_eq!(shortfall(5, 0, 0), 5);
+    assert_eq!(shortfall(5, 2, 2), 1);
+    assert_eq!(shortfall(5, 2, 3), 0);
+    assert_eq!(shortfall(5, 9, 0), 0, "a level that has fallen takes nothing back");
+    assert_eq!(shortfall(5, u32::MAX, u32::MAX), 0);
 }

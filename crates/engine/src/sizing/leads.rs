@@ -1,7 +1,7 @@
 //! How long answers take to reach the stock. Leads are judged by when the answers were bought and not by when they came:
 //! of many that are bought at once the quick ones come first, and when buying stops only slow ones are still to come.
 
-use crate::regimes::{Regimes, Settings};
+use super::regimes::{Regimes, Settings};
 use quittance_lifecycle::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
