@@ -10,13 +10,13 @@ mod store;
 pub(crate) use reach::is_daemon_at;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment, money};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{node, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
+use quittance_config::{Config, Environment, money};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! `quittance kinds`: the kinds of order, as they hold here: what each takes, what tells two orders of it apart, how long
 //! its answer lives and how long it takes.
 
-use crate::config::nearest::nearest;
-use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
+use quittance_config::nearest::nearest;
+use quittance_config::{Config, span};
 use quittance_lifecycle::{Field, Identity, Kind, Reuse, Shape};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -204,7 +204,7 @@ fn object(kind: &Kind, config: &Config) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     fn ask(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, NoSuchKind> {
         let args = KindsArgs { name: name.map(Into::into), json };

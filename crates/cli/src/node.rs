@@ -1,7 +1,6 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
-use crate::config::{self, Config, Dialect, ProviderConfig};
 use crate::doctor::is_daemon_at;
 use crate::exit::{CliError, Exit};
 use crate::{output, place};
@@ -10,6 +9,7 @@ use quittance::{
     Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
     embedded,
 };
+use quittance_config::{Config, Dialect, ProviderConfig, span};
 use quittance_ports::SpillError;
 use quittance_provider::json::JsonProvider;
 use std::io::ErrorKind;
@@ -263,5 +263,5 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
 }
 
 pub(crate) fn span(typed: &str) -> Result<Duration, String> {
-    config::span::parse(typed).ok_or_else(|| format!("write it as {}", config::span::FORM))
+    span::parse(typed).ok_or_else(|| format!("write it as {}", span::FORM))
 }

@@ -5,14 +5,14 @@ mod set;
 mod shown;
 pub(crate) mod told;
 
-use crate::config::nearest::nearest;
-use crate::config::{Config, Environment, money, span};
 use crate::exit::{CliError, Exit};
 use crate::stock_client::StockClient;
 use crate::{output, solve};
 use clap::{Args, Subcommand};
 use quittance::lifecycle::Money;
 use quittance::{Hours, PlaceError, PoolError};
+use quittance_config::nearest::nearest;
+use quittance_config::{Config, Environment, money, span};
 use serde_json::{Value, json};
 use std::time::Duration;
 use told::Pool;

@@ -17,7 +17,6 @@ pub(crate) use refusals::{refusals, unusable_addresses};
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{self, CallerKey, Config, ProviderConfig, StoreUrl};
 use crate::daemon::Note;
 use crate::exit::{CliError, Exit};
 use crate::{node, output};
@@ -25,6 +24,7 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Profile, Quittance};
+use quittance_config::{CallerKey, Config, ProviderConfig, StoreUrl};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
 use signals::{Sign, Signals};
 use sockets::ListenRequest;
@@ -379,7 +379,7 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
             limits: config.listener,
             flavour: flavour(config),
             alerts: config.alerts.settings().map_err(wrong)?,
-            shown: config::in_force(config),
+            shown: quittance_config::in_force(config),
             store: Some(config.store.url.scheme().word()),
             hosts: config.hosts.clone(),
         },

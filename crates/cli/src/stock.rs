@@ -3,7 +3,6 @@
 
 pub(crate) mod rows;
 
-use crate::config::{Config, Environment, span};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::pool::told::Pool;
@@ -14,6 +13,7 @@ use crate::{day, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::{Day, SystemClock};
+use quittance_config::{Config, Environment, span};
 use quittance_ports::Clock;
 use rows::{Row, Rows, Target};
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
     use quittance::lifecycle::{Counters, Timestamp};
     use quittance::{TrustDocument, UsageRow};
     use quittance_pool::Trust;

@@ -3,8 +3,8 @@
 
 use super::entry::Entry;
 use super::ledger::{Ledger, Theirs};
-use crate::config::money;
 use quittance::lifecycle::Money;
+use quittance_config::money;
 use serde_json::{Value, json};
 
 /// How many of a sort are told one by one; the rest is counted.

@@ -1,9 +1,9 @@
 //! One attempt that was paid for, or may have been, as the API tells it and as people read it.
 
-use crate::config::money;
 use crate::csv;
 use crate::output::harmless;
 use quittance::lifecycle::Money;
+use quittance_config::money;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -1,12 +1,12 @@
 //! The provider's own ledger, as far as it can be had: the mock provider's, lines of JSON, or comma-separated values. Of each task only
 //! what is needed to compare is kept.
 
-use crate::config::money;
 use crate::csv;
 use crate::exit::{CliError, Exit};
 use quittance::Day;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
+use quittance_config::money;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

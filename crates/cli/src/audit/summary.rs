@@ -2,13 +2,13 @@
 
 use super::compare::Compared;
 use super::entry::Entry;
-use crate::config::money;
 use crate::day;
 use crate::days::words;
 use crate::output::harmless;
 use crate::usage::Sums;
 use quittance::Day;
 use quittance::lifecycle::{Money, PriceSum};
+use quittance_config::money;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;

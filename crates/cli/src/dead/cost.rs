@@ -1,10 +1,10 @@
 //! What it would come to, in words and for programs. A price that nobody knows is said to be unknown, and is never nothing.
 
 use super::filter::number;
-use crate::config::money;
 use crate::output::harmless;
 use quittance::document::BulkAction;
 use quittance::lifecycle::{Money, PriceSum};
+use quittance_config::money;
 use serde_json::{Value, json};
 
 #[derive(Default)]

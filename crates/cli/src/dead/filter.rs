@@ -1,12 +1,12 @@
 //! Which dead letters somebody means, as it is typed at the prompt and as `/v1` is asked for it.
 
-use crate::config::Config;
 use crate::day;
 use crate::exit::{CliError, Exit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{DeadLetterCause, Timestamp};
+use quittance_config::Config;
 use quittance_gateway::Tenants;
 use quittance_ports::Clock;
 use serde_json::{Map, Value};
@@ -112,7 +112,7 @@ pub(super) fn short(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     #[test]
     fn an_address_is_taken_for_its_host() {

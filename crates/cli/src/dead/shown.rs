@@ -4,13 +4,13 @@
 use super::filter::{number, short, text};
 use super::one::find;
 use crate::client::ApiClient;
-use crate::config::money;
 use crate::exit::{CliError, Exit};
 use crate::output;
 use crate::output::{cut, harmless, roughly};
 use quittance::SystemClock;
 use quittance::gateway::plain_json;
 use quittance::lifecycle::{Money, PriceSum, Timestamp};
+use quittance_config::money;
 use quittance_ports::Clock;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

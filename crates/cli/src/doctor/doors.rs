@@ -1,10 +1,10 @@
 //! Whether the daemon's doors can be opened: its certificate, the keys of its tenants, and how many may come in at once.
 
 use super::{Finding, State};
-use crate::config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use crate::exit::{CliError, Exit};
 use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
+use quittance_config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use quittance_ports::Clock;
 use std::path::Path;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -153,7 +153,7 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
             findings.push(Finding::new(about, State::Bad, told(&error)));
         }
     }
-    if let Some(Err(error)) = config.admin.as_ref().map(crate::config::CallerKey::digest) {
+    if let Some(Err(error)) = config.admin.as_ref().map(quittance_config::CallerKey::digest) {
         findings.push(Finding::new(about, State::Bad, told(&error)));
     }
     if config.tenants.is_empty() {
@@ -217,7 +217,7 @@ pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::{Place, config_with};
+    use crate::test_config::{Place, config_with};
 
     fn named(findings: &[Finding], state: State) -> Vec<&str> {
         findings.iter().filter(|found| found.state == state).map(|found| found.what.as_str()).collect()

@@ -2,9 +2,9 @@
 //! where we listen.
 
 use super::{Finding, State};
-use crate::config::{Config, TlsConfig};
 use crate::daemon::near;
 use crate::serve;
+use quittance_config::{Config, TlsConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -258,7 +258,7 @@ fn trusting(extra: &[&[u8]]) -> Result<ClientConfig, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     #[test]
     fn an_address_is_taken_apart() {

@@ -1,6 +1,6 @@
 //! The codes of one provider, whichever of the two protocols it speaks, in one form for people.
 
-use crate::config::{Config, Dialect};
+use quittance_config::{Config, Dialect};
 use quittance_lifecycle::FaultClass;
 use quittance_protocol::classic::code::Place;
 use quittance_protocol::classic::{FaultCodes, Profile};

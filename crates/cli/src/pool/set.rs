@@ -3,13 +3,13 @@
 
 use super::told::Pool;
 use super::{OrNot, SetArgs, shown};
-use crate::config::Config;
-use crate::config::nearest::nearest;
 use crate::exit::{CliError, Exit};
+use crate::output;
 use crate::output::harmless;
 use crate::stock_client::StockClient;
-use crate::{output, tenant};
 use quittance::{DEFAULT_TENANT, Goal, Hours, PoolSpec, Value as Param};
+use quittance_config::Config;
+use quittance_config::nearest::nearest;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -97,7 +97,7 @@ fn known(kind: &str, config: &Config) -> Result<(), CliError> {
 
 fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> Result<String, CliError> {
     if let Some(typed) = typed {
-        tenant::check_name(config, &typed).map_err(usage)?;
+        config.check_tenant(&typed).map_err(usage)?;
         return Ok(typed);
     }
     match (before, &config.tenants[..]) {
@@ -198,7 +198,7 @@ fn text(before: Option<&PoolSpec>, spec: &PoolSpec, currency: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
     use quittance::lifecycle::Money;
     use std::time::Duration;
 

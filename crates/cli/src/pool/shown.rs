@@ -1,13 +1,13 @@
 //! Pools as people and scripts read them.
 
 use super::told::{CONCEALED, Pool, is_concealed};
-use crate::config::{money, span};
 use crate::output::{cut, harmless, roughly};
 use crate::table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
 use quittance::gateway::shown_param;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance::{Goal, LevelShown, PoolSpec, SystemClock, Value as Param};
+use quittance_config::{money, span};
 use quittance_ports::Clock;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

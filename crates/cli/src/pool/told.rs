@@ -1,9 +1,9 @@
 //! A pool as it is told to people, whoever has told us: the store, or the daemon that has it to itself.
 
-use crate::config::money;
 use crate::day;
 use quittance::lifecycle::{Money, PriceSum, Timestamp};
 use quittance::{Demand, Goal, Hours, LevelShown, PoolShown, PoolSpec, Spent, Value as Param};
+use quittance_config::money;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ const SPOKEN: &[u8] = b"http/1.1";
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CertificateError {
-    #[error("{} cannot be read: {source}: {}", path.display(), crate::exit::reading_remedy(source))]
+    #[error("{} cannot be read: {source}: {}", path.display(), quittance_config::reading_remedy(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
         "{} has no certificate in it: it must be PEM, with lines of `-----BEGIN CERTIFICATE-----`", path.display()

@@ -3,10 +3,10 @@
 
 use super::sockets::CannotListen;
 use super::{Source, setup, source, wanted};
-use crate::config::{Config, StoreUrl};
 use crate::exit::{CliError, Exit};
 use crate::node;
 use quittance::embedded;
+use quittance_config::{Config, StoreUrl};
 use rustix::fs::{Access, access};
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The report as the API tells it, read back: each row with what it is about, and its sums by name.
 
 use super::By;
-use crate::config::money;
 use quittance::lifecycle::{Money, PriceSum};
+use quittance_config::money;
 use serde_json::{Map, Value};
 
 /// Sums of the usage, by their names.

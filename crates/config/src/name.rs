@@ -1,0 +1,86 @@
+//! The full name of a setting: the tables that it stands in, and its key, such as `timing.callback_wait`. An entry of
+//! `[[provider]]` or `[[tenant]]` goes by its own name in it: `provider.main.url`.
+
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(Vec<String>);
+
+impl Name {
+    pub fn top() -> Self {
+        Self(Vec::new())
+    }
+
+    pub fn of<S: Into<String>>(segments: impl IntoIterator<Item = S>) -> Self {
+        Self(segments.into_iter().map(Into::into).collect())
+    }
+
+    pub fn below(&self, segment: &str) -> Self {
+        Self(self.0.iter().cloned().chain([segment.to_owned()]).collect())
+    }
+
+    pub fn segments(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub fn last(&self) -> &str {
+        self.0.last().map_or("", String::as_str)
+    }
+
+    /// Reads a name as it stands in TOML, where a part with a dot or a colon in it is quoted.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut segments = Vec::new();
+        let mut rest = text.trim();
+        loop {
+            let (segment, after) = match rest.strip_prefix('"') {
+                Some(quoted) => quoted.split_once('"')?,
+                None => rest.split_at(rest.find('.').unwrap_or(rest.len())),
+            };
+            if segment.is_empty() {
+                return None;
+            }
+            segments.push(segment.to_owned());
+            match after.strip_prefix('.') {
+                Some(more) => rest = more,
+                None if after.is_empty() => return Some(Self(segments)),
+                None => return None,
+            }
+        }
+    }
+}
+
+/// One part of a name as TOML wants it.
+pub fn quoted(segment: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !segment.is_empty() && segment.chars().all(is_bare) { segment.to_owned() } else { toml_text(segment) }
+}
+
+/// A text as TOML wants it. JSON's escapes are all among TOML's, which has one more character to escape.
+pub fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments: Vec<String> = self.segments().map(quoted).collect();
+        f.write_str(&segments.join("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for text in ["listen", "timing.callback_wait", "reuse.targets.\"*.example.org\"", "provider.a-b.url"]
+        {
+            assert_eq!(Name::parse(text).unwrap().to_string(), text);
+        }
+        let odd = Name::parse("provider.main.faults.\"ERROR: 1001\"").unwrap();
+        assert_eq!(odd.last(), "ERROR: 1001");
+        for text in ["", ".", "a..b", "a.", "\"a", "\"a\"b"] {
+            assert_eq!(Name::parse(text), None, "{text}");
+        }
+    }
+}
