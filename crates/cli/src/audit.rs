@@ -159,7 +159,7 @@ async fn balance(client: &ApiClient, config: &Config) -> Option<String> {
     // Without a daemon the provider itself is asked.
     let provider = config.providers.first().filter(|_| matches!(client, ApiClient::Here(_)))?;
     let account = node::account(provider).await.ok()?;
-    account.balance.map(quittance_config::money::render)
+    account.balance.map(|balance| balance.to_string())
 }
 
 /// What is for a person or a program stands at the end; a table for a spreadsheet has no room for it.

@@ -106,7 +106,7 @@ fn styled(line: &Line) -> String {
 /// `config show > quittance.toml` would replace the file that it reads: the shell empties it first, and `>>` makes it the file
 /// and its copy.
 pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
-    let Some(path) = config.effective.file.as_ref().filter(|path| output::goes_to(path)) else {
+    let Some(path) = config.file().filter(|path| output::goes_to(path)) else {
         return Ok(());
     };
     let what = format!(

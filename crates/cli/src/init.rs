@@ -293,7 +293,7 @@ mod tests {
             let sources = Sources { file: Some(path), overrides: Vec::new() };
             let config = Config::load(&sources, &Environment::default(), Path::new("")).unwrap();
             assert_eq!(config.providers.len(), 1);
-            assert_eq!(config.providers[0].dialect.name(), service.facts().profile);
+            assert_eq!(config.providers[0].dialect().name(), service.facts().profile);
             assert_eq!(config.public_url, None);
         }
     }

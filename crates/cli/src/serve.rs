@@ -23,9 +23,10 @@ use crate::{node, output};
 use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance::{GatewaySetup, Profile, Quittance};
+use quittance::{GatewaySetup, Quittance};
 use quittance_config::{CallerKey, Config, ProviderConfig, StoreUrl};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
+use quittance_protocol::Dialect;
 use signals::{Sign, Signals};
 use sockets::ListenRequest;
 use std::net::SocketAddr;
@@ -181,8 +182,8 @@ impl Daemon {
             node = name,
             store,
             provider = config.providers.first().map(|provider| provider.name.as_str()),
-            protocol = config.providers.first().map(|provider| provider.dialect.protocol()),
-            profile = config.providers.first().map(|provider| provider.dialect.name()),
+            protocol = config.providers.first().map(|provider| provider.protocol.name()),
+            profile = config.providers.first().map(|provider| provider.dialect().name()),
             http = %self.http,
             https = self.https.as_ref().map(|https| https.address.to_string()),
             tenants = config.tenants.len(),
@@ -348,9 +349,9 @@ fn source(
 
 /// Clients of a provider that calls back in its own way expect that of us, too.
 fn flavour(config: &Config) -> Option<String> {
-    let is_captchaai = |provider: &ProviderConfig| provider.dialect.name() == Profile::CaptchaAi.name();
-    let usual = config.providers.first().filter(|provider| is_captchaai(provider));
-    config.flavour.clone().or_else(|| usual.map(|provider| provider.dialect.name().to_owned()))
+    let usual = config.providers.first().map(ProviderConfig::dialect);
+    let usual = usual.filter(|dialect| *dialect == Dialect::CaptchaAi);
+    config.flavour.clone().or_else(|| usual.map(|dialect| dialect.to_string()))
 }
 
 /// Where traces are sent: a collector takes them at a path of its own.
@@ -384,6 +385,6 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
             hosts: config.hosts.clone(),
         },
         traces: traces(config, name)?,
-        reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
+        reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.setting(tenant, kind, host)))),
     })
 }

@@ -112,7 +112,7 @@ fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, Cli
         Some(name) if !quittance_config::is_label(name) => {
             return taken("a tenant's name has at most 64 letters, digits, `-` and `_`".into());
         }
-        Some(name) if config.tenants.iter().any(|tenant| tenant.name == name) => {
+        Some(name) if config.tenants.iter().any(|tenant| tenant.name() == name) => {
             return taken(format!(
                 "there is a tenant called {name} already: choose another name, or take it out of the configuration first"
             ));
@@ -136,17 +136,18 @@ fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, Cli
 }
 
 fn object(tenant: &TenantConfig) -> Value {
+    let limits = tenant.limits();
     let hosts = tenant.hosts.as_ref().map(|hosts| hosts.iter().map(ToString::to_string).collect::<Vec<_>>());
     json!({
-        "name": tenant.name,
+        "name": limits.name,
         "key": tenant.key.state(),
         "hosts": hosts,
-        "kinds": tenant.kinds,
-        "reuse": tenant.reuse.map(Reuse::name),
-        "rate": tenant.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
-        "open_max": tenant.open_max,
-        "flavour": tenant.flavour,
-        "balance": tenant.balance,
+        "kinds": limits.kinds,
+        "reuse": limits.reuse.map(Reuse::name),
+        "rate": limits.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
+        "open_max": limits.open_max,
+        "flavour": limits.flavour,
+        "balance": limits.sees_balance,
         "webhook_secret": tenant.webhook_secret.as_ref().map(quittance_config::Credential::state),
     })
 }
@@ -154,18 +155,19 @@ fn object(tenant: &TenantConfig) -> Value {
 fn table(config: &Config) -> String {
     let mut text = String::new();
     for tenant in &config.tenants {
-        _ = writeln!(text, "{:<20} key {}", tenant.name, harmless(&tenant.key.state()));
+        let settings = tenant.limits();
+        _ = writeln!(text, "{:<20} key {}", tenant.name(), harmless(&tenant.key.state()));
         let list = |list: Vec<String>| if list.is_empty() { "none".into() } else { list.join(", ") };
         let limits = [
             (
                 "hosts",
                 tenant.hosts.as_ref().map(|hosts| list(hosts.iter().map(ToString::to_string).collect())),
             ),
-            ("kinds", tenant.kinds.clone().map(list)),
-            ("reuse", tenant.reuse.map(|reuse| reuse.name().into())),
-            ("rate", config.rate_of(&tenant.name)),
-            ("open_max", tenant.open_max.map(|most| most.to_string())),
-            ("flavour", tenant.flavour.clone()),
+            ("kinds", settings.kinds.clone().map(list)),
+            ("reuse", settings.reuse.map(|reuse| reuse.name().into())),
+            ("rate", tenant.rate_text.clone()),
+            ("open_max", settings.open_max.map(|most| most.to_string())),
+            ("flavour", settings.flavour.clone()),
             ("webhook secret", tenant.webhook_secret.as_ref().map(quittance_config::Credential::state)),
         ];
         for (name, value) in limits {

@@ -1,10 +1,10 @@
-//! The address of a store, as it is typed. A password may stand in it only where no backup and no list of processes shows
-//! it, which is the environment; what is kept to be shown never has one.
+//! The address of a store. A password may stand in it only in the environment, where no backup and no list of processes
+//! shows it. What is shown of an address never has one.
 
-use super::secret::Secret;
+use crate::secret::Secret;
 use std::fmt;
 
-/// Which sort of store an address names.
+/// The sort of store that an address names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Embedded,
@@ -14,7 +14,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    pub fn of(address: &str) -> Option<Self> {
+    pub(crate) fn of(address: &str) -> Option<Self> {
         if address == "memory:" {
             return Some(Self::Memory);
         }
@@ -39,7 +39,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of the address.
+    /// The scheme as it stands in the address.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -49,32 +49,32 @@ impl Scheme {
         }
     }
 
-    /// Whether many nodes can work on it.
+    /// Whether several nodes can work on it.
     pub const fn is_shared(self) -> bool {
         matches!(self, Self::Redis | Self::Postgres)
     }
 }
 
-/// The address of a server, with its password if that stands in it.
+/// The address of a server, with its password if that is part of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerUrl(Secret);
 
 impl ServerUrl {
-    pub fn new(full: impl Into<String>) -> Self {
+    pub(crate) fn new(full: impl Into<String>) -> Self {
         Self(Secret::new(full.into().trim()))
     }
 
-    /// As it was typed, for the one who has to connect.
+    /// The whole address, for the code that connects.
     pub fn reveal(&self) -> &str {
         self.0.reveal()
     }
 
     /// Whether Redis is reached over TLS.
-    pub fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         ["rediss", "valkeys"].iter().any(|scheme| self.reveal().starts_with(scheme))
     }
 
-    pub fn has_password(&self) -> bool {
+    pub(crate) fn has_password(&self) -> bool {
         has_password(self.reveal())
     }
 }
@@ -85,12 +85,12 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-/// Whoever wrote a sign into his password that should have been escaped must not see it on the screen: all that stands
-/// before the last `@` is taken for his name and password.
-fn sign_in_part(address: &str) -> Option<(&str, &str, &str)> {
+/// The scheme, the user with the password, and the rest. All before the last `@` is the user and the password: a password may
+/// contain an `@` that should have been escaped, and is not shown even then.
+fn user_part(address: &str) -> Option<(&str, &str, &str)> {
     let (scheme, rest) = address.split_once("://")?;
-    let (who, at) = rest.rsplit_once('@')?;
-    Some((scheme, who, at))
+    let (user, host) = rest.rsplit_once('@')?;
+    Some((scheme, user, host))
 }
 
 fn is_password(parameter: &str) -> bool {
@@ -98,18 +98,18 @@ fn is_password(parameter: &str) -> bool {
     name.contains("password") || name == "auth"
 }
 
-pub fn has_password(address: &str) -> bool {
-    let in_front = sign_in_part(address).is_some_and(|(_, who, _)| who.contains(':'));
+pub(crate) fn has_password(address: &str) -> bool {
+    let in_front = user_part(address).is_some_and(|(_, user, _)| user.contains(':'));
     let behind = address.split_once('?').is_some_and(|(_, query)| query.split('&').any(is_password));
     in_front || behind
 }
 
-/// What may be shown of an address.
-pub fn without_password(address: &str) -> String {
-    let shown = match sign_in_part(address) {
-        Some((scheme, who, at)) => match who.split_once(':') {
-            Some(("", _)) => format!("{scheme}://{at}"),
-            Some((user, _)) => format!("{scheme}://{user}@{at}"),
+/// The part of an address that may be shown.
+pub(crate) fn without_password(address: &str) -> String {
+    let shown = match user_part(address) {
+        Some((scheme, user, host)) => match user.split_once(':') {
+            Some(("", _)) => format!("{scheme}://{host}"),
+            Some((user, _)) => format!("{scheme}://{user}@{host}"),
             None => address.to_owned(),
         },
         None => address.to_owned(),

@@ -1,8 +1,8 @@
-//! Holds docs/config.md to the registry: its tables are written from it, and nobody needs to keep them in step.
+//! Compares docs/config.md with the table of settings: the tables there are written from it.
 
-use super::registry::settings;
-use super::setting::Setting;
-use super::span;
+use crate::duration;
+use crate::setting::{Defaults, Setting};
+use crate::table::settings;
 use quittance_lifecycle::Preset;
 use std::fmt::Write;
 
@@ -23,6 +23,7 @@ fn table(row: &Setting) -> String {
 
 fn tables() -> String {
     let (mut text, mut last) = (String::new(), String::new());
+    let defaults = Defaults::of(Preset::Patient);
     for row in settings() {
         let table = table(row);
         if table != last {
@@ -32,9 +33,9 @@ fn tables() -> String {
             );
             last = table;
         }
-        let default = (row.default)(Preset::Patient).map_or("-".into(), |value| format!("`{value}`"));
+        let default = row.default(&defaults).map_or("-".into(), |value| format!("`{value}`"));
         let leaf = if row.leaf() == "*" { "NAME" } else { row.leaf() };
-        let may_be = row.shape.describe().replace(&format!(": {}", span::FORM), "").replace('|', "\\|");
+        let may_be = row.shape.describe().replace(&format!(": {}", duration::FORM), "").replace('|', "\\|");
         _ = writeln!(text, "| `{leaf}` | {default} | {} | {may_be} |", row.help);
     }
     text.push('\n');

@@ -1,38 +1,42 @@
-//! What holds in the end: every layer merged, and the defaults of whatever nobody set, each value with its origin.
+//! The settings that hold: all layers merged, and the defaults of what is not set, each value with its origin.
 
-use super::address::Scheme;
-use super::file::LIFETIMES;
-use super::layers::{Entry, labels};
-use super::name::Name;
-use super::origin::Origin;
-use super::registry::{preset, settings};
-use super::setting::{Setting, row, setting};
-use super::value::{Raw, Shape, Value};
+use crate::address::Scheme;
+use crate::error::ConfigError;
+use crate::file::LIFETIMES;
+use crate::layers::{Entry, labels};
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::{Defaults, Section, Setting, row, setting};
+use crate::shape::Shape;
+use crate::table::settings;
+use crate::value::{Field, Raw, Value};
 use quittance_lifecycle::Preset;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const HOME_DEFAULT: &str = "./quittance-data";
 
+/// A value, and where it came from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
-    pub value: Value,
-    pub origin: Origin,
+pub(crate) struct Held {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
 }
 
+/// Every setting that has a value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Effective {
-    pub file: Option<PathBuf>,
+pub(crate) struct Effective {
+    /// The config file, if there is one.
+    pub(crate) file: Option<PathBuf>,
     held: BTreeMap<Name, Held>,
-    /// What providers, tenants and pools are called, in the order in which they were first named.
+    /// The names of providers, tenants and pools, each with its list, in the order in which they first appeared.
     labels: Vec<(&'static str, String)>,
 }
 
 impl Effective {
-    /// Later entries overrule earlier ones.
-    pub fn of(file: Option<PathBuf>, entries: Vec<Entry>) -> Self {
+    /// A later entry overrides an earlier one of the same name.
+    pub(crate) fn of(file: Option<PathBuf>, entries: Vec<Entry>) -> Self {
         let labels = labels(&entries);
         let held =
             entries.into_iter().map(|entry| (entry.name, Held { value: entry.value, origin: entry.origin }));
@@ -42,52 +46,60 @@ impl Effective {
     }
 
     fn fill_in(&mut self) {
-        let chosen = self.get(&row("retry.preset").name()).map(|held| held.value.clone());
-        let chosen = match chosen {
-            Some(Value::Text(name)) => preset(&name),
-            _ => Preset::Patient,
-        };
+        let (usual, chosen) = (Defaults::of(Preset::Patient), Defaults::of(self.preset()));
         for setting in settings().filter(|setting| !setting.is_open()) {
-            let Some(value) = (setting.default)(chosen) else { continue };
-            let is_usual = (setting.default)(Preset::Patient).as_ref() == Some(&value);
-            let value = self.placed(setting, value);
-            let origin = if is_usual { Origin::Default } else { Origin::Follows("retry.preset".into()) };
+            let Some(value) = setting.default(&chosen) else { continue };
+            let origin = match setting.default(&usual).as_ref() == Some(&value) {
+                true => Origin::Default,
+                false => Origin::Follows("retry.preset".into()),
+            };
+            let value = self.beside_the_file(setting, value);
             self.fill(setting.name(), value, origin);
         }
-        self.fill_in_home();
+        // Only a node on a shared store needs a folder: an embedded store has its own.
+        if Scheme::of(&self.text("store.url")).is_some_and(Scheme::is_shared) {
+            let home = row("store.home");
+            let value = self.beside_the_file(home, HOME_DEFAULT.into());
+            self.fill(home.name(), value, Origin::Default);
+        }
         for (list, label) in self.labels.clone() {
-            for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
-                let name = Name::of([list, &label, setting.leaf()]);
-                if let Some(value) = (setting.default)(chosen) {
-                    self.fill(name, value, Origin::Default);
+            for setting in settings().filter(|setting| setting.is_in(list)) {
+                if let Some(value) = setting.default(&chosen) {
+                    self.fill(Name::of([list, &label, setting.leaf()]), value, Origin::Default);
                 }
             }
-            let named = Name::of([list, &label, "name"]);
-            if setting(&named).is_none() {
-                continue;
+            let name = Name::of([list, &label, "name"]);
+            if setting(&name).is_some() {
+                let origin = self.first_origin(&Name::of([list, &label]));
+                self.fill(name, Value::Text(label.clone()), origin);
             }
-            let named_by = self.below(&Name::of([list, &label])).next().map(|(_, held)| held.origin.clone());
-            let origin = named_by.unwrap_or(Origin::Default);
-            self.fill(named, Value::Text(label.clone()), origin);
         }
-        for label in self.of_list("provider") {
-            self.inherit(&label);
+        self.labels("provider").iter().for_each(|label| self.inherit(label));
+    }
+
+    /// The preset of retries that was chosen.
+    pub(crate) fn preset(&self) -> Preset {
+        match self.text_at(&row("retry.preset").name()).as_deref() {
+            Some("standard") => Preset::Standard,
+            Some("conservative") => Preset::Conservative,
+            Some("aggressive") => Preset::Aggressive,
+            _ => Preset::Patient,
         }
     }
 
-    /// What a provider does not say itself, the rules for all say; what they leave at its default, the profile may know
-    /// better.
+    /// A rule that a provider does not set itself comes from `provider_rules`. If it has its default there, the dialect may
+    /// know a better value.
     fn inherit(&mut self, label: &str) {
-        let profile =
-            self.text_at(&Name::of(["provider", label, "profile"])).and_then(|name| Profile::named(&name));
-        for rule in settings().filter(|setting| setting.segments().next() == Some("provider_rules")) {
-            let held = self.closed(rule).clone();
-            let spacing = profile.map(|profile| (profile.name(), profile.facts().tempo.submit_interval));
-            let (value, origin) = match (rule.leaf(), spacing) {
-                ("submit_interval", Some((name, spacing)))
-                    if held.origin == Origin::Default && !spacing.is_zero() =>
+        let dialect = self.read_at::<String>(&Name::of(["provider", label, "profile"]));
+        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::profile);
+        let interval = profile.map(|profile| (profile.name(), profile.facts().tempo.submit_interval));
+        for rule in settings().filter(|setting| setting.is_in("provider_rules")) {
+            let held = self.held(rule.path).clone();
+            let (value, origin) = match (rule.leaf(), interval) {
+                ("submit_interval", Some((name, interval)))
+                    if held.origin == Origin::Default && !interval.is_zero() =>
                 {
-                    (Value::Span(spacing), Origin::Follows(format!("profile {name}")))
+                    (Value::Duration(interval), Origin::Follows(format!("profile {name}")))
                 }
                 _ => (held.value, Origin::Follows(rule.path.into())),
             };
@@ -95,21 +107,12 @@ impl Effective {
         }
     }
 
-    /// Only a node that shares its store has one: elsewhere the store's own folder serves.
-    fn fill_in_home(&mut self) {
-        if Scheme::of(&self.text("store.url")).is_some_and(Scheme::is_shared) {
-            let home = row("store.home");
-            let value = self.placed(home, Value::Text(HOME_DEFAULT.into()));
-            self.fill(home.name(), value, Origin::Default);
-        }
-    }
-
-    /// A default folder stands beside the file, like any that is named in it: whoever starts us from elsewhere must not
-    /// find an empty store and pay for everything again.
-    fn placed(&self, setting: &Setting, value: Value) -> Value {
+    /// A default folder is beside the file, like any folder that the file names: a start from another folder must not find an
+    /// empty store and pay for everything again.
+    fn beside_the_file(&self, setting: &Setting, value: Value) -> Value {
         let folder = self.file.as_deref().and_then(Path::parent);
         match (&value, setting.shape, folder) {
-            (Value::Text(text), Shape::Store | Shape::Folder, Some(folder)) => {
+            (Value::Text(text), Shape::StoreUrl | Shape::Folder, Some(folder)) => {
                 setting.shape.read(&Raw::Text(text.clone()), folder).unwrap_or(value)
             }
             _ => value,
@@ -120,84 +123,93 @@ impl Effective {
         self.held.entry(name).or_insert(Held { value, origin });
     }
 
-    /// The providers, the tenants, the pools, or the numbers of what has no names.
-    pub fn of_list(&self, list: &str) -> Vec<String> {
-        let mut labels: Vec<String> =
-            self.labels.iter().filter(|(of, _)| *of == list).map(|(_, label)| label.clone()).collect();
+    /// The names of the providers, tenants or pools; for `lifetimes`, the numbers of the entries.
+    pub(crate) fn labels(&self, list: &str) -> Vec<String> {
+        let own = self.labels.iter().filter(|(of, _)| *of == list);
+        let mut labels: Vec<String> = own.map(|(_, label)| label.clone()).collect();
         if list == LIFETIMES {
             labels.sort_by_key(|label| label.parse().unwrap_or(u32::MAX));
         }
         labels
     }
 
-    pub fn get(&self, name: &Name) -> Option<&Held> {
+    pub(crate) fn get(&self, name: &Name) -> Option<&Held> {
         self.held.get(name)
     }
 
     /// All that is set below a table.
-    pub fn below<'a>(&'a self, table: &'a Name) -> impl Iterator<Item = (&'a Name, &'a Held)> {
-        let is_below = |name: &Name| {
-            name.segments().len() > table.segments().len()
-                && name.segments().zip(table.segments()).all(|(found, want)| found == want)
-        };
-        self.held.iter().filter(move |(name, _)| is_below(name))
+    pub(crate) fn below<'a>(&'a self, table: &'a Name) -> impl Iterator<Item = (&'a Name, &'a Held)> {
+        self.held.iter().filter(|(name, _)| name.is_below(table))
     }
 
-    /// What is set, each with its row: in the order of the registry, and the open ones by name.
-    pub fn all(&self) -> impl Iterator<Item = (&Name, &'static Setting, &Held)> {
+    /// The last part of each name below a table, with its value as a field.
+    pub(crate) fn entries<T: Field>(&self, table: &Name) -> Vec<(String, T)> {
+        let entry = |(name, held): (&Name, &Held)| Some((name.last().to_owned(), T::of(&held.value)?));
+        self.below(table).filter_map(entry).collect()
+    }
+
+    /// Every value with its row, by name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Name, &'static Setting, &Held)> {
         self.held.iter().filter_map(|(name, held)| Some((name, setting(name)?, held)))
     }
 
-    fn closed(&self, row: &Setting) -> &Held {
-        self.get(&row.name()).expect("the registry has a default for it")
-    }
-
-    /// Of a setting that always has a value.
-    pub fn held(&self, path: &str) -> &Held {
-        self.closed(row(path))
-    }
-
-    pub fn span(&self, path: &str) -> Duration {
-        match self.held(path).value {
-            Value::Span(span) => span,
-            _ => unreachable!("{path} has the shape of a span"),
+    /// Sets each field of `section` that has a setting below `table`.
+    pub(crate) fn apply<S: Section>(&self, table: &Name, section: &mut S) {
+        for row in settings() {
+            let Some(set) = S::setter(&row.set) else { continue };
+            let name = row.filled_in(table);
+            if let Some(held) = self.get(&name).filter(|_| name.is_below(table)) {
+                set(section, &held.value);
+            }
         }
     }
 
-    pub fn count<T: TryFrom<u64>>(&self, path: &str) -> T {
-        match self.held(path).value {
-            Value::Count(count) => T::try_from(count).ok().expect("its shape keeps it small enough"),
-            _ => unreachable!("{path} has the shape of a number"),
-        }
+    /// A setting that always has a value.
+    pub(crate) fn held(&self, path: &str) -> &Held {
+        self.get(&row(path).name()).expect("the table has a default for it")
     }
 
-    /// A limit of retries; none, where only the deadline is one.
-    pub fn limit(&self, path: &str) -> Option<u8> {
-        match self.held(path).value {
-            Value::Count(_) => Some(self.count(path)),
-            _ => None,
-        }
+    /// The value of a setting that always has one.
+    pub(crate) fn read<T: Field>(&self, path: &str) -> T {
+        T::of(&self.held(path).value).expect("its shape is that of the field")
     }
 
-    pub fn flag(&self, path: &str) -> bool {
-        self.held(path).value == Value::Flag(true)
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.read(path)
     }
 
-    pub fn text(&self, path: &str) -> String {
-        self.text_at(&row(path).name()).expect("it has a default, and the shape of a text")
+    /// The value of a setting, if it is set.
+    pub(crate) fn read_at<T: Field>(&self, name: &Name) -> Option<T> {
+        T::of(&self.get(name)?.value)
     }
 
-    pub fn text_at(&self, name: &Name) -> Option<String> {
-        match &self.get(name)?.value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        }
+    pub(crate) fn text_at(&self, name: &Name) -> Option<String> {
+        self.read_at(name)
     }
 
-    pub fn span_at(&self, name: &Name) -> Option<Duration> {
-        match self.get(name)?.value {
-            Value::Span(span) => Some(span),
-            _ => None,
+    /// Where the value of a setting came from.
+    pub(crate) fn origin(&self, name: &Name) -> Origin {
+        self.get(name).map_or(Origin::Default, |held| held.origin.clone())
+    }
+
+    /// Where a table first appears.
+    pub(crate) fn first_origin(&self, table: &Name) -> Origin {
+        let set = self.below(table).map(|(_, held)| &held.origin).find(|origin| **origin != Origin::Default);
+        set.cloned().unwrap_or(Origin::Default)
+    }
+
+    /// The error about a value that is right by itself and wrong here.
+    pub(crate) fn unsound(
+        &self,
+        name: &Name,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> ConfigError {
+        ConfigError::Unsound {
+            name: name.to_string(),
+            at: self.origin(name),
+            problem: problem.into(),
+            remedy: remedy.into(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What can be wrong with a configuration. Every message names the setting, says where its value came from, what is
-//! wrong with it and what to do.
+//! What can be wrong with a configuration. Every message names the setting, where its value came from, what is wrong with it,
+//! and what to do.
 
-use super::origin::Origin;
+use crate::origin::Origin;
 use std::path::PathBuf;
 
 /// Everything that is wrong with a configuration, in the order in which it was found: one line each.
@@ -9,12 +9,16 @@ use std::path::PathBuf;
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
-/// Collects errors, so that reading goes on and a person hears of all of them at once.
+/// Collects errors, so that reading goes on and all of them are reported at once.
 #[derive(Debug, Default)]
-pub struct Wrong(Vec<ConfigError>);
+pub(crate) struct Errors(Vec<ConfigError>);
 
-impl Wrong {
-    /// The value, or nothing if it is wrong.
+impl Errors {
+    pub(crate) fn push(&mut self, error: ConfigError) {
+        self.0.push(error);
+    }
+
+    /// The value; `None` if it is wrong.
     pub(crate) fn keep<T>(&mut self, read: Result<T, ConfigError>) -> Option<T> {
         read.map_err(|error| self.0.push(error)).ok()
     }
@@ -38,6 +42,7 @@ impl Wrong {
     }
 }
 
+/// One thing that is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the config file {} does not exist: check the path given by {named_by}, or leave it out to use the defaults", path.display())]
@@ -90,6 +95,8 @@ pub enum ConfigError {
     NoSecret { name: String, why: String },
     #[error("the secret for `{name}` is there and cannot be used: {why}")]
     BadSecret { name: String, why: String },
+    #[error("`{setting}` names the folder {}, {why}", folder.display())]
+    Folder { setting: &'static str, folder: PathBuf, why: String },
     #[error(
         "the key for `{name}` ({keeper}) has {found} characters, and must have 32, because clients take no other: \
          `quittance tenant new` makes one"
@@ -113,6 +120,7 @@ impl ConfigError {
             | Self::NoSecret { name, .. }
             | Self::BadSecret { name, .. }
             | Self::KeyLength { name, .. } => Some(name),
+            Self::Folder { setting, .. } => Some(setting),
             Self::NoName { table, .. } | Self::SameName { table, .. } | Self::Incomplete { table, .. } => {
                 Some(table)
             }
@@ -123,7 +131,7 @@ impl ConfigError {
         }
     }
 
-    /// Whether a later complaint only follows from this one: it names the same setting, or the table that this one is in.
+    /// Whether a later error only follows from this one: it names the same setting, or the table that this one is in.
     pub fn explains(&self, later: &str, about: Option<&str>) -> bool {
         let Some(own) = self.about() else { return false };
         let is_below = |table: &str| own.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
@@ -133,7 +141,7 @@ impl ConfigError {
 }
 
 fn named(list: &str) -> &'static str {
-    if list == super::file::LIFETIMES { "" } else { " and give it a `name = \"...\"`" }
+    if list == crate::file::LIFETIMES { "" } else { " and give it a `name = \"...\"`" }
 }
 
 fn hint(meant: Option<&str>) -> String {

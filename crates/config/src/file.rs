@@ -1,35 +1,39 @@
 //! The config file: from TOML to one entry for each setting, each with its line.
 
-use super::error::{ConfigError, Wrong};
-use super::layers::Entry;
-use super::name::Name;
-use super::origin::Origin;
-use super::setting::{is_table, meant, setting};
-use super::value::Raw;
+use crate::error::{ConfigError, Errors};
+use crate::layers::Entry;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::{is_table, meant, setting};
+use crate::value::Raw;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The tables that there may be several of. Each has a name, but for those of [`LIFETIMES`], which go by their number.
-pub const LISTS: [&str; 3] = ["provider", "tenant", LIFETIMES];
-pub const LIFETIMES: &str = "lifetimes";
-/// The table in which each pool is one.
-pub const POOLS: &str = "pools";
+/// The lists of tables. Each table has a name; those of [`LIFETIMES`] have a number.
+pub(crate) const LISTS: [&str; 3] = ["provider", "tenant", LIFETIMES];
+pub(crate) const LIFETIMES: &str = "lifetimes";
+/// The table that has a table for each pool.
+pub(crate) const POOLS: &str = "pools";
 
-pub struct FileReader<'a> {
+pub(crate) struct FileReader<'a> {
     text: &'a str,
     path: Arc<Path>,
     folder: &'a Path,
     entries: Vec<Entry>,
-    wrong: &'a mut Wrong,
+    errors: &'a mut Errors,
 }
 
 impl<'a> FileReader<'a> {
-    /// The entries that are right; the others are in `wrong`. An error if it is not TOML at all.
-    pub fn read(text: &'a str, path: &'a Path, wrong: &'a mut Wrong) -> Result<Vec<Entry>, ConfigError> {
+    /// The entries that are right; what is wrong goes to `errors`. An error if the file is not TOML.
+    pub(crate) fn read(
+        text: &'a str,
+        path: &'a Path,
+        errors: &'a mut Errors,
+    ) -> Result<Vec<Entry>, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut reader = Self { text, path: path.into(), folder, entries: Vec::new(), wrong };
+        let mut reader = Self { text, path: path.into(), folder, entries: Vec::new(), errors };
         let document = DeTable::parse(text).map_err(|error| ConfigError::NotToml {
             at: reader.at(error.span().map_or(0, |span| span.start)),
             what: error.message().replace('\n', ", "),
@@ -50,7 +54,7 @@ impl<'a> FileReader<'a> {
         for (key, value) in in_order {
             let (name, at) = (above.below(key.get_ref()), self.at(key.span().start));
             let read = self.item(name, value, at);
-            self.wrong.keep(read);
+            self.errors.keep(read);
         }
     }
 
@@ -60,7 +64,7 @@ impl<'a> FileReader<'a> {
             DeValue::Array(items) if is_list => {
                 for (item, number) in items.iter().zip(1..) {
                     let read = self.list_item(&name, item, number, &at);
-                    self.wrong.keep(read);
+                    self.errors.keep(read);
                 }
                 Ok(())
             }
@@ -73,7 +77,7 @@ impl<'a> FileReader<'a> {
                 Err(ConfigError::IsNoTable { name: name.to_string(), at })
             }
             DeValue::Table(table) => match table.iter().next() {
-                // Its settings have better neighbours than the table itself.
+                // The name of a setting finds a better neighbour than that of its table.
                 Some((key, _)) => Err(unknown(&name.below(key.get_ref()), self.at(key.span().start))),
                 None => Err(unknown(&name, at)),
             },
@@ -105,7 +109,7 @@ impl<'a> FileReader<'a> {
             return Err(ConfigError::NoName { table: list.to_string(), at });
         };
         let named_at = self.at(key.span().start);
-        // A name that is no name gets the complaint that any wrong value gets.
+        // The error about a bad name is that about any wrong value.
         let checked =
             Entry::new(list.below("?").below("name"), &raw(label.get_ref()), named_at, self.folder)?;
         let label = label.get_ref().as_str().unwrap_or_default();
@@ -141,8 +145,8 @@ fn raw(value: &DeValue<'_>) -> Raw {
     }
 }
 
-/// The complaint about a name that no setting has.
-pub fn unknown(name: &Name, at: Origin) -> ConfigError {
+/// The error about a name that no setting has.
+pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
     let is_secret = matches!(
         name.segments().collect::<Vec<_>>().as_slice(),
         ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]

@@ -1,28 +1,31 @@
-//! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each gives entries;
-//! a later one overrules an earlier one of the same name.
+//! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each gives entries; a stronger
+//! one overrides a weaker one of the same name.
 
-use super::address::has_password;
-use super::error::{ConfigError, Wrong};
-use super::file::{FileReader, LISTS, POOLS, unknown};
-use super::name::Name;
-use super::origin::Origin;
-use super::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
-use super::value::{Raw, Shape, Value};
+use crate::address::has_password;
+use crate::error::{ConfigError, Errors};
+use crate::file::{FileReader, LISTS, POOLS, unknown};
+use crate::files::read_file;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
+use crate::shape::Shape;
+use crate::value::{Raw, Value};
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// One value that somebody set.
+/// One value that is set.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub name: Name,
-    pub setting: &'static Setting,
-    pub value: Value,
-    pub origin: Origin,
+pub(crate) struct Entry {
+    pub(crate) name: Name,
+    pub(crate) setting: &'static Setting,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
 }
 
 impl Entry {
-    pub fn new(name: Name, raw: &Raw, origin: Origin, folder: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn new(name: Name, raw: &Raw, origin: Origin, folder: &Path) -> Result<Self, ConfigError> {
         let Some(setting) = setting(&name) else { return Err(unknown(&name, origin)) };
         Self::of(setting, name, raw, origin, folder)
     }
@@ -35,7 +38,7 @@ impl Entry {
         folder: &Path,
     ) -> Result<Self, ConfigError> {
         match setting.shape.read(raw, folder) {
-            Some(_) if setting.shape.is_address() && is_written_down(raw, &origin) => {
+            Some(_) if setting.shape.is_store_address() && is_written_down(raw, &origin) => {
                 Err(ConfigError::PasswordInPlace { name: name.to_string(), at: origin })
             }
             Some(value) => Ok(Self { name, setting, value, origin }),
@@ -49,17 +52,17 @@ impl Entry {
     }
 }
 
-/// A password that others can read: in the file, or among the words of a command.
+/// Whether it is a password that others can read: in the file, or on the command line.
 fn is_written_down(raw: &Raw, origin: &Origin) -> bool {
     !matches!(origin, Origin::Variable(_)) && matches!(raw, Raw::Text(text) if has_password(text))
 }
 
-/// What the process was started in: its environment, taken as an argument so that no test needs to change the real one.
+/// The environment variables. They are an argument, so that no test changes the real ones.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The real one. What is not Unicode can be neither a setting's name nor its value.
+    /// The variables of this process. What is not Unicode can be neither a setting's name nor its value.
     pub fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -77,19 +80,19 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     }
 }
 
-/// Names the file; every command knows it.
-pub const FILE_VARIABLE: &str = "QUITTANCE_CONFIG";
-pub const FILE_DEFAULT: &str = "quittance.toml";
-/// The passwords of two stores between which orders are copied.
+/// The variable that names the config file.
+pub(crate) const FILE_VARIABLE: &str = "QUITTANCE_CONFIG";
+pub(crate) const FILE_DEFAULT: &str = "quittance.toml";
+/// The variables with the passwords of the two stores of `store copy`.
 pub const FROM_PASSWORD: &str = "QUITTANCE_FROM_PASSWORD";
 pub const TO_PASSWORD: &str = "QUITTANCE_TO_PASSWORD";
-/// The operator's key, for commands that ask the daemon.
+/// The variable with the operator's key, for commands that ask the daemon.
 pub const ADMIN_KEY: &str = "QUITTANCE_ADMIN_KEY";
-/// The key of a tenant, for orders that go through a daemon with tenants.
+/// The variable with the key of a tenant, for orders that go through a daemon with tenants.
 pub const TENANT_KEY: &str = "QUITTANCE_TENANT_KEY";
 
-/// Where the config file is, if there is one. One that was named must exist.
-pub fn find_file(
+/// The path of the config file, if there is one. A file that is named must exist.
+pub(crate) fn find_file(
     flag: Option<&Path>,
     environment: &Environment,
     folder: &Path,
@@ -103,21 +106,24 @@ pub fn find_file(
     }
 }
 
-pub fn from_file(path: &Path, wrong: &mut Wrong) -> Result<Vec<Entry>, ConfigError> {
-    let text = std::fs::read_to_string(path)
+pub(crate) fn from_file(path: &Path, errors: &mut Errors) -> Result<Vec<Entry>, ConfigError> {
+    let text = read_file(path)
+        .and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+        })
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    FileReader::read(&text, path, wrong)
+    FileReader::read(&text, path, errors)
 }
 
 /// The overrides of `--set NAME=VALUE`.
-pub fn from_flags(overrides: &[String], wrong: &mut Wrong) -> Vec<Entry> {
+pub(crate) fn from_flags(overrides: &[String], errors: &mut Errors) -> Vec<Entry> {
     let read = |words: &String| {
         let parts = split_override(words);
         let (name, value) = parts.ok_or_else(|| ConfigError::BadOverride { words: named_only(words) })?;
         let Some(setting) = setting(&name) else { return Err(unknown(&name, Origin::Flag)) };
-        Entry::of(setting, name, &setting.shape.typed(value), Origin::Flag, Path::new(""))
+        Entry::of(setting, name, &setting.shape.raw(value), Origin::Flag, Path::new(""))
     };
-    overrides.iter().filter_map(|words| wrong.keep(read(words))).collect()
+    overrides.iter().filter_map(|words| errors.keep(read(words))).collect()
 }
 
 /// A quoted part of a name may hold an equals sign.
@@ -130,32 +136,31 @@ fn split_override(words: &str) -> Option<(Name, &str)> {
     Some((Name::parse(&words[..at])?, words[at + 1..].trim()))
 }
 
-/// What was set may be a secret; its name is not.
+/// The name only: the value may be a secret.
 fn named_only(words: &str) -> String {
     words.split_once('=').map_or_else(|| words.to_owned(), |(name, _)| format!("{name}=..."))
 }
 
-/// The variables that begin with our prefix. `others` are the entries of the other layers: they say what providers
-/// and tenants are called, and which variables hold secrets.
-pub fn from_environment(
+/// The variables with our prefix, and warnings about those that are no settings. `others` are the entries of the other layers:
+/// they have the names of providers and tenants, and of variables that hold secrets.
+pub(crate) fn from_environment(
     environment: &Environment,
     others: &[&[Entry]],
-    wrong: &mut Wrong,
+    errors: &mut Errors,
 ) -> (Vec<Entry>, Vec<String>) {
     let labels = labels(others.iter().copied().flatten());
-    let known: Vec<String> = labels.iter().map(|(_, label)| label.clone()).collect();
-    let (mut entries, mut strangers) = (Vec::new(), Vec::new());
+    let (mut entries, mut unknown) = (Vec::new(), Vec::new());
     for (variable, words) in environment.0.iter().filter(|(variable, _)| is_ours(variable)) {
         if is_kubernetes(variable, words) {
             continue;
         }
-        match by_variable(variable, &known) {
+        match by_variable(variable, &labels) {
             Some((setting, name)) => {
                 let origin = Origin::Variable(variable.clone());
-                let entry = Entry::of(setting, name, &setting.shape.typed(words), origin, Path::new(""));
-                entries.extend(wrong.keep(entry));
+                let entry = Entry::of(setting, name, &setting.shape.raw(words), origin, Path::new(""));
+                entries.extend(errors.keep(entry));
             }
-            None => strangers.push(variable),
+            None => unknown.push(variable),
         }
     }
     let all = || others.iter().copied().flatten().chain(&entries);
@@ -164,7 +169,7 @@ pub fn from_environment(
             entry.setting.shape == Shape::Variable && entry.value == Value::Text(variable.to_owned())
         })
     };
-    let warnings = strangers.into_iter().filter(|variable| !is_secret(variable)).map(|variable| {
+    let warnings = unknown.into_iter().filter(|variable| !is_secret(variable)).map(|variable| {
         let hint = match meant_variable(variable, &labels) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`quittance config show` lists all settings".into(),
@@ -200,8 +205,8 @@ fn is_kubernetes(variable: &str, words: &str) -> bool {
         || is_port
 }
 
-/// What providers, tenants and pools are called, in the order in which they were first named.
-pub fn labels<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(&'static str, String)> {
+/// The names of providers, tenants and pools, each with its list, in the order in which they first appear.
+pub(crate) fn labels<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(&'static str, String)> {
     let mut labels = Vec::new();
     for entry in entries {
         let mut segments = entry.name.segments();

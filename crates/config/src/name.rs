@@ -1,34 +1,43 @@
-//! The full name of a setting: the tables that it stands in, and its key, such as `timing.callback_wait`. An entry of
-//! `[[provider]]` or `[[tenant]]` goes by its own name in it: `provider.main.url`.
+//! The full name of a setting: its tables and its key, such as `timing.callback_wait`. An entry of `[[provider]]` or
+//! `[[tenant]]` is a table of its own name: `provider.main.url`.
 
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name(Vec<String>);
+pub(crate) struct Name(Vec<String>);
 
 impl Name {
-    pub fn top() -> Self {
+    pub(crate) fn top() -> Self {
         Self(Vec::new())
     }
 
-    pub fn of<S: Into<String>>(segments: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn of<S: Into<String>>(segments: impl IntoIterator<Item = S>) -> Self {
         Self(segments.into_iter().map(Into::into).collect())
     }
 
-    pub fn below(&self, segment: &str) -> Self {
+    pub(crate) fn below(&self, segment: &str) -> Self {
         Self(self.0.iter().cloned().chain([segment.to_owned()]).collect())
     }
 
-    pub fn segments(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub(crate) fn segments(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    pub fn last(&self) -> &str {
+    pub(crate) fn is_below(&self, table: &Self) -> bool {
+        self.0.len() > table.0.len() && self.0.starts_with(&table.0)
+    }
+
+    /// The table that it stands in.
+    pub(crate) fn above(&self) -> Self {
+        Self(self.0[..self.0.len().saturating_sub(1)].to_vec())
+    }
+
+    pub(crate) fn last(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Reads a name as it stands in TOML, where a part with a dot or a colon in it is quoted.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Reads a name as TOML has it: a part with a dot or a colon is quoted.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut segments = Vec::new();
         let mut rest = text.trim();
         loop {
@@ -49,13 +58,13 @@ impl Name {
     }
 }
 
-/// One part of a name as TOML wants it.
-pub fn quoted(segment: &str) -> String {
+/// One part of a name, as TOML.
+pub(crate) fn quoted(segment: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !segment.is_empty() && segment.chars().all(is_bare) { segment.to_owned() } else { toml_text(segment) }
 }
 
-/// A text as TOML wants it. JSON's escapes are all among TOML's, which has one more character to escape.
+/// A text, as TOML. All escapes of JSON are escapes of TOML, which has one more character to escape.
 pub fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }

@@ -1,13 +1,14 @@
-//! Where a value came from, for `config show` and for every complaint about one.
+//! Where a value came from, for `config show` and for every error about one.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The layer that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    /// It follows from another setting, such as a preset, that nobody overruled.
+    /// It follows from another setting, such as a preset.
     Follows(String),
     File {
         path: Arc<Path>,
@@ -18,8 +19,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Which layer it is of: the stronger overrules.
-    pub const fn strength(&self) -> u8 {
+    /// A value of a stronger layer overrides one of a weaker.
+    pub(crate) const fn strength(&self) -> u8 {
         match self {
             Self::Default | Self::Follows(_) => 0,
             Self::File { .. } => 1,
@@ -28,8 +29,8 @@ impl Origin {
         }
     }
 
-    /// One stable word for scripts.
-    pub const fn word(&self) -> &'static str {
+    /// A word for scripts, which never changes.
+    pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Follows(_) => "follows",

@@ -1,155 +1,129 @@
-//! The pools that the operator describes in the configuration. All that can be wrong with one is found when it is read, so
-//! that a daemon does not start first and complain later.
+//! The pools of the configuration. Everything that can be wrong with one is found when it is read, before a node starts.
 
-use super::Config;
-use super::check::known_kind;
-use super::effective::Effective;
-use super::entries::{count_at, list_at};
-use super::error::{ConfigError, Wrong};
-use super::file::POOLS;
-use super::name::Name;
-use super::origin::Origin;
-use super::value::{Raw, Shape, Value};
+use crate::Config;
+use crate::check::bad_name;
+use crate::effective::Effective;
+use crate::error::{ConfigError, Errors};
+use crate::file::POOLS;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::Defaults;
+use crate::shape::{Shape, is_label};
 use quittance::{DEFAULT_TENANT, PoolSpec};
 use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;
 use quittance_lifecycle::{Draft, Reuse, Target, Timestamp, Value as Param};
-use quittance_pool::{Goal, Hours};
-use std::path::Path;
+use quittance_pool::Goal;
 
 /// The tables of `[pools]`.
-pub(crate) fn pools(effective: &Effective, wrong: &mut Wrong) -> Vec<PoolSpec> {
-    effective.of_list(POOLS).iter().filter_map(|label| wrong.keep(pool(effective, label))).collect()
+pub(crate) fn pools(effective: &Effective, errors: &mut Errors) -> Vec<PoolSpec> {
+    effective.labels(POOLS).iter().filter_map(|label| errors.keep(pool(effective, label))).collect()
 }
 
 fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
     let table = Name::of([POOLS, label]);
-    if Shape::Label.read(&Raw::Text(label.to_owned()), Path::new("")).is_none() {
-        let (at, expected) = (said_at(effective, &table), Shape::Label.describe());
-        let name = table.to_string();
-        return Err(ConfigError::BadValue { name, at, found: "a wrong name".into(), expected });
+    if !is_label(label) {
+        return Err(bad_name(&table, effective.first_origin(&table), Shape::Label.describe()));
     }
     let missing =
         |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
     let text = |key| effective.text_at(&table.below(key));
-    let kind =
-        text("kind").ok_or_else(|| missing("kind", "say what it keeps, such as `kind = \"turnstile\"`"))?;
-    let goal = goal(effective, &table)?
+    let mut spec: PoolSpec = Defaults::of(effective.preset()).section();
+    effective.apply(&table, &mut spec);
+    label.clone_into(&mut spec.name);
+    spec.kind =
+        text("kind").ok_or_else(|| missing("kind", "set what it keeps, such as `kind = \"turnstile\"`"))?;
+    spec.goal = goal(effective, &table)?
         .ok_or_else(|| missing("service_level", "add `service_level = 0.95`, or a fixed `size = 5`"))?;
-    let held = |key| effective.get(&table.below(key)).map(|held| &held.value);
-    let hours = list_at(effective, &table.below("hours")).unwrap_or_default();
-    let hours = hours.iter().map(|hours| Hours::parse(hours).expect("they are checked when they are read"));
-    let of_params = table.below("params");
-    let params = effective
-        .below(&of_params)
-        .filter_map(|(name, _)| Some((name.last().to_owned(), Param::Text(effective.text_at(name)?))));
-    Ok(PoolSpec {
-        name: label.to_owned(),
-        tenant: match (text("tenant"), &effective.of_list("tenant")[..]) {
-            (Some(tenant), _) => tenant,
-            (None, []) => DEFAULT_TENANT.into(),
-            (None, [only]) => only.clone(),
-            (None, [..]) => {
-                return Err(missing("tenant", "say whose orders it serves: there are several tenants"));
-            }
-        },
-        kind,
-        params: params.collect(),
-        goal,
-        budget: match held("budget_per_hour") {
-            Some(Value::Money(money)) => Some(*money),
-            _ => None,
-        },
-        hours: hours.collect(),
-        min_life: effective.span_at(&table.below("min_life")),
-        is_on: held("enabled") == Some(&Value::Flag(true)),
-    })
+    let params: Vec<(String, String)> = effective.entries(&table.below("params"));
+    spec.params = params.into_iter().map(|(name, value)| (name, Param::Text(value))).collect();
+    spec.tenant = match (text("tenant"), &effective.labels("tenant")[..]) {
+        (Some(tenant), _) => tenant,
+        (None, []) => DEFAULT_TENANT.into(),
+        (None, [only]) => only.clone(),
+        (None, [..]) => {
+            return Err(missing(
+                "tenant",
+                "set the tenant whose orders it serves: there are several tenants",
+            ));
+        }
+    };
+    Ok(spec)
 }
 
-/// How much it is to hold; none if that is not said.
+/// How many answers it is to hold, if that is set.
 fn goal(effective: &Effective, table: &Name) -> Result<Option<Goal>, ConfigError> {
     let (level, size) = (table.below("service_level"), table.below("size"));
-    let unsound = |name: &Name, problem: &str, remedy: &str| {
-        Err(ConfigError::Unsound {
-            name: name.to_string(),
-            at: effective.get(name).map_or(Origin::Default, |held| held.origin.clone()),
-            problem: problem.into(),
-            remedy: remedy.into(),
-        })
-    };
-    let fixed = count_at(effective, &size).and_then(|size| u32::try_from(size).ok());
-    let share = match effective.get(&level).map(|held| &held.value) {
-        Some(Value::Share(share)) => Some(*share),
-        _ => None,
-    };
-    match (share, fixed) {
-        (Some(_), Some(_)) => {
-            unsound(&size, "is said, and so is `service_level`", "a pool has one or the other: leave one out")
-        }
-        (Some(0 | 1000), None) => unsound(
+    match (effective.read_at::<u32>(&level), effective.read_at(&size)) {
+        (Some(_), Some::<u32>(_)) => Err(effective.unsound(
+            &size,
+            "is set, and so is `service_level`",
+            "a pool has one or the other: leave one out",
+        )),
+        (Some(0 | 1000), None) => Err(effective.unsound(
             &level,
             "asks for nothing, or for what no stock can promise",
-            "write a part from 0.001 to 0.999",
-        ),
+            "write a ratio from 0.001 to 0.999",
+        )),
         (Some(permille), None) => Ok(Some(Goal::Served { permille })),
         (None, size) => Ok(size.map(|size| Goal::Fixed { size })),
     }
 }
 
-/// Where somebody first speaks of it.
-fn said_at(effective: &Effective, table: &Name) -> Origin {
-    let said =
-        effective.below(table).map(|(_, held)| &held.origin).find(|origin| **origin != Origin::Default);
-    said.cloned().unwrap_or(Origin::Default)
-}
-
-/// What depends on the rest of the configuration: kinds, tenants, targets.
-pub(crate) fn check(config: &Config, wrong: &mut Wrong) {
+/// Checks what depends on the rest of the configuration: kinds, tenants, targets.
+pub(crate) fn check(config: &Config, errors: &mut Errors) {
     let mut kept: Vec<(Target, &str)> = Vec::new();
     for spec in &config.pools {
-        let Some(Some(target)) = wrong.keep(check_one(config, spec)) else { continue };
+        let Some(Some(target)) = errors.keep(check_one(config, spec)) else { continue };
         if let Some((_, other)) = kept.iter().find(|(known, _)| *known == target) {
+            let problem = format!("keeps the same target as the pool `{other}`");
             let table = Name::of([POOLS, &spec.name]);
-            wrong.keep::<()>(Err(ConfigError::Unsound {
-                at: said_at(&config.effective, &table),
-                name: table.to_string(),
-                problem: format!("keeps the same target as the pool `{other}`"),
-                remedy: "they would share one stock: make one of them".into(),
-            }));
+            errors.push(unsound(
+                config,
+                &table,
+                &table,
+                &problem,
+                "they would share one stock: make one of them".into(),
+            ));
         }
         kept.push((target, &spec.name));
     }
 }
 
-/// What it keeps, if its kind is known.
+/// The error about `name`, or about its pool if `name` is not set.
+fn unsound(config: &Config, table: &Name, name: &Name, problem: &str, remedy: String) -> ConfigError {
+    let at = match config.effective.origin(name) {
+        Origin::Default => config.effective.first_origin(table),
+        origin => origin,
+    };
+    ConfigError::Unsound { name: name.to_string(), at, problem: problem.into(), remedy }
+}
+
+/// The target that it keeps, if its kind is known.
 fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigError> {
     let table = Name::of([POOLS, &spec.name]);
-    let at = |name: &Name| match config.effective.get(name) {
-        Some(held) if held.origin != Origin::Default => held.origin.clone(),
-        _ => said_at(&config.effective, &table),
-    };
-    let unsound = |name: Name, problem: &str, remedy: String| {
-        Err(ConfigError::Unsound { at: at(&name), name: name.to_string(), problem: problem.into(), remedy })
-    };
-    let named = table.below("kind");
-    known_kind(&config.kinds, &spec.kind, &named, &at(&named))?;
+    let unsound =
+        |name: &Name, problem: &str, remedy: String| Err(unsound(config, &table, name, problem, remedy));
+    let kind_name = table.below("kind");
+    config.kinds.check(&config.effective, &spec.kind, &kind_name)?;
     let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
         let remedy =
             format!("answers of kind `{}` are shared anyway, or never expire: leave the pool out", spec.kind);
-        return unsound(named, "is nothing to keep in stock", remedy);
+        return unsound(&kind_name, "is nothing to keep in stock", remedy);
     }
+    let tenant_name = table.below("tenant");
     if config.tenants.is_empty() && spec.tenant != DEFAULT_TENANT {
         let remedy =
             format!("there is no tenant `{}`: add it as a `[[tenant]]`, or leave this out", spec.tenant);
-        return unsound(table.below("tenant"), "serves nobody", remedy);
+        return unsound(&tenant_name, "serves no tenant", remedy);
     }
     if let Err(why) = config.check_tenant(&spec.tenant) {
-        return unsound(table.below("tenant"), "serves nobody", why);
+        return unsound(&tenant_name, "serves no tenant", why);
     }
     if let Some(name) = spec.params.iter().find_map(|(name, value)| has_password(value).then_some(name)) {
         let remedy = "backups and colleagues would read it here; set such a pool through `/v1/pools`".into();
-        return unsound(table.below("params").below(name), "has a password in it", remedy);
+        return unsound(&table.below("params").below(name), "has a password in it", remedy);
     }
     let draft = Draft {
         params: spec.params.clone(),
@@ -158,19 +132,19 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
         ..Draft::new(spec.tenant.clone())
     };
     if let Err(why) = config.targets.check(&kind, &draft.params) {
-        return unsound(table.clone(), "asks for what may not be bought", why.to_string());
+        return unsound(&table, "asks for what may not be bought", why.to_string());
     }
     let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
         Ok((_, terms)) => Ok(Some(terms.target)),
-        Err(why) => unsound(table.clone(), "asks for what nobody can solve", why.to_string()),
+        Err(why) => unsound(&table, "asks for what cannot be solved", why.to_string()),
     }
 }
 
-/// As a proxy has it: `user:password@host`.
+/// Whether it is the address of a proxy with a password: `user:password@host`.
 fn has_password(value: &Param) -> bool {
     let Param::Text(text) = value else { return false };
-    let host_begins = text.find("://").map_or(0, |at| at + 3);
-    let authority = text[host_begins..].split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }

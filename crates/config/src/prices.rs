@@ -1,8 +1,8 @@
 //! What answers cost: the list that ships for the service, overridden by the operator's `prices`; the currency that all
 //! of it is in; and which budgets meet a price that is not known.
 
-use super::Config;
-use super::types::ProviderConfig;
+use crate::Config;
+use crate::providers::ProviderConfig;
 use quittance_lifecycle::{Money, Unsolvable};
 use quittance_protocol::kinds::{PriceList, price_list};
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ const DEFAULT_CURRENCY: &str = "USD";
 
 impl ProviderConfig {
     /// The list that ships for this service, if its prices are in the currency of the account.
-    pub fn price_list(&self) -> Option<&'static PriceList> {
-        price_list(self.dialect.name()).filter(|list| list.currency == self.currency)
+    fn price_list(&self) -> Option<&'static PriceList> {
+        price_list(self.dialect().name()).filter(|list| list.currency == self.currency)
     }
 
     /// Whether the service charges what it could not solve, whatever the currency.
-    pub fn unsolvable(&self) -> Unsolvable {
-        price_list(self.dialect.name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
+    pub(crate) fn unsolvable(&self) -> Unsolvable {
+        price_list(self.dialect().name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
     }
 }
 
@@ -73,7 +73,7 @@ impl Config {
         match self.providers.first().map(|provider| (provider, provider.price_list())) {
             None => format!("no provider, so no price list{own}"),
             Some((provider, None)) => {
-                format!("no price list ships for {} in {}{own}", provider.dialect.name(), provider.currency)
+                format!("no price list ships for {} in {}{own}", provider.dialect(), provider.currency)
             }
             Some((_, Some(list))) => format!("list of {list}: {}{own}", list.note),
         }

@@ -1,24 +1,23 @@
-//! How a rate is written: so many in so much time. All of them may come at once; after that they come back one by one.
+//! A rate as people write it: a number for each second, minute or hour. All may come at once; after that, one at a time.
 
 use quittance_gateway::Rate;
 use std::time::Duration;
 
-/// What would be right, to follow "must be".
-pub const FORM: &str = "so many in so much time, such as \"10/s\", \"100/min\" or \"5000/h\"";
-/// More would be no limit at all.
-const MOST: u32 = 1_000_000;
+/// What a rate looks like, to follow "must be".
+pub(crate) const FORM: &str = "a number for each s, min or h, such as \"10/s\", \"100/min\" or \"5000/h\"";
+const BURST_MAX: u32 = 1_000_000;
 
-pub fn parse(text: &str) -> Option<Rate> {
-    let (many, unit) = text.split_once('/')?;
-    let span = match unit.trim() {
+pub(crate) fn parse(text: &str) -> Option<Rate> {
+    let (burst, unit) = text.split_once('/')?;
+    let time = match unit.trim() {
         "s" => Duration::from_secs(1),
         "min" => Duration::from_secs(60),
         "h" => Duration::from_secs(3600),
         _ => return None,
     };
-    let many = many.trim();
-    let burst: u32 = many.bytes().all(|digit| digit.is_ascii_digit()).then(|| many.parse().ok()).flatten()?;
-    (1..=MOST).contains(&burst).then(|| Rate { every: span / burst, burst })
+    // `+5` is a number to `parse`, but not here.
+    let burst: u32 = burst.trim().parse().ok().filter(|_| !burst.contains('+'))?;
+    (1..=BURST_MAX).contains(&burst).then(|| Rate { every: time / burst, burst })
 }
 
 #[cfg(test)]
@@ -26,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_so_many_in_so_much_time_and_all_of_them_at_once_if_need_be() {
+    fn a_rate_is_a_number_for_each_unit_of_time() {
         for (text, every_ms, burst) in
             [("10/s", 100, 10), ("100/min", 600, 100), (" 3600 / h ", 1000, 3600), ("1/s", 1000, 1)]
         {

@@ -1,15 +1,16 @@
 //! Secrets: named in the configuration, kept in the environment or in a file, and never shown.
 
-use super::effective::Effective;
-use super::error::ConfigError;
-use super::layers::Environment;
-use super::name::Name;
-use super::origin::Origin;
+use crate::effective::Effective;
+use crate::error::ConfigError;
+use crate::files::{read_file, reading_remedy};
+use crate::layers::Environment;
+use crate::name::Name;
 use base64::Engine as _;
 use quittance_gateway::{KEY_BYTES, KeyDigest};
-use std::path::PathBuf;
-use std::{fmt, io};
+use std::fmt;
+use std::path::{Path, PathBuf};
 
+/// A secret in memory. Its `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -18,7 +19,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// The secret itself, for the one who has to send it.
+    /// The secret itself, for the code that has to send it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -30,8 +31,9 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The place where a secret is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub(crate) enum Keeper {
     Variable(String),
     File(PathBuf),
 }
@@ -45,46 +47,40 @@ impl fmt::Display for Keeper {
     }
 }
 
-/// A secret that somebody named, whether or not it is there: only who needs it must have it.
+/// A secret that the configuration names, whether or not it is there: only a command that needs it fails without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
-    /// Such as `provider.main.key`.
-    pub name: String,
-    pub keeper: Keeper,
+    /// The name of the setting, such as `provider.main.key`.
+    pub(crate) name: String,
+    pub(crate) keeper: Keeper,
     found: Result<Secret, String>,
 }
 
 impl Credential {
-    /// The secret that `NAME_env` or `NAME_file` points to, if one of them is set.
-    pub fn find(
+    /// The secret that `KEY_env` or `KEY_file` names, if one of them is set.
+    pub(crate) fn find(
         effective: &Effective,
         table: &Name,
         key: &str,
         environment: &Environment,
     ) -> Result<Option<Self>, ConfigError> {
         let (by_env, by_file) = (table.below(&format!("{key}_env")), table.below(&format!("{key}_file")));
-        let keeper = match (effective.text_at(&by_env), effective.text_at(&by_file)) {
+        let (keeper, found) = match (effective.text_at(&by_env), effective.text_at(&by_file)) {
             (None, None) => return Ok(None),
-            (Some(variable), None) => Keeper::Variable(variable),
-            (None, Some(path)) => Keeper::File(path.into()),
-            (Some(_), Some(_)) => {
-                let at = effective.get(&by_file).expect("it was just found").origin.clone();
-                return Err(ConfigError::Unsound {
-                    name: by_file.to_string(),
-                    at,
-                    problem: format!("says where a secret is, and so does `{by_env}`"),
-                    remedy: "keep one of the two".into(),
-                });
+            (Some(variable), None) => {
+                let found = from_variable(&variable, environment);
+                (Keeper::Variable(variable), found)
             }
-        };
-        let found = match &keeper {
-            Keeper::Variable(variable) => from_variable(variable, environment),
-            Keeper::File(path) => from_file(path),
+            (None, Some(path)) => (Keeper::File(path.clone().into()), from_file(Path::new(&path))),
+            (Some(_), Some(_)) => {
+                let problem = format!("says where a secret is, and so does `{by_env}`");
+                return Err(effective.unsound(&by_file, problem, "keep one of the two"));
+            }
         };
         Ok(Some(Self { name: table.below(key).to_string(), keeper, found }))
     }
 
-    /// One that is in this variable, if that is set.
+    /// The password of a store, in this variable, if that is set.
     pub fn in_variable(variable: &str, environment: &Environment) -> Option<Self> {
         environment.get(variable)?;
         let found = from_variable(variable, environment);
@@ -95,7 +91,7 @@ impl Credential {
         self.found.as_ref().map_err(|why| ConfigError::NoSecret { name: self.name.clone(), why: why.clone() })
     }
 
-    pub const fn is_set(&self) -> bool {
+    pub(crate) const fn is_set(&self) -> bool {
         self.found.is_ok()
     }
 
@@ -104,9 +100,32 @@ impl Credential {
         let Self { keeper, .. } = self;
         if self.is_set() { format!("set (from {keeper})") } else { format!("missing ({keeper})") }
     }
+
+    fn bad(&self, form: &str) -> ConfigError {
+        ConfigError::BadSecret { name: self.name.clone(), why: format!("{} must hold {form}", self.keeper) }
+    }
+
+    /// A secret of 32 bytes: 64 hexadecimal digits.
+    pub(crate) fn bytes(&self) -> Result<[u8; 32], ConfigError> {
+        bytes_of(self.get()?.reveal())
+            .ok_or_else(|| self.bad("64 hexadecimal digits: make them with `openssl rand -hex 32`"))
+    }
+
+    /// A secret of 32 bytes that signs webhooks: 64 hexadecimal digits, or `whsec_` and base64.
+    pub(crate) fn webhook_bytes(&self) -> Result<[u8; 32], ConfigError> {
+        let form = "64 hexadecimal digits (`openssl rand -hex 32`), or `whsec_` and 32 bytes in base64";
+        bytes_of(self.get()?.reveal()).ok_or_else(|| self.bad(form))
+    }
 }
 
-/// A key of ours, by which we know a caller: its hash, which may stand in the file, or where the key itself is kept.
+fn bytes_of(text: &str) -> Option<[u8; 32]> {
+    match text.strip_prefix("whsec_") {
+        Some(encoded) => base64::engine::general_purpose::STANDARD.decode(encoded).ok()?.try_into().ok(),
+        None => KeyDigest::parse(text).map(|digits| digits.0),
+    }
+}
+
+/// A caller's key: its hash, which may stand in the file, or the place where the key itself is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerKey {
     Hash { name: String, digest: KeyDigest },
@@ -114,8 +133,8 @@ pub enum CallerKey {
 }
 
 impl CallerKey {
-    /// What `key_sha256`, `key_env` or `key_file` says, if one of them is set.
-    pub fn find(
+    /// What `key_sha256`, `key_env` or `key_file` names, if one of them is set.
+    pub(crate) fn find(
         effective: &Effective,
         table: &Name,
         environment: &Environment,
@@ -126,17 +145,15 @@ impl CallerKey {
         match (hash, kept) {
             (None, kept) => Ok(kept.map(Self::Kept)),
             (Some(digest), None) => Ok(Some(Self::Hash { name: table.below("key").to_string(), digest })),
-            (Some(_), Some(kept)) => Err(ConfigError::Unsound {
-                name: by_hash.to_string(),
-                at: effective.get(&by_hash).map_or(Origin::Default, |held| held.origin.clone()),
-                problem: format!("says what the key is, and so does {}", kept.keeper),
-                remedy: "keep one of the two".into(),
-            }),
+            (Some(_), Some(kept)) => {
+                let problem = format!("says what the key is, and so does {}", kept.keeper);
+                Err(effective.unsound(&by_hash, problem, "keep one of the two"))
+            }
         }
     }
 
-    /// Such as `tenant.team-a.key`.
-    pub fn name(&self) -> &str {
+    /// The name of the setting, such as `tenant.team-a.key`.
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Hash { name, .. } => name,
             Self::Kept(credential) => &credential.name,
@@ -144,7 +161,7 @@ impl CallerKey {
     }
 
     /// The hash of the key, whatever its length, if it is there.
-    pub fn plain(&self) -> Option<KeyDigest> {
+    pub(crate) fn any_digest(&self) -> Option<KeyDigest> {
         match self {
             Self::Hash { digest, .. } => Some(*digest),
             Self::Kept(credential) => credential.get().ok().map(|key| KeyDigest::of(key.reveal())),
@@ -154,17 +171,14 @@ impl CallerKey {
     pub fn digest(&self) -> Result<KeyDigest, ConfigError> {
         match self {
             Self::Hash { digest, .. } => Ok(*digest),
-            Self::Kept(credential) => {
-                let key = credential.get()?.reveal();
-                if key.len() != KEY_BYTES {
-                    return Err(ConfigError::KeyLength {
-                        name: credential.name.clone(),
-                        keeper: credential.keeper.to_string(),
-                        found: key.chars().count(),
-                    });
-                }
-                Ok(KeyDigest::of(key))
-            }
+            Self::Kept(credential) => match credential.get()?.reveal() {
+                key if key.len() == KEY_BYTES => Ok(KeyDigest::of(key)),
+                key => Err(ConfigError::KeyLength {
+                    name: credential.name.clone(),
+                    keeper: credential.keeper.to_string(),
+                    found: key.chars().count(),
+                }),
+            },
         }
     }
 
@@ -177,40 +191,21 @@ impl CallerKey {
     }
 }
 
-/// A secret of 32 bytes: 64 hexadecimal digits, or `whsec_` and base64.
-pub fn bytes_of(text: &str) -> Option<[u8; 32]> {
-    match text.strip_prefix("whsec_") {
-        Some(encoded) => base64::engine::general_purpose::STANDARD.decode(encoded).ok()?.try_into().ok(),
-        None => KeyDigest::parse(text).map(|digits| digits.0),
-    }
-}
-
 fn from_variable(variable: &str, environment: &Environment) -> Result<Secret, String> {
     match environment.get(variable).map(str::trim) {
         None => Err(format!("the environment variable `{variable}` is not set: export it before the start")),
         Some("") => Err(format!("the environment variable `{variable}` is empty: put the secret into it")),
-        Some(secret) => Ok(Secret(secret.to_owned())),
+        Some(secret) => Ok(Secret::new(secret)),
     }
 }
 
-fn from_file(path: &std::path::Path) -> Result<Secret, String> {
+fn from_file(path: &Path) -> Result<Secret, String> {
     let shown = path.display();
-    match std::fs::read_to_string(path) {
-        Err(why) => Err(format!("the file {shown} cannot be read: {why}: {}", reading_remedy(&why))),
-        Ok(text) if text.trim().is_empty() => {
-            Err(format!("the file {shown} is empty: put the secret into it"))
-        }
-        Ok(text) => Ok(Secret(text.trim().to_owned())),
-    }
-}
-
-/// What helps when a file cannot be read, by what the system says about it.
-pub fn reading_remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => "put the file there, or correct its path in the configuration",
-        io::ErrorKind::PermissionDenied => "let this user read the file and enter its folders",
-        io::ErrorKind::IsADirectory => "name a file in it, not the folder",
-        io::ErrorKind::InvalidData => "it must be text",
-        _ => "look at the disk that it is on",
+    let bytes = read_file(path)
+        .map_err(|why| format!("the file {shown} cannot be read: {why}: {}", reading_remedy(&why)))?;
+    match String::from_utf8(bytes).as_deref().map(str::trim) {
+        Err(_) => Err(format!("the file {shown} cannot be read: it must be text")),
+        Ok("") => Err(format!("the file {shown} is empty: put the secret into it")),
+        Ok(secret) => Ok(Secret::new(secret)),
     }
 }

@@ -1,13 +1,12 @@
-//! `config show`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
-//! compared and edited; where each value came from stands behind it as a comment.
+//! `config show`: every setting that holds, with its origin as a comment. The text is a config file that means the same.
 
-use super::effective::Held;
-use super::file::{LISTS, POOLS};
-use super::name::{Name, quoted};
-use super::registry::settings;
-use super::secret::{CallerKey, Credential, Keeper};
-use super::value::Value;
-use super::{ADMIN_KEY, Config, TENANT_KEY, alerts};
+use crate::effective::Held;
+use crate::file::{LISTS, POOLS};
+use crate::name::{Name, quoted};
+use crate::secret::{CallerKey, Credential, Keeper};
+use crate::table::settings;
+use crate::value::Value;
+use crate::{ADMIN_KEY, Config, TENANT_KEY, alerts};
 use quittance_gateway::ShownSetting;
 use serde_json::{Map, Value as Json, json};
 use std::fmt;
@@ -39,7 +38,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Whatever secrets were named.
+/// The secrets that the configuration names.
 fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
     let providers = config.providers.iter().map(|provider| &provider.key);
     let callers = config.tenants.iter().map(|tenant| &tenant.key).chain(&config.admin);
@@ -58,7 +57,7 @@ fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
         .chain(&config.alerts.webhook_secret)
 }
 
-/// The variables that hold a secret, so that nobody hands them on.
+/// The variables that hold a secret, which no child process may get.
 pub fn secret_variables(config: &Config) -> Vec<String> {
     let kept = credentials(config).filter_map(|credential| match &credential.keeper {
         Keeper::Variable(variable) => Some(variable.clone()),
@@ -80,7 +79,7 @@ pub fn secret_files(config: &Config) -> Vec<PathBuf> {
 pub fn in_force(config: &Config) -> Vec<ShownSetting> {
     let settings = config.effective.all().map(|(name, setting, held)| {
         let value = match (setting.path, &held.value) {
-            // Whoever knows it can speak there.
+            // The path of a webhook may be a secret.
             (alerts::WEBHOOK, Value::Text(url)) => alerts::without_path(url),
             (_, value) => value.to_string(),
         };
@@ -144,7 +143,7 @@ impl Page<'_> {
             || "no config file was found".into(),
             |path| format!("read from {}", path.display()),
         );
-        self.note(&format!("The configuration that holds; {file}."));
+        self.note(&format!("The settings that hold; {file}."));
     }
 
     fn heading(&mut self, heading: &str) {
@@ -163,7 +162,7 @@ impl Page<'_> {
         self.lines.push(Line::Setting { setting, origin: held.origin.to_string() });
     }
 
-    /// Whether the secret `name` is there, below the line that says where.
+    /// Whether the secret `name` is there, after the line that names it.
     fn secret(&mut self, name: &str) {
         let found =
             credentials(self.config).find(|credential| credential.name == name).map(Credential::state);
@@ -173,7 +172,7 @@ impl Page<'_> {
         }
     }
 
-    /// The store's own, which may also stand in its address.
+    /// Whether the store has a password, which may be part of its address.
     fn password(&mut self) {
         self.secret("store.password");
         if self.config.store.url_has_password() {
@@ -181,11 +180,10 @@ impl Page<'_> {
         }
     }
 
-    /// The settings that everybody has, in the order of the registry.
+    /// The settings that always exist, in the order of the table.
     fn closed(&mut self) {
         for setting in settings().filter(|setting| !setting.is_open()) {
-            let above: Vec<&str> = setting.segments().collect();
-            self.enter(&Name::of(above[..above.len() - 1].iter().copied()));
+            self.enter(&setting.name().above());
             match self.config.effective.get(&setting.name()) {
                 Some(held) => self.line(setting.leaf(), held),
                 None => self.note(&format!("{} is not set: {}", setting.leaf(), setting.help)),
@@ -200,14 +198,14 @@ impl Page<'_> {
         }
     }
 
-    /// What the operator has added to the open tables that are no lists, and no pools.
+    /// What the operator has added to other open tables than lists and pools.
     fn open(&mut self) {
         let config = self.config;
         let is_list =
             |name: &Name| LISTS.iter().chain([&POOLS]).any(|list| name.segments().next() == Some(list));
         for (name, setting, held) in config.effective.all() {
             if setting.is_open() && !is_list(name) {
-                self.enter(&above(name));
+                self.enter(&name.above());
                 self.line(name.last(), held);
             }
         }
@@ -215,14 +213,14 @@ impl Page<'_> {
 
     fn list(&mut self, list: &str) {
         let config = self.config;
-        for label in config.effective.of_list(list) {
+        for label in config.effective.labels(list) {
             let table = Name::of([list, &label]);
             let (heading, nested): (_, &[&str]) = match list {
                 POOLS => (format!("[{table}]"), &["params"]),
                 _ => (format!("[[{list}]]"), &["faults", "prices"]),
             };
             self.heading(&heading);
-            for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
+            for setting in settings().filter(|setting| setting.is_in(list)) {
                 if let Some(held) = config.effective.get(&table.below(setting.leaf())) {
                     self.line(setting.leaf(), held);
                 }
@@ -237,7 +235,7 @@ impl Page<'_> {
     fn nested(&mut self, list: &str, table: &Name) {
         let config = self.config;
         if config.effective.below(table).next().is_some() {
-            // Below an entry of a list it is the last one that is meant.
+            // In TOML, `[provider.prices]` belongs to the last `[[provider]]`.
             let above = if list == POOLS { table.to_string() } else { format!("{list}.{}", table.last()) };
             self.heading(&format!("[{above}]"));
         }
@@ -245,9 +243,4 @@ impl Page<'_> {
             self.line(name.last(), held);
         }
     }
-}
-
-fn above(name: &Name) -> Name {
-    let segments: Vec<&str> = name.segments().collect();
-    Name::of(segments[..segments.len() - 1].iter().copied())
 }

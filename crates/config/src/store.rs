@@ -1,34 +1,35 @@
-//! Where orders are kept, as the operator says it, and what goes with it. A setting that makes no sense with the store
-//! that was chosen is an error, unless the store was chosen nearer to the prompt than the setting.
+//! Where orders are kept. A setting that makes no sense with the chosen store is an error, unless the store was chosen in a
+//! stronger layer than the setting: then the setting was written for another store, and is ignored.
 
-use super::address::{Scheme, ServerUrl, without_password};
-use super::effective::{Effective, Held};
-use super::entries::certificates;
-use super::error::{ConfigError, Wrong};
-use super::layers::Environment;
-use super::name::Name;
-use super::origin::Origin;
-use super::secret::Credential;
-use super::value::Value;
+use crate::address::{Scheme, ServerUrl, without_password};
+use crate::effective::{Effective, Held};
+use crate::error::{ConfigError, Errors};
+use crate::files::certificates;
+use crate::layers::Environment;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::secret::Credential;
+use quittance::{Place, PostgresSettings, RedisSettings};
 use std::path::{Path, PathBuf};
 
+/// The address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     Embedded(PathBuf),
-    /// For trials: what is in flight is lost when the process ends.
+    /// For trials: orders are lost when the process ends.
     Memory,
     Redis(ServerUrl),
     Postgres(ServerUrl),
 }
 
 impl StoreUrl {
-    pub fn parse(typed: &str) -> Option<Self> {
-        let typed = typed.trim();
-        Some(match Scheme::of(typed)? {
-            Scheme::Embedded => Self::Embedded(typed.trim_start_matches("embedded:").into()),
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        Some(match Scheme::of(text)? {
+            Scheme::Embedded => Self::Embedded(text.trim_start_matches("embedded:").into()),
             Scheme::Memory => Self::Memory,
-            Scheme::Redis => Self::Redis(ServerUrl::new(typed)),
-            Scheme::Postgres => Self::Postgres(ServerUrl::new(typed)),
+            Scheme::Redis => Self::Redis(ServerUrl::new(text)),
+            Scheme::Postgres => Self::Postgres(ServerUrl::new(text)),
         })
     }
 
@@ -45,7 +46,7 @@ impl StoreUrl {
         matches!(self, Self::Redis(url) | Self::Postgres(url) if url.has_password())
     }
 
-    /// Without its password.
+    /// The address without its password.
     pub fn shown(&self) -> String {
         match self {
             Self::Embedded(folder) => format!("embedded:{}", folder.display()),
@@ -55,96 +56,188 @@ impl StoreUrl {
     }
 }
 
+/// The store, and what goes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     pub url: StoreUrl,
-    /// If it does not stand in the address.
+    /// If it is not part of the address.
     pub password: Option<Credential>,
-    /// More roots to trust, as PEM.
-    pub ca: Vec<u8>,
-    /// Where PostgreSQL is reached without a pooler.
-    pub listen_url: Option<ServerUrl>,
+    /// More authorities to trust, as PEM.
+    ca: Vec<u8>,
+    /// The address of PostgreSQL without a pooler.
+    pub(crate) listen_url: Option<ServerUrl>,
     pub migrate: bool,
-    /// For what comes in while a shared store is away.
+    /// The folder for callbacks that come while a shared store is down.
     pub home: Option<PathBuf>,
 }
 
 impl StoreConfig {
-    pub(crate) fn of(effective: &Effective, environment: &Environment, wrong: &mut Wrong) -> Self {
+    pub(crate) const fn new(url: StoreUrl) -> Self {
+        Self { url, password: None, ca: Vec::new(), listen_url: None, migrate: true, home: None }
+    }
+
+    pub(crate) fn of(effective: &Effective, environment: &Environment, errors: &mut Errors) -> Self {
         let held = effective.held("store.url");
         let shown = effective.text("store.url");
-        let url = StoreUrl::parse(full(held, environment).unwrap_or(&shown))
+        let url = StoreUrl::parse(with_password(held, environment).unwrap_or(&shown))
             .or_else(|| StoreUrl::parse(&shown))
             .expect("its shape is that of a store");
-        let chosen = Chosen { effective, scheme: url.scheme(), origin: held.origin.clone() };
-        let mut has = |key, makes_sense| wrong.keep(chosen.has(key, makes_sense)) == Some(true);
+        let chosen = Chosen { effective, scheme: url.scheme(), strength: held.origin.strength() };
+        let mut has = |key, fits| errors.keep(chosen.has(key, fits)) == Some(true);
         let is_postgres = |scheme| scheme == Scheme::Postgres;
         let has_password = has("password_env", Scheme::is_shared) | has("password_file", Scheme::is_shared);
         let (has_ca, has_home) = (has("ca_file", Scheme::is_shared), has("home", Scheme::is_shared));
         let has_listen_url = has("listen_url", is_postgres);
-        let migrate = effective.flag("store.migrate");
-        // Only `false` says anything: the other is what everybody does.
+        let migrate: bool = effective.read("store.migrate");
+        // Only `false` is a choice: `true` is the default.
         if !migrate {
             has("migrate", is_postgres);
         }
-        let password = match has_password {
-            true => Credential::find(effective, &Name::of(["store"]), "password", environment),
-            false => Ok(None),
-        };
-        let password = wrong.keep(password).flatten();
-        let password =
-            password.and_then(|password| wrong.keep(chosen.one_password(&url, password)).flatten());
-        let ca = match has_ca {
-            true if matches!(&url, StoreUrl::Redis(url) if !url.is_secure()) => Err(chosen.no_tls()),
-            true => certificates(effective, &Name::of(["store", "ca_file"])),
-            false => Ok(Vec::new()),
-        };
-        let ca = wrong.keep(ca).unwrap_or_default();
-        let listen_url = chosen.held("listen_url").filter(|_| has_listen_url).and_then(|held| {
-            let Value::Text(shown) = &held.value else { return None };
-            Some(ServerUrl::new(full(held, environment).unwrap_or(shown)))
-        });
-        let home = effective.text_at(&Name::of(["store", "home"])).filter(|_| has_home).map(Into::into);
-        let store = Self { url, password, ca, listen_url, migrate, home };
-        wrong.keep(store.check(effective));
+        let mut store = Self { migrate, ..Self::new(url) };
+        if has_password {
+            let password = Credential::find(effective, &Name::of(["store"]), "password", environment);
+            let password = errors.keep(password).flatten();
+            store.password = password
+                .and_then(|password| errors.keep(chosen.one_password(&store.url, password)).flatten());
+        }
+        if has_ca {
+            store.ca = errors.keep(chosen.authorities(&store.url)).unwrap_or_default();
+        }
+        if has_listen_url && let Some(held) = chosen.held("listen_url") {
+            let shown = effective.text_at(&Name::of(["store", "listen_url"])).unwrap_or_default();
+            store.listen_url = Some(ServerUrl::new(with_password(held, environment).unwrap_or(&shown)));
+        }
+        if has_home {
+            store.home = effective.read_at(&Name::of(["store", "home"]));
+        }
+        errors.keep(store.check(effective));
         store
     }
 
-    /// Another one, named at the prompt; what holds for the configured one holds for it, too, where that makes sense.
+    /// Another store, named on the command line, with those settings of this one that make sense for it.
     pub fn named(&self, url: StoreUrl, password: Option<Credential>) -> Self {
-        Self { url, password, ca: self.ca.clone(), listen_url: None, migrate: self.migrate, home: None }
+        Self { password, ca: self.ca.clone(), migrate: self.migrate, ..Self::new(url) }
     }
 
-    /// The store for a command that reads: it makes and changes no tables.
+    /// The store for a command that reads: it creates and changes no tables.
     pub fn as_it_is(&self) -> Self {
         Self { migrate: false, ..self.clone() }
     }
 
-    /// Whether an embedded store that is not there has a folder to be made in.
+    /// Whether an embedded store exists, or can be created because its parent folder exists.
     pub fn can_be_made(&self) -> bool {
         let StoreUrl::Embedded(dir) = &self.url else { return true };
         dir.is_dir()
             || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
     }
 
-    pub fn url_has_password(&self) -> bool {
+    pub(crate) fn url_has_password(&self) -> bool {
         self.url.has_password()
+    }
+
+    /// Where orders are kept, for the library; an error if the password is named and missing.
+    pub fn place(&self) -> Result<Place, ConfigError> {
+        let password = self.password.as_ref().map(|password| password.get()).transpose()?;
+        let password = password.map(|password| password.reveal());
+        let place = match &self.url {
+            StoreUrl::Memory => Ok(Place::Memory),
+            StoreUrl::Embedded(folder) => Ok(Place::Embedded(folder.clone())),
+            StoreUrl::Redis(url) => self.redis(url).map(|settings| {
+                let settings = if self.migrate { settings } else { settings.as_it_is() };
+                Place::Redis(Box::new(match password {
+                    Some(password) => settings.with_password(password),
+                    None => settings,
+                }))
+            }),
+            StoreUrl::Postgres(url) => self.postgres_at(url).map(|settings| {
+                Place::Postgres(Box::new(match password {
+                    Some(password) => settings.with_password(password),
+                    None => settings,
+                }))
+            }),
+        };
+        place.map_err(|bad| bad.at(Origin::Flag))
+    }
+
+    /// The schema of PostgreSQL's tables. It needs no password.
+    pub fn schema(&self) -> Result<String, ConfigError> {
+        let StoreUrl::Postgres(url) = &self.url else { return Ok(SCHEMA_DEFAULT.into()) };
+        Ok(self.postgres_at(url).map_err(|bad| bad.at(Origin::Flag))?.schema().to_owned())
+    }
+
+    /// Settings for PostgreSQL's own commands; none for another store.
+    pub fn postgres(&self) -> Result<Option<PostgresSettings>, ConfigError> {
+        match self.place()? {
+            Place::Postgres(settings) => Ok(Some(*settings)),
+            _ => Ok(None),
+        }
+    }
+
+    fn redis(&self, url: &ServerUrl) -> Result<RedisSettings, BadAddress> {
+        let settings = RedisSettings::parse(url.reveal()).map_err(|error| BadAddress::of("url", &error))?;
+        Ok(if self.ca.is_empty() { settings } else { settings.with_ca(self.ca.clone()) })
+    }
+
+    fn postgres_at(&self, url: &ServerUrl) -> Result<PostgresSettings, BadAddress> {
+        let mut settings =
+            PostgresSettings::parse(url.reveal()).map_err(|error| BadAddress::of("url", &error))?;
+        if let Some(listen) = &self.listen_url {
+            settings = settings
+                .with_listen_url(listen.reveal())
+                .map_err(|error| BadAddress::of("listen_url", &error))?;
+        }
+        if !self.ca.is_empty() {
+            settings = settings.with_ca(self.ca.clone());
+        }
+        Ok(settings.with_migrate(self.migrate))
+    }
+
+    /// That the stores understand their addresses. What they say about a bad one never quotes it.
+    fn check(&self, effective: &Effective) -> Result<(), ConfigError> {
+        let checked = match &self.url {
+            StoreUrl::Memory | StoreUrl::Embedded(_) => Ok(()),
+            StoreUrl::Redis(url) => self.redis(url).map(drop),
+            StoreUrl::Postgres(url) => self.postgres_at(url).map(drop),
+        };
+        checked.map_err(|bad| {
+            let origin = effective.origin(&Name::of(["store", bad.key]));
+            bad.at(origin)
+        })
     }
 }
 
-/// An address from the environment as it stands there: what is kept of it to be shown has no password.
-fn full<'a>(held: &Held, environment: &'a Environment) -> Option<&'a str> {
+/// The schema of PostgreSQL's tables where the address names none.
+const SCHEMA_DEFAULT: &str = "quittance";
+
+/// The address that is wrong, and why.
+struct BadAddress {
+    key: &'static str,
+    why: String,
+}
+
+impl BadAddress {
+    fn of(key: &'static str, error: &dyn std::error::Error) -> Self {
+        Self { key, why: error.to_string() }
+    }
+
+    fn at(self, at: Origin) -> ConfigError {
+        ConfigError::BadUrl { name: format!("store.{}", self.key), at, why: self.why }
+    }
+}
+
+/// An address from the environment as it stands there: the value that is kept to be shown has no password.
+fn with_password<'a>(held: &Held, environment: &'a Environment) -> Option<&'a str> {
     match &held.origin {
         Origin::Variable(variable) => environment.get(variable),
         _ => None,
     }
 }
 
-/// The store that was chosen, and by whom.
+/// The chosen store, and how strong the layer is that chose it.
 struct Chosen<'a> {
     effective: &'a Effective,
     scheme: Scheme,
-    origin: Origin,
+    strength: u8,
 }
 
 impl Chosen<'_> {
@@ -152,52 +245,45 @@ impl Chosen<'_> {
         self.effective.get(&Name::of(["store", key]))
     }
 
-    /// Whether this setting is there and is to be used. One that was written beside another store, before that was
-    /// overruled, is left alone.
-    fn has(&self, key: &str, makes_sense: fn(Scheme) -> bool) -> Result<bool, ConfigError> {
+    fn unsound(&self, key: &str, problem: impl Into<String>, remedy: &str) -> ConfigError {
+        self.effective.unsound(&Name::of(["store", key]), problem, remedy)
+    }
+
+    /// Whether this setting is set and is to be used. One for another store is ignored if it is from a weaker layer.
+    fn has(&self, key: &str, fits: fn(Scheme) -> bool) -> Result<bool, ConfigError> {
         let Some(held) = self.held(key) else { return Ok(false) };
-        if makes_sense(self.scheme) {
+        if fits(self.scheme) {
             return Ok(true);
         }
-        if held.origin.strength() < self.origin.strength() {
+        if held.origin.strength() < self.strength {
             return Ok(false);
         }
-        let with = if makes_sense(Scheme::Redis) { "a store that is shared" } else { "PostgreSQL" };
-        Err(ConfigError::Unsound {
-            name: format!("store.{key}"),
-            at: held.origin.clone(),
-            problem: format!("is for {with}, and `store.url` names {}", self.scheme.name()),
-            remedy: "leave it out, or choose another store".into(),
-        })
+        let with = if fits(Scheme::Redis) { "a store that is shared" } else { "PostgreSQL" };
+        let problem = format!("is for {with}, and `store.url` names {}", self.scheme.name());
+        Err(self.unsound(key, problem, "leave it out, or choose another store"))
     }
 
-    /// Whoever names an authority thinks that the connection is secure.
-    fn no_tls(&self) -> ConfigError {
-        ConfigError::Unsound {
-            name: "store.ca_file".into(),
-            at: self.held("ca_file").map_or(Origin::Default, |held| held.origin.clone()),
-            problem: "is for TLS, and `store.url` names none".into(),
-            remedy: "write rediss:// there, or leave this out".into(),
+    /// The authorities of `store.ca_file`. With an address without TLS they would give a false feeling of safety.
+    fn authorities(&self, url: &StoreUrl) -> Result<Vec<u8>, ConfigError> {
+        if matches!(url, StoreUrl::Redis(url) if !url.is_secure()) {
+            let problem = "is for TLS, and `store.url` names none";
+            return Err(self.unsound("ca_file", problem, "write rediss:// there, or leave this out"));
         }
+        certificates(self.effective, &Name::of(["store", "ca_file"]))
     }
 
-    /// The password, unless one that is nearer to the prompt stands in the address.
+    /// The password, unless a stronger layer has one in the address.
     fn one_password(&self, url: &StoreUrl, password: Credential) -> Result<Option<Credential>, ConfigError> {
         if !url.has_password() {
             return Ok(Some(password));
         }
         let keys = ["password_env", "password_file"];
-        let Some((key, held)) = keys.into_iter().find_map(|key| Some((key, self.held(key)?))) else {
-            return Ok(None);
-        };
-        if held.origin.strength() < self.origin.strength() {
-            return Ok(None);
+        match keys.into_iter().find_map(|key| Some((key, self.held(key)?))) {
+            Some((key, held)) if held.origin.strength() >= self.strength => {
+                let problem = "says where the password is, and there is one in the address, too";
+                Err(self.unsound(key, problem, "keep one of the two"))
+            }
+            _ => Ok(None),
         }
-        Err(ConfigError::Unsound {
-            name: format!("store.{key}"),
-            at: held.origin.clone(),
-            problem: "says where the password is, and there is one in the address, too".into(),
-            remedy: "keep one of the two".into(),
-        })
     }
 }

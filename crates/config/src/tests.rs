@@ -7,7 +7,7 @@ mod stock;
 mod store;
 mod wrong;
 
-use super::{Config, ConfigErrors, Environment, Sources, StoreUrl, lines, object};
+use super::{Config, ConfigErrors, Environment, Secret, Sources, StoreUrl, lines, object};
 use quittance_engine::Settings;
 use quittance_lifecycle::{FaultClass, Money, Policy, Preset, Reuse};
 use std::path::{Path, PathBuf};
@@ -15,49 +15,49 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A folder to start in, with a config file or without.
-pub struct Place {
+pub(crate) struct Place {
     folder: TempDir,
     variables: Vec<(String, String)>,
     sources: Sources,
 }
 
 impl Place {
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self { folder: TempDir::new().unwrap(), variables: Vec::new(), sources: Sources::default() }
     }
 
-    pub fn with_file(text: &str) -> Self {
+    pub(crate) fn with_file(text: &str) -> Self {
         let place = Self::empty();
         std::fs::write(place.path("quittance.toml"), text).unwrap();
         place
     }
 
-    pub fn env(mut self, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn env(mut self, variables: &[(&str, &str)]) -> Self {
         self.variables.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         self
     }
 
-    pub fn set(mut self, overrides: &[&str]) -> Self {
+    pub(crate) fn set(mut self, overrides: &[&str]) -> Self {
         self.sources.overrides.extend(overrides.iter().map(|words| (*words).into()));
         self
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn load(&self) -> Result<Config, ConfigErrors> {
+    pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
         Config::load(&self.sources, &self.variables.iter().cloned().collect(), self.folder.path())
     }
 
-    /// The complaint, with the folder left out.
-    pub fn complaint(&self) -> String {
+    /// The error, with the folder left out.
+    pub(crate) fn complaint(&self) -> String {
         let folder = format!("{}/", self.folder.path().display());
         self.load().expect_err("it must not be taken").to_string().replace(&folder, "")
     }
 }
 
-pub fn config_with(overrides: &[&str]) -> Config {
+pub(crate) fn config_with(overrides: &[&str]) -> Config {
     Place::empty().set(overrides).load().unwrap()
 }
 
@@ -203,8 +203,8 @@ fn the_block_of_the_issue_means_what_it_says() {
     );
     assert_eq!(config.targets.allow[0].to_string(), "*.example.org");
     let [provider] = &config.providers[..] else { panic!("{:?}", config.providers) };
-    assert_eq!((provider.name.as_str(), provider.dialect.name()), ("main", "captchaai"));
-    assert_eq!(provider.url, "https://ocr.example.com", "a slash at the end is one too many");
+    assert_eq!((provider.name.as_str(), provider.dialect().name()), ("main", "captchaai"));
+    assert_eq!(provider.url(), "https://ocr.example.com", "a slash at the end is one too many");
     assert_eq!(provider.key.get().unwrap().reveal(), "secret", "with no space around it");
     let missing = config.tenants[0].key.digest().unwrap_err().to_string();
     assert!(missing.contains("tenant.team-a.key") && missing.contains("export"), "{missing}");
@@ -264,15 +264,22 @@ fn the_nearer_to_the_caller_the_stronger_is_the_rule_of_reuse() {
         ("other", "turnstile", Some("badexample.org"), Some((Reuse::Exclusive, "reuse.default"))),
         ("team-a", "turnstile", Some("shop.example.org"), Some((Reuse::Shared, "tenant.team-a.reuse"))),
     ] {
-        let found = reuse.of(tenant, kind, host);
+        let found = reuse.setting(tenant, kind, host);
         let found = found.as_ref().map(|setting| (setting.reuse, setting.name.as_str()));
         assert_eq!(found, expected, "{tenant} {kind} {host:?}");
     }
 }
 
-/// Without what only tells where values came from.
-fn meaning(config: Config) -> Config {
-    Config { effective: super::effective::Effective::default(), ..config }
+/// All that a configuration means: without the origins, and with its secrets.
+fn meaning(config: &Config) -> String {
+    let tenants: Vec<_> =
+        config.tenants.iter().map(|tenant| tenant.key.any_digest().map(|key| key.0)).collect();
+    let providers: Vec<_> =
+        config.providers.iter().map(|provider| provider.key.get().map(Secret::reveal)).collect();
+    let engine = fields::fields(config);
+    let secret = config.callback_secret();
+    let config = Config { effective: super::effective::Effective::default(), ..config.clone() };
+    format!("{config:#?} {engine:?} {tenants:?} {providers:?} {secret:?}")
 }
 
 #[test]
@@ -288,14 +295,14 @@ fn what_config_show_prints_is_a_config_that_means_the_same() {
         [full(), Place::with_file(ISSUE), full().set(&["retry.preset=aggressive", "retry.jitter=3s"])]
     {
         let (first, second) = same_place(&place);
-        assert_eq!(meaning(first), meaning(second));
+        assert_eq!(meaning(&first), meaning(&second));
     }
     // The default store stands where the process was started, and the copy in another folder.
     let (first, mut second) = same_place(&Place::empty());
     assert_eq!(first.store.url, StoreUrl::Embedded("./quittance-data".into()));
     assert!(matches!(&second.store.url, StoreUrl::Embedded(folder) if folder.is_absolute()));
     second.store = first.store.clone();
-    assert_eq!(meaning(first), meaning(second));
+    assert_eq!(meaning(&first), meaning(&second));
 }
 
 #[test]

@@ -239,6 +239,7 @@ const ROOMS: &[Room] = &[
             "quittance-pool",
             "quittance-protocol",
             "base64",
+            "humantime",
             "rustix",
             "serde_json",
             "strsim",

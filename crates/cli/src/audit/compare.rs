@@ -4,7 +4,6 @@
 use super::entry::Entry;
 use super::ledger::{Ledger, Theirs};
 use quittance::lifecycle::Money;
-use quittance_config::money;
 use serde_json::{Value, json};
 
 /// How many of a sort are told one by one; the rest is counted.
@@ -123,7 +122,7 @@ impl Compared {
 }
 
 fn amount(micros: u64) -> String {
-    money::render(Money(micros))
+    Money(micros).to_string()
 }
 
 impl Comparison {

@@ -8,7 +8,6 @@ use crate::output::harmless;
 use crate::usage::Sums;
 use quittance::Day;
 use quittance::lifecycle::{Money, PriceSum};
-use quittance_config::money;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,7 +28,7 @@ pub(super) struct Summary {
 }
 
 fn amount(micros: u64) -> String {
-    money::render(Money(micros))
+    Money(micros).to_string()
 }
 
 fn in_all(cost: PriceSum) -> String {

@@ -2,7 +2,6 @@
 
 use crate::exit::{CliError, Exit};
 use crate::{output, serve};
-use quittance_config::lifetimes::idle;
 use quittance_config::{Config, ConfigError};
 use serde_json::json;
 
@@ -48,11 +47,11 @@ impl Verdict {
         });
         let risk = config.lost_reply_risk().map(str::to_owned);
         let alerts =
-            config.alerts.troubles().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
+            config.alerts.problems().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
         let notes = [
             config.warnings.clone(),
             wide.into_iter().chain(risk).collect(),
-            idle(config),
+            config.unused_lifetimes(),
             config.budgets_without_price(),
             alerts,
             in_use
@@ -60,7 +59,7 @@ impl Verdict {
                 .map(|address| format!("{} (unless it is the daemon itself)", address.what))
                 .collect(),
         ];
-        let file = config.effective.file.as_ref().map(|path| path.display().to_string());
+        let file = config.file().map(|path| path.display().to_string());
         Self { file, wrong, notes: notes.concat() }
     }
 

@@ -76,7 +76,7 @@ impl FilterArgs {
     pub(super) fn slips(&self, config: &Config) -> Vec<String> {
         let is_tenant = |name: &str| match config.tenants.is_empty() {
             true => name == Tenants::LOCAL,
-            false => config.tenants.iter().any(|tenant| tenant.name == name),
+            false => config.tenants.iter().any(|tenant| tenant.name() == name),
         };
         let kind = self.kind.as_deref().filter(|kind| config.kinds.kind(kind).is_none());
         let tenant = self.tenant.as_deref().filter(|tenant| !is_tenant(tenant));

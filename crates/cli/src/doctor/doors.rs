@@ -182,8 +182,9 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
 
 /// Which tenants have no limits of their own, and what holds for them.
 fn without_limits(config: &Config) -> Option<String> {
-    let none = config.tenants.iter().filter(|tenant| tenant.open_max.is_none() || tenant.rate.is_none());
-    let names: Vec<_> = none.map(|tenant| tenant.name.as_str()).collect();
+    let none = config.tenants.iter().map(quittance_config::TenantConfig::limits);
+    let none = none.filter(|limits| limits.open_max.is_none() || limits.rate.is_none());
+    let names: Vec<_> = none.map(|limits| limits.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
             "{} without `rate` or `open_max`: at most {OPEN_MAX_DEFAULT} open orders and {} a second, {} at once, hold instead; \

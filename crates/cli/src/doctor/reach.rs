@@ -78,7 +78,7 @@ pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
 
 /// Where the call came in.
 async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
-    let extra: Vec<&[u8]> = config.providers.iter().map(|provider| provider.extra_ca.as_slice()).collect();
+    let extra: Vec<&[u8]> = config.providers.iter().map(quittance_config::ProviderConfig::extra_ca).collect();
     let listener = match TcpListener::bind(config.listen).await {
         Ok(listener) => listener,
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

@@ -9,7 +9,7 @@ use crate::output::harmless;
 use crate::stock_client::StockClient;
 use quittance::{DEFAULT_TENANT, Goal, Hours, PoolSpec, Value as Param};
 use quittance_config::Config;
-use quittance_config::nearest::nearest;
+use quittance_config::nearest;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -103,7 +103,7 @@ fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> R
     match (before, &config.tenants[..]) {
         (Some(spec), _) => Ok(spec.tenant.clone()),
         (None, []) => Ok(DEFAULT_TENANT.into()),
-        (None, [only]) => Ok(only.name.clone()),
+        (None, [only]) => Ok(only.name().to_owned()),
         (None, [..]) => {
             Err(usage("there are several tenants: say whose orders it serves with `--tenant NAME`"))
         }

@@ -2,7 +2,6 @@
 
 use super::By;
 use quittance::lifecycle::{Money, PriceSum};
-use quittance_config::money;
 use serde_json::{Map, Value};
 
 /// Sums of the usage, by their names.
@@ -40,7 +39,7 @@ impl Sums {
     }
 
     fn money(&self, name: &str) -> String {
-        if self.is_known(name) { money::render(self.amount(name)) } else { "not known".to_owned() }
+        if self.is_known(name) { self.amount(name).to_string() } else { "not known".to_owned() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

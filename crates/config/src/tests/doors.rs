@@ -3,26 +3,28 @@
 use super::{ISSUE, Place};
 use crate::name::Name;
 use crate::origin::Origin;
-use crate::registry::settings;
-use crate::setting::setting;
-use crate::value::{Shape, Value};
+use crate::setting::{Defaults, setting};
+use crate::shape::{HOSTS, Shape};
+use crate::table::settings;
+use crate::value::Value;
 use quittance_lifecycle::Preset;
 use std::time::Duration;
 
 /// A value of the right shape, as words.
 fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
     match (default, shape) {
-        (Some(Value::List(_)), _) | (_, Shape::Hosts) => "a.org,*.b.org".into(),
+        (Some(Value::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),
         (None, Shape::OneOf(words)) => words[0].into(),
-        (None, Shape::Listen) => "127.0.0.1:0".into(),
-        (None, Shape::Digest) => "0f".repeat(32),
+        (None, Shape::Dialect) => "capsolver".into(),
+        (None, Shape::ListenAddress) => "127.0.0.1:0".into(),
+        (None, Shape::KeyHash) => "0f".repeat(32),
         (Some(Value::Text(text)), _) => text,
         (Some(value), _) => value.to_string().replace('"', ""),
         (None, Shape::WebAddress) => "https://q.example.com".into(),
         (None, Shape::Currency) => "EUR".into(),
         (None, Shape::Variable) => "SOME_SECRET".into(),
         (None, Shape::File) => file.into(),
-        (None, Shape::DirectUrl) => "postgres://h/db".into(),
+        (None, Shape::PostgresUrl) => "postgres://h/db".into(),
         (None, Shape::Flag) => "false".into(),
         (None, _) => "7s".into(),
     }
@@ -34,7 +36,7 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
     let certificate = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert;
     std::fs::write(authority.path(), certificate.pem()).unwrap();
     for row in settings().filter(|row| !row.is_open()) {
-        let (default, variable) = ((row.default)(Preset::Patient), row.variable().unwrap());
+        let (default, variable) = (row.default(&Defaults::of(Preset::Patient)), row.variable().unwrap());
         let file = if row.leaf() == "ca_file" { &authority } else { &empty };
         let words = example(row.shape, default, file.path().to_str().unwrap());
         // What is about a server needs one to be about, and who is called must know who calls.
@@ -97,7 +99,7 @@ fn providers_and_tenants_are_reached_by_their_names() {
         .set(&["provider.main.faults.\"ERROR: 1001\"=no_funds", "reuse.targets.\"*.a.org\"=exclusive"])
         .load()
         .unwrap();
-    assert_eq!(config.providers[0].url, "https://b.example");
+    assert_eq!(config.providers[0].url(), "https://b.example");
     assert_eq!(config.tenants[0].key.state(), "missing (env B)", "a dash is an underscore there");
     assert_eq!(config.kinds.kind("recaptcha_v2").unwrap().life, Some(Duration::from_secs(90)));
     assert_eq!(config.reuse.kinds.len() + config.reuse.targets.len(), 2);

@@ -1,9 +1,10 @@
 //! Nothing is hard-wired: every field of what the engine takes has a name here, and that name moves that field alone.
 
 use super::{Config, Place};
-use crate::registry::settings;
-use crate::setting::row;
-use crate::value::{Shape, Value, signal_word};
+use crate::setting::{Defaults, row};
+use crate::shape::{Shape, signal_word};
+use crate::table::settings;
+use crate::value::Value;
 use quittance::{ClassicSettings, Profile};
 use quittance_alert::Thresholds;
 use quittance_engine::{Settings, Targets, Throttle};
@@ -24,7 +25,7 @@ macro_rules! named {
 
 type Fields = Vec<(&'static str, String)>;
 
-fn fields(config: &Config) -> Fields {
+pub(super) fn fields(config: &Config) -> Fields {
     let mut fields = Vec::new();
     let mut engine = Settings::new(0, |_| None);
     config.apply(&mut engine);
@@ -78,8 +79,8 @@ fn fields(config: &Config) -> Fields {
         allow: "callbacks_out.allow",
         wait: "callbacks_out.wait";
         secrets, root_secret, currency
-    } = config.callbacks_out.settings(&[]).unwrap());
-    of_alerts(&mut fields, &config.alerts.settings().unwrap().thresholds);
+    } = config.webhook_settings().unwrap());
+    of_alerts(&mut fields, &config.alerts.thresholds);
     fields.push(("alerts.command", format!("{:?}", config.alerts.command)));
     fields
 }
@@ -142,16 +143,16 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
 
 /// The value next to the default, as words.
 fn changed(path: &str) -> String {
-    match (row(path).default)(Preset::Patient) {
-        Some(Value::Span(span)) => format!("{}ms", (span + Duration::from_millis(1)).as_millis()),
+    match row(path).default(&Defaults::of(Preset::Patient)) {
+        Some(Value::Duration(duration)) => format!("{}ms", (duration + Duration::from_millis(1)).as_millis()),
         Some(Value::Count(count)) => (count + 1).to_string(),
-        Some(Value::Share(share)) => Value::Share(share + 1).to_string(),
+        Some(Value::Ratio(ratio)) => Value::Ratio(ratio + 1).to_string(),
         Some(Value::Flag(flag)) => (!flag).to_string(),
         Some(Value::List(_)) => "x.org".into(),
         Some(Value::Text(text)) => match row(path).shape {
             Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
-            Shape::CountOr { .. } => "7".into(),
-            Shape::SpanOr { .. } => "7s".into(),
+            Shape::Count { .. } => "7".into(),
+            Shape::Duration { .. } => "7s".into(),
             shape => panic!("{path}: what else could {shape:?} be?"),
         },
         Some(Value::Money(amount)) => Value::Money(Money(amount.0 + 1)).to_string(),
@@ -163,7 +164,7 @@ fn changed(path: &str) -> String {
 #[test]
 fn every_field_has_a_name_that_moves_it_and_nothing_else() {
     let usual = fields(&Place::empty().load().unwrap());
-    let is_fixed = |path: &str| row(path).shape == Shape::Count { least: 0, most: 0 };
+    let is_fixed = |path: &str| row(path).shape == Shape::Count { least: 0, most: 0, or: None };
     for (path, _) in usual.iter().filter(|(path, _)| !is_fixed(path)) {
         let flag = format!("{path}={}", changed(path));
         let config = Place::empty().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
@@ -218,8 +219,8 @@ fn with_authority(place: Place) -> Config {
     let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
     std::fs::write(place.path("ca.pem"), &made).unwrap();
     let mut config = place.env(&[("K", "s3cr3t")]).load().unwrap();
-    assert_eq!(config.providers[0].extra_ca, made.into_bytes());
-    config.providers[0].extra_ca = b"pem".to_vec();
+    assert_eq!(config.providers[0].settings.extra_ca, made.into_bytes());
+    config.providers[0].settings.extra_ca = b"pem".to_vec();
     config
 }
 

@@ -61,7 +61,7 @@ fn every_word_about_a_tenant_reaches_the_gateway() {
     assert_eq!((reuse, open_max, flavour.as_deref()), (Some(Reuse::Exclusive), Some(7), Some("capsolver")));
     assert_eq!(rate, Some(Rate { every: Duration::from_millis(100), burst: 10 }));
     assert_eq!(webhook_secret, Some([0x0f; 32]));
-    let outbound = config.callbacks_out.settings(&config.tenants).unwrap();
+    let outbound = config.webhook_settings().unwrap();
     assert_eq!(outbound.allow.len(), 4);
     assert_eq!(outbound.secrets["team-a"], [0x0f; 32]);
 }
@@ -89,10 +89,10 @@ fn the_rest_of_what_the_daemon_is_told_is_understood() {
 fn a_webhook_secret_may_be_written_as_its_libraries_do() {
     let place = full().env(&[("HOOK", "whsec_Dw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8=")]);
     let config = place.load().unwrap();
-    assert_eq!(config.callbacks_out.settings(&config.tenants).unwrap().secrets["team-a"], [0x0f; 32]);
+    assert_eq!(config.webhook_settings().unwrap().secrets["team-a"], [0x0f; 32]);
     for wrong in ["whsec_c2hvcnQ=", "s3cr3t"] {
         let config = full().env(&[("HOOK", wrong)]).load().unwrap();
-        let error = config.callbacks_out.settings(&config.tenants).unwrap_err().to_string();
+        let error = config.webhook_settings().unwrap_err().to_string();
         assert!(error.contains("tenant.team-a.webhook_secret") && error.contains("env HOOK"), "{error}");
         assert!(!error.contains(wrong), "{error}");
     }
@@ -105,7 +105,7 @@ fn a_webhook_for_alerts_has_a_secret_that_whoever_is_called_knows_too() {
     let named =
         || Place::with_file(&format!("{hook}webhook_secret_env = \"HOOK\"\ncommand = [\"/no/such\"]\n"));
     let digits = "0f".repeat(32);
-    let troubles = |place: Place| place.load().unwrap().alerts.troubles();
+    let troubles = |place: Place| place.load().unwrap().alerts.problems();
     assert_eq!(
         troubles(named().env(&[("HOOK", &digits)])),
         ["`alerts.command` cannot be run: there is no file /no/such"]

@@ -115,7 +115,7 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
         (with("hours = \"08:00-20:00\""), &["`pools.login.hours`", "a list"]),
         (with("budget_per_hour = -1"), &["`pools.login.budget_per_hour` is -1", "0.75"]),
         (with("budget = 1"), &["no setting `pools.login.budget`", "config show"]),
-        (with("min_life = \"280s\""), &["`pools.login`", "nobody can solve"]),
+        (with("min_life = \"280s\""), &["`pools.login`", "cannot be solved"]),
         (POOL.into(), &["`pools.login`", "`sitekey` is missing"]),
         (
             format!("{POOL}{}", PARAMS.replace("example.com", "shop.example.org")),
@@ -143,7 +143,7 @@ fn a_pool_serves_one_of_the_tenants_if_there_are_any() {
     let tenants = "[[tenant]]\nname = \"a\"\nkey_env = \"K\"\n[[tenant]]\nname = \"b\"\nkey_env = \"L\"\n";
     check(&format!("{tenants}{POOL}{PARAMS}"), &["`pools.login` has no `tenant`", "several tenants"]);
     let of = |tenant: &str| format!("{tenants}{POOL}tenant = \"{tenant}\"\n{PARAMS}");
-    check(&of("c"), &["`pools.login.tenant` serves nobody", "no tenant `c`"]);
+    check(&of("c"), &["`pools.login.tenant` serves no tenant", "no tenant `c`"]);
     assert_eq!(pool(&Place::with_file(&of("b")).load().unwrap(), "login").tenant, "b");
 }
 
@@ -158,7 +158,7 @@ fn a_row_of_lifetimes_that_makes_no_sense_is_told_with_what_to_do() {
         ),
         ("[[lifetimes]]\nhost = \"https://a.org\"\nlife = \"90s\"", &["`lifetimes.1.host`", "*.example.org"]),
         ("[[lifetimes]]\nlife = \"0s\"", &["`lifetimes.1.life`", "from 1s"]),
-        ("[[lifetimes]]\nlife = \"forever\"", &["`lifetimes.1.life`", "a span"]),
+        ("[[lifetimes]]\nlife = \"forever\"", &["`lifetimes.1.life`", "a duration"]),
         ("[[lifetimes]]\nkind = \"turnstyle\"\nlife = \"90s\"", &["`turnstyle`", "`turnstile`?"]),
         ("[[lifetimes]]\nname = \"x\"\nlife = \"90s\"", &["no setting `lifetimes.1.name`"]),
         (

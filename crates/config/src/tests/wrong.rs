@@ -102,7 +102,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         ("public_url = \"ftp://x\"", &["`public_url`", "http:// or https://"]),
         ("public_url = \"https://user:pw@x\"", &["`public_url`", "no user"]),
         ("[timing]\ndeadline = 300", &["quittance.toml:2", "`timing.deadline` is 300", "\"90s\""]),
-        ("[timing]\ndeadline = \"5 minutes\"", &["`timing.deadline`", "one number and one unit"]),
+        ("[timing]\ndeadline = \"5 apples\"", &["`timing.deadline`", "numbers with units", "1m30s"]),
         ("[timing]\ndeadline = \"25h\"", &["`timing.deadline`", "from 1s to 24h"]),
         ("[timing]\npoll_interval = \"0s\"", &["`timing.poll_interval`", "from 1ms"]),
         ("[targets]\nimages = \"yes\"", &["`targets.images` is \"yes\"", "true or false"]),
@@ -115,13 +115,13 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
         ("[engine]\npolls_max = 99999999999999999999", &["`engine.polls_max`", "too large"]),
         ("[retry.limits]\ncaller = 3", &["`retry.limits.caller` is 3", "never tried again"]),
         ("[retry]\npreset = \"bold\"", &["`retry.preset` is \"bold\"", "\"conservative\""]),
-        ("[retry]\njitter = \"some\"", &["`retry.jitter`", "\"full\", or a span"]),
+        ("[retry]\njitter = \"some\"", &["`retry.jitter`", "\"full\", or a duration"]),
         ("[provider_rules]\nretry_share = 20", &["`provider_rules.retry_share` is 20", "from 0 to 1"]),
         ("[provider_rules]\nretry_share = 0.12345", &["retry_share", "three digits"]),
         ("[store]\nurl = \"./data\"", &["`store.url`", "embedded:FOLDER"]),
         ("[store]\nurl = \"mysql://u:s3cr3t@h\"", &["`store.url`", "embedded:FOLDER"]),
         ("[reuse.targets]\n\"https://x\" = \"shared\"", &["reuse.targets", "*.example.org"]),
-        ("[keys]\nwindow = 1979-05-27", &["`keys.window` is a date", "a span"]),
+        ("[keys]\nwindow = 1979-05-27", &["`keys.window` is a date", "a duration"]),
     ] {
         check(file, words);
         assert!(!Place::with_file(file).complaint().contains("s3cr3t"), "{file}");
