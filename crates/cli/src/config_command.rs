@@ -75,13 +75,12 @@ Exit codes: 0 valid, 3 not written, 4 wrong.";
 const AFTER_SHOW: &str = "\
 Examples:
   quittance config show                      every setting and its origin
-  quittance config show > new.toml           a file to start with; never write
-                                             to the file that is read
   quittance config show --set retry.preset=aggressive
   quittance config show --json | jq '.settings[\"timing.deadline\"]'
 
 The file overrides the defaults, QUITTANCE_... in the environment overrides the
-file, and --set overrides both.
+file, and --set overrides both. To start a config file, use `quittance init`: a
+copy of this output would keep the defaults of this version for ever.
 
 Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
@@ -103,8 +102,8 @@ fn styled(line: &Line) -> String {
     }
 }
 
-/// `config show > quittance.toml` would replace the file that it reads: the shell empties it first, and `>>` makes it the file
-/// and its copy.
+/// Refuses to write into the config file itself: with `>` the shell empties the file before it is read, and with `>>` the file
+/// would have every setting twice.
 pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
     let Some(path) = config.file().filter(|path| output::goes_to(path)) else {
         return Ok(());

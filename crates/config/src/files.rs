@@ -4,9 +4,11 @@ use crate::effective::Effective;
 use crate::error::ConfigError;
 use crate::name::Name;
 use crate::store::{StoreConfig, StoreUrl};
-use quittance::embedded::DATABASE;
+use quittance::embedded::{DATABASE, LOCK, TRAIL};
+use quittance::{SECRET_NAME, SPILL_NAME};
 use rustix::fs::{Access, access};
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -15,9 +17,22 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 /// Folders of the system in which no file can be kept, not even by root.
 const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
 
-/// The content of a file that a setting names.
+/// The content of a file. A pipe or a device is refused before it is opened: opening it could wait for ever, and reading it
+/// could never end.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    std::fs::read(path)
+    let found = std::fs::metadata(path)?;
+    if found.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !found.is_file() {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is a pipe, a socket or a device, and not a file",
+        ));
+    }
+    let mut content = Vec::new();
+    File::open(path)?.read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// What to do about a file that cannot be read.
@@ -26,6 +41,7 @@ pub fn reading_remedy(error: &io::Error) -> &'static str {
         ErrorKind::NotFound => "put the file there, or correct its path in the configuration",
         ErrorKind::PermissionDenied => "let this user read the file and enter its folders",
         ErrorKind::IsADirectory => "name a file in it, not the folder",
+        ErrorKind::InvalidInput => "name a regular file",
         ErrorKind::InvalidData => "it must be text",
         _ => "look at the disk that it is on",
     }
@@ -66,7 +82,7 @@ pub fn check_folder(store: &StoreConfig) -> Result<(), ConfigError> {
     };
     let wrong = |why: String| ConfigError::Folder { setting, folder: folder.clone(), why };
     if folder.exists() {
-        let why = cannot_create_files(folder).or_else(|| cannot_write_own_files(folder));
+        let why = cannot_create_files(folder).or_else(|| cannot_write_own_files(folder, store));
         return why.map_or(Ok(()), |why| Err(wrong(why)));
     }
     let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
@@ -102,14 +118,23 @@ fn cannot_create_files(folder: &Path) -> Option<String> {
 }
 
 /// Why a file of this node that is in the folder cannot be opened as `serve` opens it, if one cannot.
-fn cannot_write_own_files(folder: &Path) -> Option<String> {
-    let path = folder.join(DATABASE);
-    if !path.exists() {
-        return None;
-    }
-    let error = access(&path, Access::READ_OK | Access::WRITE_OK).err()?;
-    Some(format!(
-        "and this user cannot use the file {} ({error}): let it read and write the file",
-        path.display()
-    ))
+fn cannot_write_own_files(folder: &Path, store: &StoreConfig) -> Option<String> {
+    let both = Access::READ_OK | Access::WRITE_OK;
+    let of_store = [(DATABASE, both), (LOCK, both), (TRAIL, both), (SECRET_NAME, Access::READ_OK)];
+    let of_store = of_store.iter().filter(|_| matches!(store.url, StoreUrl::Embedded(_)));
+    of_store.chain(&[(SPILL_NAME, both)]).find_map(|(name, need)| {
+        let path = folder.join(name);
+        let shown = path.display();
+        let found = path.metadata().ok()?;
+        if found.is_dir() {
+            return Some(format!(
+                "and {shown} is a folder: move it away, because this node keeps a file of that name"
+            ));
+        }
+        if !found.is_file() {
+            return Some(format!("and {shown} is not a regular file: move it away"));
+        }
+        let error = access(&path, *need).err()?;
+        Some(format!("and this user cannot use the file {shown} ({error}): let it read and write the file"))
+    })
 }

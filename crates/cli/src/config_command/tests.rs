@@ -169,3 +169,24 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
     let notes = told(&wide, &[("K", key)])["notes"].to_string();
     assert!(notes.contains("`targets.allow` has `*`") && notes.contains("paid twice"), "{notes}");
 }
+
+#[test]
+fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
+    let redis = "url = \"redis://127.0.0.1:1\"\nhome = \"data\"\n";
+    for (store, name) in [
+        ("url = \"embedded:data\"\n", "orders.db"),
+        ("url = \"embedded:data\"\n", "orders.lock"),
+        ("url = \"embedded:data\"\n", "orders.trail"),
+        ("url = \"embedded:data\"\n", "callback-secret"),
+        ("url = \"embedded:data\"\n", "spill"),
+        (redis, "spill"),
+    ] {
+        let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\n{store}"));
+        let path = place.path("data").join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        finds(&place, &[&[&format!("{} is a folder", path.display()), "move it away"]]);
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        finds(&place, &[]);
+    }
+}

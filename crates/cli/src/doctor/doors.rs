@@ -59,7 +59,7 @@ struct Facts {
 }
 
 fn facts(path: &Path) -> Option<Facts> {
-    let der = CertificateDer::pem_slice_iter(&std::fs::read(path).ok()?).next()?.ok()?;
+    let der = CertificateDer::pem_slice_iter(&quittance_config::read_file(path).ok()?).next()?.ok()?;
     let (_, cert) = x509_parser::parse_x509_certificate(&der).ok()?;
     let validity = cert.validity();
     let names = cert.subject_alternative_name().ok().flatten().map(|found| &found.value.general_names);

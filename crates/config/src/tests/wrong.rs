@@ -1,6 +1,9 @@
 //! Every way to get it wrong, and the complaint: it names the setting and the place, and says what to do.
 
 use super::{ISSUE, Place};
+use crate::{Config, ConfigErrors};
+use rustix::fs::{FileType, Mode};
+use std::time::Duration;
 
 /// A file, and what its complaint must say.
 #[track_caller]
@@ -281,4 +284,35 @@ fn prices_and_usage_that_make_no_sense_are_told() {
     check("[usage]\ndetail_days = 401", &["usage.detail_days", "is 401", "`usage.sum_days`"]);
     check("[usage]\nsum_days = 3", &["quittance.toml:2", "usage.sum_days", "is 3"]);
     check("[usage]\ndetail_days = 0", &["usage.detail_days", "from 1 to 3660"]);
+}
+
+/// The configuration, or its error: in another thread, because it once waited for ever.
+fn load_soon(place: Place) -> Result<Config, ConfigErrors> {
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || _ = send.send(place.load()));
+    receive.recv_timeout(Duration::from_secs(20)).expect("it must not wait for a pipe or a device")
+}
+
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once() {
+    let provider = "[[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"https://a.example\"\n";
+    let with_pipe = |file: &str| {
+        let place = Place::with_file(file);
+        let path = place.path("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        place
+    };
+    let tenant = |path: &str| format!("[[tenant]]\nname = \"a\"\nkey_file = \"{path}\"\n");
+    for path in ["pipe", "/dev/zero", "/dev/tty"] {
+        let config = load_soon(with_pipe(&tenant(path))).unwrap();
+        let error = config.tenants[0].key.digest().unwrap_err().to_string();
+        for word in ["tenant.a.key", path, "a pipe, a socket or a device", "name a regular file"] {
+            assert!(error.contains(word), "`{word}` is not in: {error}");
+        }
+    }
+    let ca_file = format!("{provider}key_env = \"K\"\nca_file = \"pipe\"\n");
+    let error = load_soon(with_pipe(&ca_file)).unwrap_err().to_string();
+    assert!(error.contains("provider.main.ca_file") && error.contains("a pipe"), "{error}");
+    let error = load_soon(with_pipe("").env(&[("QUITTANCE_CONFIG", "pipe")])).unwrap_err().to_string();
+    assert!(error.contains("pipe cannot be read") && error.contains("not a file"), "{error}");
 }
