@@ -1,7 +1,6 @@
 //! What alerts tell people to do, held against what there is: somebody types it at three in the morning.
 
 use crate::Cli;
-use crate::config::settings;
 use clap::Parser;
 use quittance_alert::{AlertEngine, Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds};
 use quittance_lifecycle::{Money, Timestamp};
@@ -62,7 +61,7 @@ fn words() -> BTreeMap<&'static str, String> {
 
 #[test]
 fn every_command_setting_and_address_that_an_alert_names_is_there() {
-    let (known, api) = (settings().map(|setting| setting.path), quittance_gateway::v1::openapi());
+    let (known, api) = (quittance_config::setting_names(), quittance_gateway::v1::openapi());
     let known: Vec<&str> = known.collect();
     for (rule, words) in words() {
         for quoted in words.split('`').skip(1).step_by(2) {

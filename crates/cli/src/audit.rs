@@ -7,7 +7,6 @@ mod ledger;
 mod summary;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment};
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
 use crate::usage::Sums;
@@ -16,6 +15,7 @@ use clap::Args;
 use compare::Comparison;
 use entry::{Entry, Page};
 use quittance::{Day, SystemClock};
+use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -159,7 +159,7 @@ async fn balance(client: &ApiClient, config: &Config) -> Option<String> {
     // Without a daemon the provider itself is asked.
     let provider = config.providers.first().filter(|_| matches!(client, ApiClient::Here(_)))?;
     let account = node::account(provider).await.ok()?;
-    account.balance.map(crate::config::money::render)
+    account.balance.map(|balance| balance.to_string())
 }
 
 /// What is for a person or a program stands at the end; a table for a spreadsheet has no room for it.

@@ -2,7 +2,6 @@
 //! nobody has. A command asks one or the other the same thing and shows what it is told, so there is nothing that the page or
 //! the API can do and the prompt cannot, and no second copy of how it is done.
 
-use crate::config::{Config, Environment};
 use crate::daemon::{ANSWER_BYTES_MAX, Daemon, Problem, asking};
 use crate::exit::{CliError, Exit};
 use crate::{node, place};
@@ -12,6 +11,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use quittance::{OpenError, Quittance};
+use quittance_config::{Config, Environment};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::error::Error;

@@ -3,7 +3,6 @@
 
 mod note;
 
-use crate::config::{ADMIN_KEY, Config, Environment};
 use crate::exit::{CliError, Exit};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -12,6 +11,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quittance::embedded;
+use quittance_config::{ADMIN_KEY, Config, Environment};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -10,7 +10,6 @@ mod outcome;
 mod shown;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment};
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::output;
@@ -18,6 +17,7 @@ use bulk::Many;
 use clap::{Args, Subcommand};
 use filter::FilterArgs;
 use quittance::document::BulkAction;
+use quittance_config::{Config, Environment};
 use std::path::PathBuf;
 
 pub(crate) const AFTER_HELP: &str = "\

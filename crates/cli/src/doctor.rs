@@ -10,13 +10,13 @@ mod store;
 pub(crate) use reach::is_daemon_at;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment, money};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{node, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
+use quittance_config::{Config, Environment, decimal};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -153,8 +153,8 @@ async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
 
 /// Whoever is to be told finds out otherwise when he was not.
 fn alerts(config: &Config) -> Vec<Finding> {
-    let troubles = config.alerts.troubles();
-    if troubles.is_empty() && config.alerts.has_somewhere_to_go() {
+    let troubles = config.alerts.problems();
+    if troubles.is_empty() && config.alerts.has_receiver() {
         return vec![Finding::new("alerts", State::Good, "those who are to be told can be")];
     }
     troubles.into_iter().map(|what| Finding::new("alerts", State::Bad, what)).collect()
@@ -180,7 +180,7 @@ async fn provider(config: &Config) -> Vec<Finding> {
 }
 
 fn what_is_there(account: &Account, currency: &str) -> String {
-    let balance = account.balance.map(|money| format!("balance {}", money::named(money, currency)));
+    let balance = account.balance.map(|money| format!("balance {}", decimal::with_currency(money, currency)));
     let threads =
         account.threads.map(|threads| format!("{} of {} threads in use", threads.working, threads.total));
     let told: Vec<String> = balance.into_iter().chain(threads).collect();

@@ -4,10 +4,10 @@
 
 mod table;
 
-use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use quittance_config::{Config, duration};
 use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
 use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
@@ -225,7 +225,7 @@ fn explain(text: &mut String, row: &Row) {
         line(text, "answers", answers);
     }
     if let Some(pause) = row.pause {
-        line(text, "pause", &format!("nothing is submitted for {}", span::render(pause)));
+        line(text, "pause", &format!("nothing is submitted for {}", duration::render(pause)));
     }
     if !row.advice.is_empty() {
         line(text, "advice", &row.advice);
@@ -304,7 +304,7 @@ fn object(codes: &Codes, config: &Config) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     fn ask(code: Option<&str>, profile: Option<&str>, json: bool, overrides: &[&str]) -> String {
         let args = ErrorsArgs { code: code.map(Into::into), profile: profile.map(Into::into), json };

@@ -1,8 +1,8 @@
 //! How a command ends: a number for scripts, a sentence for people, and a hint where one helps. The numbers are
 //! promised in the documentation and never change their meaning.
 
+use std::fmt;
 use std::process::ExitCode;
-use std::{fmt, io};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -52,17 +52,6 @@ impl CliError {
             beneath = cause.source();
         }
         Self { exit, what }
-    }
-}
-
-/// What helps when a file cannot be read, by what the system says about it.
-pub(crate) fn reading_remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => "put the file there, or correct its path in the configuration",
-        io::ErrorKind::PermissionDenied => "let this user read the file and enter its folders",
-        io::ErrorKind::IsADirectory => "name a file in it, not the folder",
-        io::ErrorKind::InvalidData => "it must be text",
-        _ => "look at the disk that it is on",
     }
 }
 

@@ -3,12 +3,13 @@
 
 mod questions;
 
-use crate::config::{Config, ConfigArgs, ConfigErrors, Environment, toml_text};
+use crate::config_command::ConfigArgs;
 use crate::doctor::{self, DoctorArgs};
 use crate::exit::{CliError, Exit};
 use crate::output;
 use clap::{Args, ValueEnum};
 use questions::Questions;
+use quittance_config::{Config, ConfigErrors, Environment, Sources, toml_text};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -128,8 +129,8 @@ pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Cli
     let (path, answers) = write(args, config)?;
     output::print(&format!("wrote {}\n\n", output::harmless(&path.display().to_string())))?;
     let environment = Environment::of_process();
-    let read = ConfigArgs { config: Some(path.clone()), overrides: config.overrides.clone() };
-    let exit = match Config::load(&read, &environment, Path::new("")) {
+    let sources = Sources { file: Some(path.clone()), overrides: config.overrides.clone() };
+    let exit = match Config::load(&sources, &environment, Path::new("")) {
         Ok(config) => doctor::run(DoctorArgs::default(), &config, &environment).await?,
         Err(error) => {
             output::tell(&format!("{error}\n"));
@@ -203,8 +204,8 @@ fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
 
 /// Reads the new file as any command would, without the variables of this shell.
 fn check(written: &Path, path: &Path) -> Result<(), CliError> {
-    let args = ConfigArgs { config: Some(written.to_owned()), overrides: Vec::new() };
-    let wrong = match Config::read(&args, &Environment::default(), Path::new("")) {
+    let sources = Sources { file: Some(written.to_owned()), overrides: Vec::new() };
+    let wrong = match Config::read(&sources, &Environment::default(), Path::new("")) {
         Ok((_, wrong)) if wrong.is_empty() => return Ok(()),
         Ok((_, wrong)) => ConfigErrors(wrong),
         Err(error) => ConfigErrors(vec![error]),
@@ -289,10 +290,10 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("quittance.toml");
             write_new(&path, &answers.render()).unwrap();
-            let args = ConfigArgs { config: Some(path), overrides: Vec::new() };
-            let config = Config::load(&args, &Environment::default(), Path::new("")).unwrap();
+            let sources = Sources { file: Some(path), overrides: Vec::new() };
+            let config = Config::load(&sources, &Environment::default(), Path::new("")).unwrap();
             assert_eq!(config.providers.len(), 1);
-            assert_eq!(config.providers[0].dialect.name(), service.facts().profile);
+            assert_eq!(config.providers[0].dialect().name(), service.facts().profile);
             assert_eq!(config.public_url, None);
         }
     }

@@ -1,10 +1,10 @@
 //! `quittance kinds`: the kinds of order, as they hold here: what each takes, what tells two orders of it apart, how long
 //! its answer lives and how long it takes.
 
-use crate::config::nearest::nearest;
-use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
+use quittance_config::nearest;
+use quittance_config::{Config, duration};
 use quittance_lifecycle::{Field, Identity, Kind, Reuse, Shape};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, NoSuchKin
 }
 
 fn life(kind: &Kind) -> String {
-    kind.life.map_or_else(|| "for ever".into(), span::render)
+    kind.life.map_or_else(|| "for ever".into(), duration::render)
 }
 
 const fn uses(kind: &Kind) -> &'static str {
@@ -82,14 +82,14 @@ fn table(kinds: &[Kind], config: &Config) -> String {
     );
     for kind in kinds {
         let name = format!("{}{}", kind.name, mark(kind, config));
-        let pace = [kind.pace.p50, kind.pace.p95, kind.pace.p99].map(span::render);
+        let pace = [kind.pace.p50, kind.pace.p95, kind.pace.p99].map(duration::render);
         let needs: Vec<&str> =
             kind.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
         _ = writeln!(
             text,
             "{name:<22}{:>9}{:>8}  {:<6} {:>5} {:>5} {:>5}  {NOTE}{}{NOTE:#}",
             life(kind),
-            span::render(kind.margin),
+            duration::render(kind.margin),
             uses(kind),
             pace[0],
             pace[1],
@@ -107,9 +107,14 @@ fn page(kind: &Kind, config: &Config) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", kind.name);
     let once = if kind.single_use { "the site takes it once" } else { "it can be used again" };
     let Kind { pace, margin, .. } = kind;
-    let (p50, p95, p99) = (span::render(pace.p50), span::render(pace.p95), span::render(pace.p99));
+    let (p50, p95, p99) =
+        (duration::render(pace.p50), duration::render(pace.p95), duration::render(pace.p99));
     _ = writeln!(text, "  answer      lives {} from its solve, and {once}", life(kind));
-    _ = writeln!(text, "  margin      {} of that are left when an answer is reused", span::render(*margin));
+    _ = writeln!(
+        text,
+        "  margin      {} of that are left when an answer is reused",
+        duration::render(*margin)
+    );
     _ = writeln!(text, "  pace        half within {p50}, 95 % within {p95}, 99 % within {p99}");
     _ = writeln!(text, "  reuse       {}", reuse(kind));
     _ = writeln!(text, "  equal       {}", same(kind));
@@ -204,7 +209,7 @@ fn object(kind: &Kind, config: &Config) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     fn ask(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, NoSuchKind> {
         let args = KindsArgs { name: name.map(Into::into), json };

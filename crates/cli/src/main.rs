@@ -6,7 +6,7 @@ mod alert_words;
 mod audit;
 mod client;
 mod completions;
-mod config;
+mod config_command;
 mod csv;
 mod daemon;
 mod day;
@@ -35,13 +35,16 @@ mod store;
 mod table;
 mod tenant;
 mod terminal;
+#[cfg(test)]
+mod test_config;
 #[cfg(feature = "top")]
 mod top;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use config::{Config, ConfigArgs, ConfigCommand, Environment};
+use config_command::{ConfigArgs, ConfigCommand};
 use exit::{CliError, Exit};
+use quittance_config::{Config, Environment};
 use serve::{Inherited, Systemd};
 use std::path::Path;
 use std::process::ExitCode;
@@ -160,7 +163,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
     let load = || -> Result<Config, CliError> {
-        let config = Config::load(config_args, &Environment::of_process(), Path::new(""))
+        let config = Config::load(&config_args.sources(), &Environment::of_process(), Path::new(""))
             .map_err(|error| CliError::of(Exit::Config, &error))?;
         let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
         output::tell(&lines.collect::<String>());
@@ -226,13 +229,13 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             show(&rendered)
         }
         Command::Config { command: ConfigCommand::Check { json } } => {
-            let read = Config::read(config_args, &Environment::of_process(), Path::new(""));
-            block_on(config::check(json, read))
+            let read = Config::read(&config_args.sources(), &Environment::of_process(), Path::new(""));
+            block_on(config_command::check(json, read))
         }
         Command::Config { command: ConfigCommand::Show { json } } => {
             let config = load()?;
-            config::refuse_to_overwrite(&config)?;
-            show(&config::run(json, &config))
+            config_command::refuse_to_overwrite(&config)?;
+            show(&config_command::show(json, &config))
         }
         Command::Completions(args) => show(&completions::run(&args, Cli::command())),
     }

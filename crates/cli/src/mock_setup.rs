@@ -1,8 +1,9 @@
 //! What `--mock` runs on: a mock provider in this process, a store in a temporary folder, and settings of its own. No config file, no
 //! variable, no key and no account is needed, and nothing stays on disk.
 
-use crate::config::{Config, ConfigArgs, Environment};
+use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
+use quittance_config::{Config, Environment};
 use quittance_mock_provider::{Account, DEMO_KEY, Key, MockProvider, Pace, Profile, Settings, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ impl MockSetup {
             .map_err(|error| not_started("the temporary folder cannot be written", &error))?;
         let environment: Environment = [(KEY_VARIABLE, DEMO_KEY)].into_iter().collect();
         let args = ConfigArgs { config: Some(file), overrides: args.overrides.clone() };
-        let config = Config::load(&args, &environment, Path::new(""))
+        let config = Config::load(&args.sources(), &environment, Path::new(""))
             .map_err(|error| CliError::of(Exit::Config, &error))?;
         Ok(Self { provider, folder, config, environment })
     }

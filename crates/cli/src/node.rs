@@ -1,7 +1,6 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
-use crate::config::{self, Config, Dialect, ProviderConfig};
 use crate::doctor::is_daemon_at;
 use crate::exit::{CliError, Exit};
 use crate::{output, place};
@@ -10,7 +9,9 @@ use quittance::{
     Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
     embedded,
 };
+use quittance_config::{Config, ProviderConfig, duration};
 use quittance_ports::SpillError;
+use quittance_protocol::Protocol;
 use quittance_provider::json::JsonProvider;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -114,7 +115,7 @@ fn only_provider(config: &Config) -> Result<&ProviderConfig, CliError> {
 
 /// A node with a provider, which also delivers webhooks.
 fn carrier(config: &Config) -> Result<Builder, CliError> {
-    let webhooks = config.callbacks_out.settings(&config.tenants);
+    let webhooks = config.webhook_settings();
     let webhooks = webhooks.map_err(|error| CliError::of(Exit::Config, &error))?;
     let builder = builder(config)?.webhooks(webhooks);
     Ok(match provider(only_provider(config)?)? {
@@ -139,7 +140,7 @@ fn with_callbacks(
 pub(crate) async fn open_unless_held(
     config: &Config,
 ) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
-    let config = Config { store: config.store.as_it_is(), ..config.clone() };
+    let config = config.read_only();
     match builder(&config)?.open().await {
         Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
         opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
@@ -148,7 +149,7 @@ pub(crate) async fn open_unless_held(
 
 /// Opens the store with a gateway for [`crate::client::ApiClient`] to ask.
 pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
-    let config = Config { store: config.store.as_it_is(), ..config.clone() };
+    let config = config.read_only();
     match builder(&config)?.gateway(GatewaySetup::default()).open().await {
         Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
         opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
@@ -191,13 +192,13 @@ enum Adapter {
 
 fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
     let wrong = |error| CliError::of(Exit::Config, &error);
-    match config.dialect {
-        Dialect::Classic(profile) => {
+    match config.protocol {
+        Protocol::Classic(profile) => {
             let made = ClassicProvider::new(config.classic(profile).map_err(wrong)?);
             made.map(|made| Adapter::Classic(Box::new(made)))
                 .map_err(|error| CliError::of(Exit::Config, &error))
         }
-        Dialect::Json(flavour) => {
+        Protocol::Json(flavour) => {
             let made = JsonProvider::new(config.json(flavour).map_err(wrong)?);
             made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
@@ -255,7 +256,7 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
         Some(Value::Text(page)) => page_host(page).ok(),
         _ => None,
     };
-    match config.reuse.of(&draft.tenant, order.kind(), host).map(|setting| setting.reuse) {
+    match config.reuse.setting(&draft.tenant, order.kind(), host).map(|setting| setting.reuse) {
         Some(Reuse::Shared) => order.shared(),
         Some(Reuse::Exclusive) => order.exclusive(),
         None => order,
@@ -263,5 +264,5 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
 }
 
 pub(crate) fn span(typed: &str) -> Result<Duration, String> {
-    config::span::parse(typed).ok_or_else(|| format!("write it as {}", config::span::FORM))
+    duration::parse(typed).ok_or_else(|| format!("write it as {}", duration::FORM))
 }

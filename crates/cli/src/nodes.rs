@@ -1,13 +1,13 @@
 //! `quittance nodes`: who works on a shared store, what each has done and how it is, as they say themselves on the cards
 //! that they leave there. It asks the store and no node, so it also shows who went missing.
 
-use crate::config::Config;
 use crate::exit::{CliError, Exit};
 use crate::output::{harmless, roughly};
 use crate::table::PLAIN;
 use crate::{output, place, table};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use quittance_config::Config;
 use quittance_ports::membership::{Members, NodeStatus, SILENT_AFTER, SKEW_MAX, SeenNode};
 use serde_json::{Value, json};
 use std::time::Duration;

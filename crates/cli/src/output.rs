@@ -1,9 +1,9 @@
 //! What goes to which stream: results to standard output, everything else to standard error, colours only where a
 //! person sees them, and a reader who closes the pipe is no error.
 
-use crate::config::LogConfig;
 use crate::exit::{CliError, Exit};
 use quittance::gateway::{is_odd, plain_json};
+use quittance_config::LogConfig;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;

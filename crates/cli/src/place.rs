@@ -1,8 +1,8 @@
 //! From the store that somebody named to one that is open, and what goes wrong on the way in words that say what to do.
 
-use crate::config::{StoreConfig, StoreUrl};
 use crate::exit::{CliError, Exit};
 use quittance::{OpenError, Opened, SPILL_NAME, embedded, postgres};
+use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
 /// Why a command that only looks finds nothing: a store that is not there. To open it would make an empty one, and the look

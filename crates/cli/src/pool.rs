@@ -5,14 +5,14 @@ mod set;
 mod shown;
 pub(crate) mod told;
 
-use crate::config::nearest::nearest;
-use crate::config::{Config, Environment, money, span};
 use crate::exit::{CliError, Exit};
 use crate::stock_client::StockClient;
 use crate::{output, solve};
 use clap::{Args, Subcommand};
 use quittance::lifecycle::Money;
 use quittance::{Hours, PlaceError, PoolError};
+use quittance_config::nearest;
+use quittance_config::{Config, Environment, decimal, duration};
 use serde_json::{Value, json};
 use std::time::Duration;
 use told::Pool;
@@ -159,8 +159,8 @@ fn part(typed: &str) -> Result<u32, String> {
 }
 
 fn budget(typed: &str) -> Result<OrNot<Money>, String> {
-    let wrong = || format!("write {}, or none", money::FORM);
-    OrNot::read(typed, "none", || money::parse(typed).ok_or_else(wrong))
+    let wrong = || format!("write {}, or none", decimal::MONEY_FORM);
+    OrNot::read(typed, "none", || decimal::money(typed).ok_or_else(wrong))
 }
 
 fn part_of_day(typed: &str) -> Result<OrNot<Hours>, String> {
@@ -168,8 +168,8 @@ fn part_of_day(typed: &str) -> Result<OrNot<Hours>, String> {
 }
 
 fn min_life(typed: &str) -> Result<OrNot<Duration>, String> {
-    let wrong = || format!("write it as {}, or default", span::FORM);
-    OrNot::read(typed, "default", || span::parse(typed).ok_or_else(wrong))
+    let wrong = || format!("write it as {}, or default", duration::FORM);
+    OrNot::read(typed, "default", || duration::parse(typed).ok_or_else(wrong))
 }
 
 pub(crate) async fn run(

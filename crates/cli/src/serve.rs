@@ -17,7 +17,7 @@ pub(crate) use refusals::{refusals, unusable_addresses};
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{self, CallerKey, Config, ConfigArgs, ProviderConfig, StoreUrl};
+use crate::config_command::ConfigArgs;
 use crate::daemon::Note;
 use crate::exit::{CliError, Exit};
 use crate::mock_setup::MockSetup;
@@ -25,8 +25,10 @@ use crate::{node, output};
 use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance::{GatewaySetup, Profile, Quittance};
+use quittance::{GatewaySetup, Quittance};
+use quittance_config::{CallerKey, Config, ProviderConfig, StoreUrl};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
+use quittance_protocol::Dialect;
 use signals::{Sign, Signals};
 use sockets::ListenRequest;
 use std::net::SocketAddr;
@@ -155,24 +157,24 @@ impl Daemon {
     async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, CliError> {
         let mut config = config.clone();
         config.listener.connections_max = descriptors::raise(config.listener.connections_max);
-        let config = &config;
         let has_https = args.tls_listen.is_some();
-        if let Some(first) = refusals(config, args.tls_self_signed.as_deref(), has_https).into_iter().next() {
+        if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next() {
             return Err(first);
         }
-        let source = source(args.tls_self_signed.as_deref(), has_https, config)?;
+        let source = source(args.tls_self_signed.as_deref(), has_https, &config)?;
         let loaded = source
             .as_ref()
             .map(Source::load)
             .transpose()
             .map_err(|error| CliError::of(Exit::Config, &error))?;
-        let wanted = wanted(config, args.listen, args.tls_listen, source.is_some());
+        let wanted = wanted(&config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
-        // The mock provider is on this machine, so it can call any address that we listen on.
-        let public_url =
-            if args.mock { Some(format!("http://{}", local(&http)?)) } else { config.public_url.clone() };
-        let config = &Config { public_url, ..config.clone() };
+        if args.mock {
+            // The mock provider is on this machine, so it can call any address that we listen on.
+            config.public_url = Some(format!("http://{}", local(&http)?));
+        }
+        let config = &config;
         let name = node::named(config, http.local_addr().ok());
         let node = node::serve(config, setup(config, &name)?, &name).await?;
         let gateway = node.gateway().expect("the library was asked for one").clone();
@@ -206,8 +208,8 @@ impl Daemon {
             node = name,
             store,
             provider = config.providers.first().map(|provider| provider.name.as_str()),
-            protocol = config.providers.first().map(|provider| provider.dialect.protocol()),
-            profile = config.providers.first().map(|provider| provider.dialect.name()),
+            protocol = config.providers.first().map(|provider| provider.protocol.name()),
+            profile = config.providers.first().map(|provider| provider.dialect().name()),
             http = %self.http,
             https = self.https.as_ref().map(|https| https.address.to_string()),
             tenants = config.tenants.len(),
@@ -373,9 +375,9 @@ fn source(
 
 /// Clients of a provider that calls back in its own way expect that of us, too.
 fn flavour(config: &Config) -> Option<String> {
-    let is_captchaai = |provider: &ProviderConfig| provider.dialect.name() == Profile::CaptchaAi.name();
-    let usual = config.providers.first().filter(|provider| is_captchaai(provider));
-    config.flavour.clone().or_else(|| usual.map(|provider| provider.dialect.name().to_owned()))
+    let usual = config.providers.first().map(ProviderConfig::dialect);
+    let usual = usual.filter(|dialect| *dialect == Dialect::CaptchaAi);
+    config.flavour.clone().or_else(|| usual.map(|dialect| dialect.to_string()))
 }
 
 /// Where traces are sent: a collector takes them at a path of its own.
@@ -404,11 +406,11 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
             limits: config.listener,
             flavour: flavour(config),
             alerts: config.alerts.settings().map_err(wrong)?,
-            shown: config::in_force(config),
+            shown: quittance_config::in_force(config),
             store: Some(config.store.url.scheme().word()),
             hosts: config.hosts.clone(),
         },
         traces: traces(config, name)?,
-        reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
+        reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.setting(tenant, kind, host)))),
     })
 }

@@ -4,15 +4,16 @@
 mod beside;
 pub(crate) mod lines;
 
-use crate::config::{Config, ConfigArgs, Environment};
+use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::mock_setup::MockSetup;
-use crate::{node, outcome, output, place, tenant};
+use crate::{node, outcome, output, place};
 use beside::{Answered, Beside, NoAnswer};
 use clap::Args;
 use quittance::lifecycle::{Reuse, Shape};
 use quittance::{OpenError, Order, Quittance, SolveError, Solved, Ticket};
+use quittance_config::{Config, Environment};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -336,7 +337,7 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
         order = order.idempotency_key(key);
     }
     if let Some(tenant) = args.tenant {
-        tenant::check_name(config, &tenant).map_err(|what| CliError::new(Exit::Usage, what))?;
+        config.check_tenant(&tenant).map_err(|what| CliError::new(Exit::Usage, what))?;
         order = order.tenant(tenant);
     }
     order = match (args.exclusive, args.shared) {

@@ -3,7 +3,6 @@
 
 pub(crate) mod rows;
 
-use crate::config::{Config, Environment, span};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::pool::told::Pool;
@@ -14,6 +13,7 @@ use crate::{day, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::{Day, SystemClock};
+use quittance_config::{Config, Environment, duration};
 use quittance_ports::Clock;
 use rows::{Row, Rows, Target};
 use serde_json::{Value, json};
@@ -132,10 +132,10 @@ fn cells((target, row): (&Target, &Row)) -> [Cell; 12] {
     let life = match row.lives {
         None => plain("-".into()),
         Some((life, trusted)) if trusted < life => {
-            let (life, trusted) = (span::render(life), span::render(trusted));
+            let (life, trusted) = (duration::render(life), duration::render(trusted));
             (NOTE, format!("{trusted} of {life} (refused: {})", row.refusals))
         }
-        Some((life, _)) => plain(span::render(life)),
+        Some((life, _)) => plain(duration::render(life)),
     };
     [
         plain(harmless(tenant)),
@@ -192,7 +192,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
     use quittance::lifecycle::{Counters, Timestamp};
     use quittance::{TrustDocument, UsageRow};
     use quittance_ports::Trust;

@@ -1,7 +1,6 @@
 //! Whoever knows about pools and the stock: the store itself, or the daemon that has it to itself and is asked instead. What
 //! is told is the same.
 
-use crate::config::{Config, Environment};
 use crate::daemon::{Daemon, NoAnswer};
 use crate::exit::{CliError, Exit};
 use crate::pool::exit_of;
@@ -11,6 +10,7 @@ use crate::{day, node, place};
 use hyper::Method;
 use quittance::gateway::money::in_currency;
 use quittance::{Day, OpenError, PoolSpec, Quittance, SystemClock};
+use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
 
 pub(crate) enum StockClient {

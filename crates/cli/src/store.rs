@@ -6,11 +6,11 @@ mod migrate;
 mod seal;
 mod status;
 
-use crate::config::{
-    Config, ConfigError, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD,
-};
 use crate::exit::{CliError, Exit};
 use clap::{Args, Subcommand};
+use quittance_config::{
+    Config, ConfigError, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD,
+};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -180,7 +180,7 @@ pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     fn name(typed: &str, settings: &[&str], variables: &[(&str, &str)]) -> Result<StoreConfig, CliError> {
         let environment: Environment = variables.iter().copied().collect();

@@ -11,12 +11,12 @@ mod tests;
 mod words;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment, Scheme};
 use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use clap::Args;
 use feed::Feed;
 use picture::Snapshot;
+use quittance_config::{Config, Environment, Scheme};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
 use std::time::Duration;

@@ -5,12 +5,12 @@ mod render;
 mod reply;
 
 use crate::client::ApiClient;
-use crate::config::{Config, Environment};
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
 use crate::{day, output, terminal};
 use clap::{Args, ValueEnum};
 use quittance::{Day, SystemClock};
+use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
 use reply::Report;
 use serde_json::Value;

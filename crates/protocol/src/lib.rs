@@ -13,5 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod classic;
+mod dialect;
 pub mod json;
 pub mod kinds;
+
+pub use dialect::{Dialect, Protocol, UnknownDialect};

@@ -72,6 +72,8 @@ pub use quittance_store_embedded as embedded;
 pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as PostgresSettings};
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
+#[cfg(feature = "embedded")]
+pub use secret::SECRET_NAME;
 
 use quittance_engine::{Applied, Dropped, Engine, Outcome};
 use quittance_gateway::{CallbackApi, Gateway};

@@ -5,7 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-const NAME: &str = "callback-secret";
+/// The file beside an embedded store with the secret that signs callback addresses.
+pub const SECRET_NAME: &str = "callback-secret";
 
 /// Something that nobody can guess.
 pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
@@ -16,17 +17,17 @@ pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
 
 /// The secret of this directory: the one that is there, or else this one.
 pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
-    let path = dir.join(NAME);
+    let path = dir.join(SECRET_NAME);
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
-    keep(dir, NAME, &secret)?;
+    keep(dir, SECRET_NAME, &secret)?;
     Ok(secret)
 }
 
 /// Writes the secret of this directory again if it is gone, and the directory, too.
 pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
-    if dir.join(NAME).exists() {
+    if dir.join(SECRET_NAME).exists() {
         return Ok(());
     }
     let mut builder = fs::DirBuilder::new();
@@ -34,16 +35,16 @@ pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)?;
-    keep(dir, NAME, &secret)
+    keep(dir, SECRET_NAME, &secret)
 }
 
 pub(crate) fn is_kept_in(dir: &Path) -> bool {
-    dir.join(NAME).exists()
+    dir.join(SECRET_NAME).exists()
 }
 
 /// From now on this is the secret of this directory.
 pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
-    keep(dir, NAME, secret)
+    keep(dir, SECRET_NAME, secret)
 }
 
 /// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.
@@ -96,7 +97,7 @@ mod tests {
         let first = kept_in(dir.path(), draw().unwrap()).unwrap();
         assert_eq!(kept_in(dir.path(), draw().unwrap()).unwrap(), first);
         assert_ne!(first, [0; 32]);
-        fs::write(dir.path().join(NAME), b"short").unwrap();
+        fs::write(dir.path().join(SECRET_NAME), b"short").unwrap();
         let error = kept_in(dir.path(), [1; 32]).unwrap_err();
         assert!(error.to_string().contains("32 bytes"), "{error}");
     }

@@ -3,7 +3,6 @@
 
 use super::entry::Entry;
 use super::ledger::{Ledger, Theirs};
-use crate::config::money;
 use quittance::lifecycle::Money;
 use serde_json::{Value, json};
 
@@ -123,7 +122,7 @@ impl Compared {
 }
 
 fn amount(micros: u64) -> String {
-    money::render(Money(micros))
+    Money(micros).to_string()
 }
 
 impl Comparison {

@@ -1,9 +1,9 @@
 //! One attempt that was paid for, or may have been, as the API tells it and as people read it.
 
-use crate::config::money;
 use crate::csv;
 use crate::output::harmless;
 use quittance::lifecycle::Money;
+use quittance_config::decimal;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -77,9 +77,9 @@ impl Entry {
     fn cost(&self, currency: &str) -> String {
         match self.cost_micros {
             Some(micros) if self.currency != currency => {
-                money::named(Money(micros), &harmless(&self.currency))
+                decimal::with_currency(Money(micros), &harmless(&self.currency))
             }
-            Some(micros) => money::render(Money(micros)),
+            Some(micros) => Money(micros).to_string(),
             None if self.unpriced => "not known".into(),
             None => "-".into(),
         }
@@ -136,7 +136,7 @@ impl Entry {
             &self.attempt.to_string(),
             self.task.as_deref().unwrap_or_default(),
             &self.state,
-            &self.cost_micros.map(|micros| money::render(Money(micros))).unwrap_or_default(),
+            &self.cost_micros.map(|micros| Money(micros).to_string()).unwrap_or_default(),
             &self.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
             &self.currency,
             &self.why,

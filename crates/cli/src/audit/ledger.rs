@@ -1,12 +1,12 @@
 //! The provider's own ledger, as far as it can be had: the mock provider's, lines of JSON, or comma-separated values. Of each task only
 //! what is needed to compare is kept.
 
-use crate::config::money;
 use crate::csv;
 use crate::exit::{CliError, Exit};
 use quittance::Day;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
+use quittance_config::decimal;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn text(value: Value) -> Option<String> {
 
 impl Told {
     fn task(self, days: (Day, Day)) -> Option<(String, Theirs)> {
-        let amount = self.cost.or(self.price).and_then(text).map(|amount| money::parse(&amount));
+        let amount = self.cost.or(self.price).and_then(text).map(|amount| decimal::money(&amount));
         let cost = match (self.cost_micros.or(self.price_micros), amount) {
             (Some(micros), _) => Money(micros),
             (None, Some(amount)) => amount?,

@@ -2,7 +2,6 @@
 
 use super::compare::Compared;
 use super::entry::Entry;
-use crate::config::money;
 use crate::day;
 use crate::days::words;
 use crate::output::harmless;
@@ -29,7 +28,7 @@ pub(super) struct Summary {
 }
 
 fn amount(micros: u64) -> String {
-    money::render(Money(micros))
+    Money(micros).to_string()
 }
 
 fn in_all(cost: PriceSum) -> String {

@@ -1,7 +1,6 @@
 //! What it would come to, in words and for programs. A price that nobody knows is said to be unknown, and is never nothing.
 
 use super::filter::number;
-use crate::config::money;
 use crate::output::harmless;
 use quittance::document::BulkAction;
 use quittance::lifecycle::{Money, PriceSum};
@@ -37,7 +36,7 @@ impl Cost {
         let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, currency } = self;
         let known = cost.known();
         json!({ "currency": currency.trim(), "dry_run": true, "letters": letters, "would_pay": would_pay,
-            "cost": known.map(money::render), "cost_micros": known.map(|cost| cost.0), "unpriced": cost.unpriced,
+            "cost": known.map(|cost| cost.to_string()), "cost_micros": known.map(|cost| cost.0), "unpriced": cost.unpriced,
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
 

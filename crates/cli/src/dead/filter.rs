@@ -1,12 +1,12 @@
 //! Which dead letters somebody means, as it is typed at the prompt and as `/v1` is asked for it.
 
-use crate::config::Config;
 use crate::day;
 use crate::exit::{CliError, Exit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{DeadLetterCause, Timestamp};
+use quittance_config::Config;
 use quittance_gateway::Tenants;
 use quittance_ports::Clock;
 use serde_json::{Map, Value};
@@ -76,7 +76,7 @@ impl FilterArgs {
     pub(super) fn slips(&self, config: &Config) -> Vec<String> {
         let is_tenant = |name: &str| match config.tenants.is_empty() {
             true => name == Tenants::LOCAL,
-            false => config.tenants.iter().any(|tenant| tenant.name == name),
+            false => config.tenants.iter().any(|tenant| tenant.name() == name),
         };
         let kind = self.kind.as_deref().filter(|kind| config.kinds.kind(kind).is_none());
         let tenant = self.tenant.as_deref().filter(|tenant| !is_tenant(tenant));
@@ -112,7 +112,7 @@ pub(super) fn short(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     #[test]
     fn an_address_is_taken_for_its_host() {

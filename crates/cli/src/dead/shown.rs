@@ -4,13 +4,13 @@
 use super::filter::{number, short, text};
 use super::one::find;
 use crate::client::ApiClient;
-use crate::config::money;
 use crate::exit::{CliError, Exit};
 use crate::output;
 use crate::output::{cut, harmless, roughly};
 use quittance::SystemClock;
 use quittance::gateway::plain_json;
 use quittance::lifecycle::{Money, PriceSum, Timestamp};
+use quittance_config::decimal;
 use quittance_ports::Clock;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -210,7 +210,7 @@ fn as_text(timeline: &Value) -> String {
     line("replay", timeline["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
     match timeline["on_replay"].get("price_micros").map(Value::as_u64) {
         Some(Some(price)) => {
-            line("costs", &format!("up to about {}", money::named(Money(price), &currency)));
+            line("costs", &format!("up to about {}", decimal::with_currency(Money(price), &currency)));
         }
         Some(None) => line("costs", "the price of an answer, which is not known"),
         None => {}

@@ -1,10 +1,10 @@
 //! Whether the daemon's doors can be opened: its certificate, the keys of its tenants, and how many may come in at once.
 
 use super::{Finding, State};
-use crate::config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use crate::exit::{CliError, Exit};
 use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
+use quittance_config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use quittance_ports::Clock;
 use std::path::Path;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -59,7 +59,7 @@ struct Facts {
 }
 
 fn facts(path: &Path) -> Option<Facts> {
-    let der = CertificateDer::pem_slice_iter(&std::fs::read(path).ok()?).next()?.ok()?;
+    let der = CertificateDer::pem_slice_iter(&quittance_config::read_file(path).ok()?).next()?.ok()?;
     let (_, cert) = x509_parser::parse_x509_certificate(&der).ok()?;
     let validity = cert.validity();
     let names = cert.subject_alternative_name().ok().flatten().map(|found| &found.value.general_names);
@@ -153,7 +153,7 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
             findings.push(Finding::new(about, State::Bad, told(&error)));
         }
     }
-    if let Some(Err(error)) = config.admin.as_ref().map(crate::config::CallerKey::digest) {
+    if let Some(Err(error)) = config.admin.as_ref().map(quittance_config::CallerKey::digest) {
         findings.push(Finding::new(about, State::Bad, told(&error)));
     }
     if config.tenants.is_empty() {
@@ -182,8 +182,9 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
 
 /// Which tenants have no limits of their own, and what holds for them.
 fn without_limits(config: &Config) -> Option<String> {
-    let none = config.tenants.iter().filter(|tenant| tenant.open_max.is_none() || tenant.rate.is_none());
-    let names: Vec<_> = none.map(|tenant| tenant.name.as_str()).collect();
+    let none = config.tenants.iter().map(quittance_config::TenantConfig::limits);
+    let none = none.filter(|limits| limits.open_max.is_none() || limits.rate.is_none());
+    let names: Vec<_> = none.map(|limits| limits.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
             "{} without `rate` or `open_max`: at most {OPEN_MAX_DEFAULT} open orders and {} a second, {} at once, hold instead; \
@@ -217,7 +218,7 @@ pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::{Place, config_with};
+    use crate::test_config::{Place, config_with};
 
     fn named(findings: &[Finding], state: State) -> Vec<&str> {
         findings.iter().filter(|found| found.state == state).map(|found| found.what.as_str()).collect()

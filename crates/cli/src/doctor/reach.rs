@@ -2,9 +2,9 @@
 //! where we listen.
 
 use super::{Finding, State};
-use crate::config::{Config, TlsConfig};
 use crate::daemon::near;
 use crate::serve;
+use quittance_config::{Config, TlsConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
 
 /// Where the call came in.
 async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
-    let extra: Vec<&[u8]> = config.providers.iter().map(|provider| provider.extra_ca.as_slice()).collect();
+    let extra: Vec<&[u8]> = config.providers.iter().map(quittance_config::ProviderConfig::extra_ca).collect();
     let listener = match TcpListener::bind(config.listen).await {
         Ok(listener) => listener,
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -258,7 +258,7 @@ fn trusting(extra: &[&[u8]]) -> Result<ClientConfig, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     #[test]
     fn an_address_is_taken_apart() {

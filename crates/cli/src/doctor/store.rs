@@ -1,10 +1,10 @@
 //! Whether the store can be opened, what waits in it, and what its own settings promise.
 
 use super::{Finding, State, nodes, reach};
-use crate::config::{Config, StoreUrl};
 use crate::exit::Exit;
 use crate::place;
 use quittance::{FORGOT_NAME, IDENTITY_NAME, Opened, StoreError, Which, embedded};
+use quittance_config::{Config, StoreUrl};
 use quittance_ports::{Store, membership};
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! The codes of one provider, whichever of the two protocols it speaks, in one form for people.
 
-use crate::config::{Config, Dialect};
+use quittance_config::Config;
 use quittance_lifecycle::FaultClass;
 use quittance_protocol::classic::code::Place;
 use quittance_protocol::classic::{FaultCodes, Profile};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::{Dialect, Protocol};
 use std::time::Duration;
 
 /// One code, as its provider means it.
@@ -25,11 +25,9 @@ pub(super) enum Codes {
     Json(quittance_protocol::json::FaultCodes),
 }
 
-/// The five dialects, by name.
+/// The dialects, by name.
 pub(super) fn profiles() -> Vec<&'static str> {
-    let classic = Profile::ALL.into_iter().map(Profile::name);
-    let json = Flavour::ALL.into_iter().map(Flavour::name).filter(|name| Profile::named(name).is_none());
-    classic.chain(json).collect()
+    Dialect::ALL.into_iter().map(Dialect::name).collect()
 }
 
 impl Codes {
@@ -38,19 +36,19 @@ impl Codes {
         let configured = config
             .providers
             .first()
-            .filter(|provider| profile.is_none_or(|name| provider.dialect.name() == name));
+            .filter(|provider| profile.is_none_or(|name| provider.dialect().name() == name));
         if let Some(provider) = configured {
-            return match provider.dialect {
-                Dialect::Classic(_) => Self::Classic(provider.codes()),
-                Dialect::Json(flavour) => {
+            return match provider.protocol {
+                Protocol::Classic(_) => Self::Classic(provider.codes()),
+                Protocol::Json(flavour) => {
                     let codes = quittance_protocol::json::FaultCodes::of(flavour);
-                    let corrections = provider.corrections.iter();
+                    let corrections = provider.corrections().iter();
                     Self::Json(corrections.fold(codes, |codes, (code, class)| codes.with(code, *class)))
                 }
             };
         }
-        let name = profile.unwrap_or(Profile::CaptchaAi.name());
-        match (Profile::named(name), Flavour::parse(name)) {
+        let dialect = profile.and_then(|name| name.parse().ok()).unwrap_or(Dialect::CaptchaAi);
+        match (dialect.profile(), dialect.flavour()) {
             (None, Some(flavour)) => Self::Json(quittance_protocol::json::FaultCodes::of(flavour)),
             (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(Profile::CaptchaAi))),
         }

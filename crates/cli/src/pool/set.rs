@@ -3,13 +3,13 @@
 
 use super::told::Pool;
 use super::{OrNot, SetArgs, shown};
-use crate::config::Config;
-use crate::config::nearest::nearest;
 use crate::exit::{CliError, Exit};
+use crate::output;
 use crate::output::harmless;
 use crate::stock_client::StockClient;
-use crate::{output, tenant};
 use quittance::{DEFAULT_TENANT, Goal, Hours, PoolSpec, Value as Param};
+use quittance_config::Config;
+use quittance_config::nearest;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -97,13 +97,13 @@ fn known(kind: &str, config: &Config) -> Result<(), CliError> {
 
 fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> Result<String, CliError> {
     if let Some(typed) = typed {
-        tenant::check_name(config, &typed).map_err(usage)?;
+        config.check_tenant(&typed).map_err(usage)?;
         return Ok(typed);
     }
     match (before, &config.tenants[..]) {
         (Some(spec), _) => Ok(spec.tenant.clone()),
         (None, []) => Ok(DEFAULT_TENANT.into()),
-        (None, [only]) => Ok(only.name.clone()),
+        (None, [only]) => Ok(only.name().to_owned()),
         (None, [..]) => {
             Err(usage("there are several tenants: say whose orders it serves with `--tenant NAME`"))
         }
@@ -198,7 +198,7 @@ fn text(before: Option<&PoolSpec>, spec: &PoolSpec, currency: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
     use quittance::lifecycle::Money;
     use std::time::Duration;
 

@@ -1,13 +1,13 @@
 //! Pools as people and scripts read them.
 
 use super::told::{CONCEALED, Pool, is_concealed};
-use crate::config::{money, span};
 use crate::output::{cut, harmless, roughly};
 use crate::table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
 use quittance::gateway::shown_param;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance::{Goal, LevelShown, PoolSpec, SystemClock, Value as Param};
+use quittance_config::{decimal, duration};
 use quittance_ports::Clock;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -33,7 +33,8 @@ pub(super) fn goal(goal: Goal) -> String {
 }
 
 pub(super) fn budget(spec: &PoolSpec, currency: &str) -> String {
-    spec.budget.map_or("no limit".into(), |budget| format!("{} an hour", money::named(budget, currency)))
+    spec.budget
+        .map_or("no limit".into(), |budget| format!("{} an hour", decimal::with_currency(budget, currency)))
 }
 
 /// What it has set out to spend in this hour. Refills without a known price are never counted as 0.
@@ -54,7 +55,7 @@ pub(super) fn hours(spec: &PoolSpec) -> String {
 }
 
 pub(super) fn min_life(spec: &PoolSpec) -> String {
-    spec.min_life.map_or("the kind's margin".into(), span::render)
+    spec.min_life.map_or("the kind's margin".into(), duration::render)
 }
 
 /// Of thousandths.
@@ -89,7 +90,7 @@ pub(super) fn spec_json(spec: &PoolSpec) -> Map<String, Value> {
     };
     let object = json!({
         "name": name, "tenant": tenant, "kind": kind, "params": params,
-        "service_level": service_level, "size": size, "budget_per_hour": budget.map(money::render),
+        "service_level": service_level, "size": size, "budget_per_hour": budget.map(|budget| budget.to_string()),
         "hours": hours.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "min_life_s": min_life.map(|span| span.as_secs_f64()), "enabled": is_on,
     });
@@ -211,8 +212,8 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, 
         let micros = level.rate_milli.saturating_mul(3600).saturating_mul(price.0) / 1000;
         let words = format!(
             "{} each, so the orders that come cost about {} an hour, with a pool or without; what expires comes on top",
-            money::named(price, &pool.currency),
-            money::named(Money(micros), &pool.currency)
+            decimal::with_currency(price, &pool.currency),
+            decimal::with_currency(Money(micros), &pool.currency)
         );
         line("price", &words);
     }

@@ -1,9 +1,9 @@
 //! A pool as it is told to people, whoever has told us: the store, or the daemon that has it to itself.
 
-use crate::config::money;
 use crate::day;
 use quittance::lifecycle::{Money, PriceSum, Timestamp};
 use quittance::{Demand, Goal, Hours, LevelShown, PoolShown, PoolSpec, Spent, Value as Param};
+use quittance_config::decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Pool {
             _ => return Err(odd("size")),
         };
         let hours: Result<_, _> = told.hours.iter().map(|part| Hours::parse(part)).collect();
-        let sum = |text: String| money::parse(&text).ok_or_else(|| odd("price"));
+        let sum = |text: String| decimal::money(&text).ok_or_else(|| odd("price"));
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).map_err(|_| odd("min_life_s"));
         Ok(Self {
             spec: PoolSpec {

@@ -1,8 +1,8 @@
 //! Runs the operator's program for each alert that this node raises or clears: one at a time, never through a shell, with the alert
 //! on its standard input and in its environment, and not for ever.
 
-use crate::config::{self, Config};
 use crate::output::harmless;
+use quittance_config::{Config, secret_variables};
 use quittance_gateway::Announcement;
 use std::process::Stdio;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn run_program(
     mut heard: Receiver<Announcement>,
     config: &Config,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let (program, secrets) = (config.alerts.command.clone(), config::secret_variables(config));
+    let (program, secrets) = (config.alerts.command.clone(), secret_variables(config));
     async move {
         loop {
             match heard.recv().await {

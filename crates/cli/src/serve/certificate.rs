@@ -16,7 +16,7 @@ const SPOKEN: &[u8] = b"http/1.1";
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CertificateError {
-    #[error("{} cannot be read: {source}: {}", path.display(), crate::exit::reading_remedy(source))]
+    #[error("{} cannot be read: {source}: {}", path.display(), quittance_config::reading_remedy(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
         "{} has no certificate in it: it must be PEM, with lines of `-----BEGIN CERTIFICATE-----`", path.display()
@@ -107,7 +107,8 @@ fn stamps(files: &[PathBuf]) -> Stamps {
 /// A certificate and its key, if they can be used.
 pub(crate) fn load(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
+        quittance_config::read_file(path)
+            .map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
     };
     let certs: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(cert)?)
         .collect::<Result<_, _>>()

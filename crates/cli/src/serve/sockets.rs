@@ -1,8 +1,8 @@
 //! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where nobody needs a
 //! key, only this machine may come in, whatever the configuration says.
 
-use crate::config::Environment;
 use crate::exit::{CliError, Exit};
+use quittance_config::Environment;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};

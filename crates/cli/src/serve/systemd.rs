@@ -1,6 +1,6 @@
 //! What systemd is told: that we are ready, that we end, and that we are alive. Without it, nobody is told anything.
 
-use crate::config::Environment;
+use quittance_config::Environment;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 

@@ -1,7 +1,6 @@
 //! Orders through the daemon that has the store to itself: placed and waited for over `/v1`, as any caller does. What is told is
 //! what this process would have told, had it opened the store itself.
 
-use crate::config::{Config, Environment, StoreUrl, TENANT_KEY};
 use crate::daemon::{ANSWER_BYTES_MAX, Daemon, Problem, asking};
 use crate::exit::{CliError, Exit};
 use base64::Engine as _;
@@ -12,6 +11,7 @@ use hyper::{Method, StatusCode};
 use quittance::gateway::v1::read_rfc3339;
 use quittance::lifecycle::{Reuse, Value as Param};
 use quittance::{DEFAULT_TENANT, Order};
+use quittance_config::{Config, Environment, StoreUrl, TENANT_KEY};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

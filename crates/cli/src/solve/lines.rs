@@ -2,13 +2,13 @@
 //! An order is told to be accepted when it is durable, and not before; what is not an order is refused by itself.
 
 use super::beside::Beside;
-use crate::config::Config;
 use crate::exit::{CliError, Exit};
-use crate::{node, outcome, output, tenant};
+use crate::{node, outcome, output};
 use base64::Engine as _;
 use quittance::gateway::money::in_currency;
 use quittance::lifecycle::Counters;
 use quittance::{Day, Order, Quittance, SolveError, Which};
+use quittance_config::Config;
 use quittance_protocol::classic::document::{self, BadDocument};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -305,7 +305,7 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
         order = order.with(&name, bytes);
     }
     if let Some(tenant) = line.tenant {
-        tenant::check_name(config, &tenant)?;
+        config.check_tenant(&tenant)?;
         order = order.tenant(tenant);
     }
     order = match line.reuse.as_deref() {
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> (Value, String) {
-        match order(line.as_bytes(), 7, &crate::config::tests::config_with(&[])) {
+        match order(line.as_bytes(), 7, &crate::test_config::config_with(&[])) {
             Ok(_) => panic!("it is accepted: {line}"),
             Err(refused) => refused,
         }
@@ -386,7 +386,7 @@ mod tests {
         }
         let equal = r#"{"kind": "turnstile", "params": {"sitekey": "a", "sitekey": "a"}}"#;
         assert!(
-            order(equal.as_bytes(), 1, &crate::config::tests::config_with(&[])).is_ok(),
+            order(equal.as_bytes(), 1, &crate::test_config::config_with(&[])).is_ok(),
             "equal values are one value"
         );
     }

@@ -1,10 +1,10 @@
 //! What the stock has done for each target: from the usage and the reports of the store, or as the daemon tells it.
 
-use crate::config::Config;
 use crate::output;
 use crate::pool::share;
 use quittance::lifecycle::{Counters, Money, PriceSum, Timestamp};
 use quittance::{TrustDocument, UsageRow};
+use quittance_config::Config;
 use quittance_engine::{TrustShown, show_trust, with_life_rules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ pub(crate) fn of_daemon(ToldStock { lines, left_out }: ToldStock, config: &Confi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
     use serde_json::json;
 
     #[test]

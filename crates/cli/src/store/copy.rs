@@ -1,11 +1,11 @@
 //! Moving the orders of one store to another.
 
 use super::must_exist;
-use crate::config::{StoreConfig, StoreUrl};
 use crate::exit::{CliError, Exit};
 use crate::{output, place};
 use quittance::Key;
 use quittance::copy::{Copied, CopyError, Progress, copy, survey};
+use quittance_config::{StoreConfig, StoreUrl};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;

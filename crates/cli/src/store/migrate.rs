@@ -1,9 +1,9 @@
 //! PostgreSQL's tables: bringing them up to date by hand, for whoever does not let nodes do that.
 
-use crate::config::StoreConfig;
 use crate::exit::{CliError, Exit};
 use crate::output;
 use quittance::PostgresStore;
+use quittance_config::StoreConfig;
 use serde_json::json;
 use std::fmt::Write;
 

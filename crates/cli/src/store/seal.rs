@@ -1,11 +1,11 @@
 //! Closing a store and opening it again.
 
 use super::must_exist;
-use crate::config::StoreConfig;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{output, place};
 use quittance::Opened;
+use quittance_config::StoreConfig;
 
 fn trouble(error: &quittance::StoreError) -> CliError {
     CliError::of(Exit::Store, error)

@@ -1,12 +1,12 @@
 //! What is in a store, who works on it, and what its own settings promise.
 
 use super::must_exist;
-use crate::config::StoreConfig;
 use crate::exit::{CliError, Exit};
 use crate::nodes::is_silent;
 use crate::output::harmless;
 use crate::{output, place};
 use quittance::{Members, Opened, Store, StoreError, Verdict, Which, membership};
+use quittance_config::StoreConfig;
 use serde_json::json;
 use std::fmt::Write;
 

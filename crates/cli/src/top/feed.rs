@@ -3,12 +3,12 @@
 use super::from_outside;
 use super::picture::Snapshot;
 use crate::client::{ApiClient, Stream};
-use crate::config::{Config, Environment, Scheme, StoreUrl};
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use http_body_util::BodyExt;
 use hyper::Method;
+use quittance_config::{Config, Environment, Scheme, StoreUrl};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -161,7 +161,7 @@ fn read(event: &[u8], outside: Option<Scheme>) -> Option<Snapshot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::config_with;
+    use crate::test_config::config_with;
 
     #[tokio::test]
     async fn whoever_watches_neither_opens_nor_makes_an_embedded_store() {

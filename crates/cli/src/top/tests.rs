@@ -6,7 +6,7 @@ use super::from_outside;
 use super::picture::Snapshot;
 use super::terminal::{KeyAction, attend};
 use super::words;
-use crate::config::Scheme;
+use quittance_config::Scheme;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};

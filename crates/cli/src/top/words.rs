@@ -3,8 +3,8 @@
 
 use super::feed::Missing;
 use super::picture::{Alert, Node, Pool, Provider, Snapshot};
-use crate::config::Scheme;
 use crate::output::{harmless, roughly};
+use quittance_config::Scheme;
 use quittance_lifecycle::{Money, PriceSum};
 use std::time::Duration;
 

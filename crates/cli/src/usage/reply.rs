@@ -1,7 +1,6 @@
 //! The report as the API tells it, read back: each row with what it is about, and its sums by name.
 
 use super::By;
-use crate::config::money;
 use quittance::lifecycle::{Money, PriceSum};
 use serde_json::{Map, Value};
 
@@ -40,7 +39,7 @@ impl Sums {
     }
 
     fn money(&self, name: &str) -> String {
-        if self.is_known(name) { money::render(self.amount(name)) } else { "not known".to_owned() }
+        if self.is_known(name) { self.amount(name).to_string() } else { "not known".to_owned() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,0 +1,81 @@
+//! `config check`: whether `serve` would start with this configuration, by the code that `serve` asks before it starts.
+
+use crate::exit::{CliError, Exit};
+use crate::{output, serve};
+use quittance_config::{Config, ConfigError};
+use serde_json::json;
+
+/// Says everything that is wrong, and changes nothing. `read` is what was made of the configuration, and what is wrong with
+/// its names and values.
+pub(crate) async fn check(
+    as_json: bool,
+    read: Result<(Config, Vec<ConfigError>), ConfigError>,
+) -> Result<Exit, CliError> {
+    let verdict = match read {
+        Ok((config, errors)) => Verdict::of(&config, &errors),
+        Err(error) => Verdict { wrong: vec![CliError::of(Exit::Config, &error).what], ..Verdict::default() },
+    };
+    if !as_json {
+        let lines = verdict.wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
+        output::tell(&lines.collect::<String>());
+    }
+    output::print(&verdict.render(as_json))?;
+    Ok(if verdict.wrong.is_empty() { Exit::Done } else { Exit::Config })
+}
+
+#[derive(Default)]
+pub(super) struct Verdict {
+    file: Option<String>,
+    pub(super) wrong: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Verdict {
+    /// Must be called within a runtime: addresses are tried.
+    pub(super) fn of(config: &Config, errors: &[ConfigError]) -> Self {
+        let refused = serve::refusals(config, None, false).into_iter().map(|trouble| trouble.what);
+        let (in_use, unusable): (Vec<_>, Vec<_>) =
+            serve::unusable_addresses(config).into_iter().partition(|address| address.is_in_use);
+        let refused = refused.chain(unusable.into_iter().map(|address| address.what));
+        // What only follows from a wrong value is no news.
+        let refused = refused.filter(|what| !errors.iter().any(|error| error.explains(what, None)));
+        let wrong: Vec<String> =
+            errors.iter().map(|error| CliError::of(Exit::Config, error).what).chain(refused).collect();
+        let is_wide = config.targets.allow.iter().any(|pattern| pattern.to_string() == "*");
+        let wide = is_wide.then(|| {
+            "`targets.allow` has `*`: every site may be automated, by every caller; list the hosts that you may automate".into()
+        });
+        let risk = config.lost_reply_risk().map(str::to_owned);
+        let alerts =
+            config.alerts.problems().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
+        let notes = [
+            config.warnings.clone(),
+            wide.into_iter().chain(risk).collect(),
+            config.unused_lifetimes(),
+            config.budgets_without_price(),
+            alerts,
+            in_use
+                .into_iter()
+                .map(|address| format!("{} (unless it is the daemon itself)", address.what))
+                .collect(),
+        ];
+        let file = config.file().map(|path| path.display().to_string());
+        Self { file, wrong, notes: notes.concat() }
+    }
+
+    pub(super) fn render(&self, as_json: bool) -> String {
+        let Self { file, wrong, notes } = self;
+        let is_right = wrong.is_empty();
+        if as_json {
+            return format!(
+                "{:#}\n",
+                json!({ "file": file, "right": is_right, "wrong": wrong, "notes": notes })
+            );
+        }
+        let file = file.as_deref().unwrap_or("the configuration (no file was found)");
+        let verdict =
+            if is_right { "is right" } else { "is wrong: `quittance serve` would not start with it" };
+        let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+        format!("{file} {verdict}\n{notes}")
+    }
+}

@@ -1,0 +1,192 @@
+//! `config check` finds what `serve` would refuse, all of it at once, and changes nothing.
+
+use super::check::Verdict;
+use crate::test_config::Place;
+use serde_json::Value;
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+const PROVIDER: &str = "[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
+const TENANT: &str = "[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n";
+const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { sitekey = \"0x4A\", pageurl = \"https://example.com/\" }\n";
+
+/// What `config check --json` prints.
+fn verdict(place: &Place) -> Value {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _within = runtime.enter();
+    let (config, errors) = place.read().unwrap();
+    serde_json::from_str(&Verdict::of(&config, &errors).render(true)).unwrap()
+}
+
+fn wrong(place: &Place) -> Vec<String> {
+    let wrong = verdict(place)["wrong"].as_array().unwrap().clone();
+    wrong.iter().map(|what| what.as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn finds(place: &Place, expected: &[&[&str]]) {
+    let wrong = wrong(place);
+    assert_eq!(wrong.len(), expected.len(), "{wrong:#?}");
+    for words in expected {
+        assert!(
+            wrong.iter().any(|what| words.iter().all(|word| what.contains(word))),
+            "{words:?}: {wrong:#?}"
+        );
+    }
+}
+
+fn place(file: &str) -> Place {
+    Place::with_file(file).env(&[("K", KEY), ("T", KEY)])
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let file = format!(
+        "listen = \"here\"\npublic_rul = \"http://q.example.org\"\n[timing]\ndeadline = \"soon\"\np95 = \"1s\"\n\
+         [targets]\nallow = [\"https://a.example\", \"b.example\", \"c.example:1\"]\n[[tenant]]\nname = \"t\"\n[store]\npassword_env = \"P\"\n\
+         [prices]\nimge = 0.1\nimage = \"cheap\"\n{PROVIDER}ca_file = \"gone.pem\"\n"
+    );
+    finds(
+        &place(&file),
+        &[
+            &["quittance.toml:1: `listen` is \"here\""],
+            &["quittance.toml:2: ", "did you mean `public_url`?"],
+            &["quittance.toml:4: `timing.deadline`"],
+            &["`timing.p95` is \"1s\"", "at least `timing.p50`"],
+            &[
+                "`targets.allow` is a list with \"https://a.example\" (an address",
+                "and \"c.example:1\" (a host with a port",
+            ],
+            &["`tenant.t` has no `key_env`"],
+            &["`store.password_env` is for a store that is shared"],
+            &["`prices.imge`", "did you mean `image`?"],
+            &["`prices.image`", "an amount"],
+            &["`provider.m.ca_file`", "cannot be read"],
+        ],
+    );
+    let told = place(&file).load().unwrap_err().to_string();
+    assert_eq!(told.lines().count(), 10, "other commands tell all of it, too: {told}");
+    // A provider whose address is wrong has an address, and is there.
+    let typo = PROVIDER.replace("https://two.example.com", "two.example.com");
+    finds(&place(&format!("listen = \"127.0.0.1:0\"\n{typo}")), &[&["`provider.m.url`"]]);
+}
+
+#[test]
+fn what_serve_would_refuse_is_wrong() {
+    let top = "listen = \"127.0.0.1:0\"\n";
+    let redis = "[store]\nurl = \"redis://127.0.0.1:1\"\n";
+    let file_in_the_way = |setting: &str| format!("{top}{PROVIDER}[store]\n{setting}");
+    for (file, words) in [
+        (format!("{top}{PROVIDER}{redis}password_env = \"P\"\n"), &["store.password", "`P` is not set"][..]),
+        (format!("{top}{PROVIDER}{redis}password_file = \"p\"\n"), &["store.password", "cannot be read"]),
+        (file_in_the_way("url = \"embedded:file\"\n"), &["`store.url`", "is a file"]),
+        (file_in_the_way("url = \"embedded:file/data\"\n"), &["`store.url`", "is a file"]),
+        (file_in_the_way("url = \"embedded:/proc/q\"\n"), &["`store.url`", "/proc"]),
+        (format!("{top}{PROVIDER}{redis}home = \"file\"\n"), &["`store.home`", "is a file"]),
+        (format!("{top}{PROVIDER}{redis}home = \"file/a/b\"\n"), &["`store.home`", "is a file"]),
+        (
+            format!("{top}{PROVIDER}[store]\nurl = \"rediss://127.0.0.1:1\"\nca_file = \"file\"\n"),
+            &["`store.ca_file`", "no certificate in it"],
+        ),
+        (format!("{top}{PROVIDER}ca_file = \"broken.pem\"\n"), &["`provider.m.ca_file`", "cannot be used"]),
+        (
+            format!("listen = \"192.0.2.7:8780\"\n{PROVIDER}{TENANT}"),
+            &["cannot listen on 192.0.2.7:8780", "does not have that address", "`listen`"],
+        ),
+        (
+            format!("{top}{PROVIDER}{POOL}tenant = \"nobody\"\n"),
+            &["`pools.login.tenant`", "no tenant `nobody`"],
+        ),
+        (
+            format!("{top}{PROVIDER}{TENANT}[admin]\nkey_env = \"T\"\n"),
+            &["`tenant.t.key` is the same as `admin.key`"],
+        ),
+    ] {
+        let place = place(&file);
+        std::fs::write(place.path("file"), "garbage").unwrap();
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(place.path("broken.pem"), broken).unwrap();
+        finds(&place, &[words]);
+        assert_eq!(std::fs::read_dir(place.folder()).unwrap().count(), 3, "nothing was made: {file}");
+    }
+}
+
+#[test]
+fn http_and_https_cannot_share_an_address() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (listen, tls_listen, count) in [
+        ("127.0.0.1:18780", "127.0.0.1:18780", 1),
+        ("0.0.0.0:18780", "127.0.0.1:18780", 1),
+        ("127.0.0.1:0", "127.0.0.1:0", 0),
+    ] {
+        let tls = format!("[tls]\nlisten = \"{tls_listen}\"\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n");
+        let place = place(&format!("listen = \"{listen}\"\n{PROVIDER}{TENANT}{tls}"));
+        std::fs::write(place.path("c.pem"), made.cert.pem()).unwrap();
+        std::fs::write(place.path("k.pem"), made.signing_key.serialize_pem()).unwrap();
+        let wrong = wrong(&place);
+        assert_eq!(wrong.len(), count, "{wrong:?}");
+        assert!(
+            wrong.iter().all(|what| what.contains("`tls.listen`") && what.contains("another port")),
+            "{wrong:?}"
+        );
+    }
+}
+
+#[test]
+fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = place(&format!("listen = \"{}\"\n{PROVIDER}", taken.local_addr().unwrap()));
+    let told = verdict(&place);
+    assert_eq!(told["right"], true, "{told}");
+    assert!(told["notes"].to_string().contains("another process listens there"), "{told}");
+}
+
+#[test]
+fn a_configuration_that_is_right_says_so_to_scripts() {
+    let key = "0123456789abcdef0123456789abcdef";
+    let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
+    let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
+        let place = Place::with_file(&format!("listen = \"127.0.0.1:0\"\n{file}")).env(env);
+        verdict(&place)
+    };
+    let said = told(right, &[("K", key)]);
+    assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");
+    // Whatever `serve` would not start with is wrong, and all of it is told at once.
+    let admin = "[admin]\nkey_env = \"A\"\n[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n[tls]\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n";
+    let script = right.replace("two.example.com", "two.example.com/in.php");
+    for (file, env, count, words) in [
+        (String::new(), vec![], 1, "there is no provider"),
+        (right.to_owned(), vec![], 1, "`K` is not set"),
+        (script, vec![("K", key)], 1, "in.php"),
+        (format!("{right}{admin}"), vec![("K", key), ("A", "abc"), ("T", "")], 3, "has 3 characters"),
+    ] {
+        let said = told(&file, &env);
+        let wrong = said["wrong"].as_array().unwrap();
+        assert_eq!((&said["right"], wrong.len()), (&false.into(), count), "{said}");
+        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {said}");
+    }
+    let wide =
+        format!("{right}[targets]\nallow = [\"*\"]\n").replace("public_url = \"http://q.example.org\"\n", "");
+    let notes = told(&wide, &[("K", key)])["notes"].to_string();
+    assert!(notes.contains("`targets.allow` has `*`") && notes.contains("paid twice"), "{notes}");
+}
+
+#[test]
+fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
+    let redis = "url = \"redis://127.0.0.1:1\"\nhome = \"data\"\n";
+    for (store, name) in [
+        ("url = \"embedded:data\"\n", "orders.db"),
+        ("url = \"embedded:data\"\n", "orders.lock"),
+        ("url = \"embedded:data\"\n", "orders.trail"),
+        ("url = \"embedded:data\"\n", "callback-secret"),
+        ("url = \"embedded:data\"\n", "spill"),
+        (redis, "spill"),
+    ] {
+        let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\n{store}"));
+        let path = place.path("data").join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        finds(&place, &[&[&format!("{} is a folder", path.display()), "move it away"]]);
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        finds(&place, &[]);
+    }
+}

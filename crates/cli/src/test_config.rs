@@ -1,0 +1,59 @@
+//! Configurations for tests of commands.
+
+use quittance_config::{Config, ConfigError, ConfigErrors, Environment, Sources};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder to start in, with a config file or without.
+pub(crate) struct Place {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+    sources: Sources,
+}
+
+impl Place {
+    pub(crate) fn empty() -> Self {
+        Self { folder: TempDir::new().unwrap(), variables: Vec::new(), sources: Sources::default() }
+    }
+
+    pub(crate) fn with_file(text: &str) -> Self {
+        let place = Self::empty();
+        std::fs::write(place.path("quittance.toml"), text).unwrap();
+        place
+    }
+
+    pub(crate) fn env(mut self, variables: &[(&str, &str)]) -> Self {
+        self.variables.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        self
+    }
+
+    pub(crate) fn set(mut self, overrides: &[&str]) -> Self {
+        self.sources.overrides.extend(overrides.iter().map(|words| (*words).into()));
+        self
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub(crate) fn read(&self) -> Result<(Config, Vec<ConfigError>), ConfigError> {
+        Config::read(&self.sources, &self.environment(), self.folder())
+    }
+
+    pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
+        Config::load(&self.sources, &self.environment(), self.folder())
+    }
+
+    fn environment(&self) -> Environment {
+        self.variables.iter().cloned().collect()
+    }
+}
+
+/// The configuration of these values of `--set`, without a file.
+pub(crate) fn config_with(overrides: &[&str]) -> Config {
+    Place::empty().set(overrides).load().unwrap()
+}

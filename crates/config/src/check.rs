@@ -1,0 +1,172 @@
+//! Checks of settings against each other, and of names that must mean something.
+
+use crate::Config;
+use crate::duration::render;
+use crate::effective::Effective;
+use crate::error::{ConfigError, Errors};
+use crate::file::{LIFETIMES, LISTS};
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::secret::{CallerKey, Credential};
+use crate::shape::{HOSTS, Shape, is_label};
+use crate::value::Value;
+use quittance_engine::targets::HostPattern;
+use std::time::Duration;
+
+/// The first must be shorter than the second, or at most as long if the third is false.
+const RELATIONS: [(&str, &str, bool, &str); 8] = [
+    ("engine.poll_wait", "engine.claim_span", true, "a poll that outlives its claim is sent twice"),
+    ("engine.sweep_pause", "engine.sweep_span", false, "one is the shortest and the other the longest pause"),
+    ("retry.base", "retry.cap", false, "pauses grow from the base up to the cap"),
+    (
+        "timing.in_doubt_min",
+        "timing.in_doubt_wait",
+        false,
+        "one is the shortest and the other the longest doubt",
+    ),
+    ("timing.callback_wait", "timing.task_life", true, "a task would be given up before it is polled"),
+    ("timing.first_poll", "timing.task_life", true, "a task would be given up before it is polled"),
+    ("timing.p50", "timing.p95", false, "more answers take longer"),
+    ("timing.p95", "timing.p99", false, "more answers take longer"),
+];
+
+/// Why a margin has a limit.
+pub(crate) const MARGIN_MAX: &str =
+    "promise at most three quarters of the life, because part of it is over before we know the answer";
+
+/// Everything that shows without secrets and files.
+pub(crate) fn settings(effective: &Effective, errors: &mut Errors) {
+    for relation in RELATIONS {
+        errors.keep(check_relation(effective, relation));
+    }
+    check_provider_waits(effective, errors);
+    check_names(effective, errors);
+    errors.keep(check_one_provider(effective));
+    errors.keep(check_usage(effective));
+}
+
+/// The name of a closed setting.
+fn closed(path: &str) -> Name {
+    Name::of(path.split('.'))
+}
+
+fn check_relation(
+    effective: &Effective,
+    (short, long, strictly, why): (&str, &str, bool, &str),
+) -> Result<(), ConfigError> {
+    let (less, more): (Duration, Duration) = (effective.read(short), effective.read(long));
+    if less < more || (less == more && !strictly) {
+        return Ok(());
+    }
+    // The error is about the one that was set.
+    let blame_short = effective.held(long).origin == Origin::Default;
+    let (name, other) = if blame_short { (short, long) } else { (long, short) };
+    let must_be = match (blame_short, strictly) {
+        (true, true) => "shorter than",
+        (true, false) => "at most",
+        (false, true) => "longer than",
+        (false, false) => "at least",
+    };
+    let held = effective.held(other);
+    let problem = format!("is {}", effective.held(name).value);
+    let remedy = format!("it must be {must_be} `{other}` = {} ({}), because {why}", held.value, held.origin);
+    Err(effective.unsound(&closed(name), problem, remedy))
+}
+
+fn check_provider_waits(effective: &Effective, errors: &mut Errors) {
+    let submit_wait: Duration = effective.read("timing.submit_wait");
+    for label in effective.labels("provider") {
+        let table = Name::of(["provider", &label]);
+        let (connect, reply) = (table.below("connect_wait"), table.below("reply_wait"));
+        let [connect_wait, reply_wait] =
+            [&connect, &reply].map(|name| effective.read_at::<Duration>(name).unwrap_or_default());
+        if connect_wait + reply_wait > submit_wait {
+            let problem =
+                format!("is {}, after up to {} for `{connect}`", render(reply_wait), render(connect_wait));
+            let remedy = format!(
+                "together they must be at most `timing.submit_wait` = {}, or the engine gives a submit up before the call does",
+                render(submit_wait)
+            );
+            errors.push(effective.unsound(&reply, problem, remedy));
+        }
+    }
+}
+
+/// Fail-over between several providers does not work yet, and a provider that is never used is worse than an error.
+fn check_one_provider(effective: &Effective) -> Result<(), ConfigError> {
+    let [first, second, ..] = &effective.labels("provider")[..] else { return Ok(()) };
+    let name = Name::of(["provider", second]);
+    let problem =
+        format!("is a second provider beside `provider.{first}`, and this version buys from one only");
+    Err(ConfigError::Unsound {
+        name: name.to_string(),
+        at: effective.origin(&name.below("name")),
+        problem,
+        remedy: "keep the one to use, and take the other out".into(),
+    })
+}
+
+/// Names that the operator chose, in flags and variables as well as in the file.
+fn check_names(effective: &Effective, errors: &mut Errors) {
+    for list in LISTS.into_iter().filter(|list| *list != LIFETIMES) {
+        for label in effective.labels(list) {
+            let table = Name::of([list, &label]);
+            let name = table.below("name");
+            if !is_label(&label) {
+                errors.push(bad_name(&table, effective.origin(&name), Shape::Label.describe()));
+            }
+            if effective.get(&name).is_none_or(|held| held.value != Value::Text(label.clone())) {
+                let remedy =
+                    format!("names are given in the file only; leave this out, or use `{list}.NEW_NAME`");
+                errors.push(effective.unsound(&name, "would rename it", remedy));
+            }
+        }
+    }
+    for (name, held) in effective.below(&Name::of(["reuse", "targets"])) {
+        if HostPattern::parse(name.last()).is_err() {
+            let expected = HOSTS.describe().replace("a list of hosts", "named by a host");
+            errors.push(bad_name(name, held.origin.clone(), expected));
+        }
+    }
+}
+
+pub(crate) fn bad_name(name: &Name, at: Origin, expected: String) -> ConfigError {
+    ConfigError::BadValue { name: name.to_string(), at, found: "a wrong name".into(), expected }
+}
+
+/// Sums of days that are still kept in detail would be removed with the detail.
+fn check_usage(effective: &Effective) -> Result<(), ConfigError> {
+    let [detail, sums] = ["usage.detail_days", "usage.sum_days"];
+    if effective.read::<u64>(detail) <= effective.read(sums) {
+        return Ok(());
+    }
+    let blamed = if effective.held(sums).origin == Origin::Default { detail } else { sums };
+    let problem = format!("is {}", effective.held(blamed).value);
+    let remedy = format!("days in detail are days that are kept: set `{sums}` to at least `{detail}`");
+    Err(effective.unsound(&closed(blamed), problem, remedy))
+}
+
+/// Two callers with the same key would be one caller: the first tenant, or the operator. A short callback secret could be
+/// guessed.
+pub(crate) fn secrets(config: &Config, errors: &mut Errors) {
+    let keys: Vec<&CallerKey> =
+        config.admin.iter().chain(config.tenants.iter().map(|tenant| &tenant.key)).collect();
+    for (index, key) in keys.iter().enumerate() {
+        let is_same =
+            |other: &&&CallerKey| key.any_digest().is_some() && other.any_digest() == key.any_digest();
+        if let Some(other) = keys[..index].iter().find(is_same) {
+            let table = Name::parse(key.name().trim_end_matches(".key")).unwrap_or_else(Name::top);
+            errors.push(ConfigError::Unsound {
+                name: key.name().to_owned(),
+                at: config.effective.origin(&table.below("name")),
+                problem: format!("is the same as `{}`", other.name()),
+                remedy: "give each tenant a key of its own, and the operator another".into(),
+            });
+        }
+    }
+    errors.keep(config.alerts.check(&config.effective));
+    // A secret may be missing as long as the node does not listen; but one that is there must make sense.
+    if config.callback_secret.as_ref().is_some_and(Credential::is_set) {
+        errors.keep(config.callback_secret());
+    }
+}

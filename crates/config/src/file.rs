@@ -1,0 +1,161 @@
+//! The config file: from TOML to one entry for each setting, each with its line.
+
+use crate::error::{ConfigError, Errors};
+use crate::layers::Entry;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::{is_table, meant, setting};
+use crate::value::Raw;
+use std::path::Path;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The lists of tables. Each table has a name; those of [`LIFETIMES`] have a number.
+pub(crate) const LISTS: [&str; 3] = ["provider", "tenant", LIFETIMES];
+pub(crate) const LIFETIMES: &str = "lifetimes";
+/// The table that has a table for each pool.
+pub(crate) const POOLS: &str = "pools";
+
+pub(crate) struct FileReader<'a> {
+    text: &'a str,
+    path: Arc<Path>,
+    folder: &'a Path,
+    entries: Vec<Entry>,
+    errors: &'a mut Errors,
+}
+
+impl<'a> FileReader<'a> {
+    /// The entries that are right; what is wrong goes to `errors`. An error if the file is not TOML.
+    pub(crate) fn read(
+        text: &'a str,
+        path: &'a Path,
+        errors: &'a mut Errors,
+    ) -> Result<Vec<Entry>, ConfigError> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut reader = Self { text, path: path.into(), folder, entries: Vec::new(), errors };
+        let document = DeTable::parse(text).map_err(|error| ConfigError::NotToml {
+            at: reader.at(error.span().map_or(0, |span| span.start)),
+            what: error.message().replace('\n', ", "),
+        })?;
+        reader.table(document.get_ref(), &Name::top());
+        Ok(reader.entries)
+    }
+
+    fn at(&self, byte: usize) -> Origin {
+        let before = &self.text.as_bytes()[..byte.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Origin::File { path: Arc::clone(&self.path), line }
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, above: &Name) {
+        let mut in_order: Vec<_> = table.iter().collect();
+        in_order.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in in_order {
+            let (name, at) = (above.below(key.get_ref()), self.at(key.span().start));
+            let read = self.item(name, value, at);
+            self.errors.keep(read);
+        }
+    }
+
+    fn item(&mut self, name: Name, value: &Spanned<DeValue<'_>>, at: Origin) -> Result<(), ConfigError> {
+        let is_list = name.segments().len() == 1 && LISTS.contains(&name.last());
+        match value.get_ref() {
+            DeValue::Array(items) if is_list => {
+                for (item, number) in items.iter().zip(1..) {
+                    let read = self.list_item(&name, item, number, &at);
+                    self.errors.keep(read);
+                }
+                Ok(())
+            }
+            _ if is_list => Err(ConfigError::IsAList { name: name.to_string(), at }),
+            DeValue::Table(table) if is_table(&name) => {
+                self.table(table, &name);
+                Ok(())
+            }
+            DeValue::Table(_) if setting(&name).is_some() => {
+                Err(ConfigError::IsNoTable { name: name.to_string(), at })
+            }
+            DeValue::Table(table) => match table.iter().next() {
+                // The name of a setting finds a better neighbour than that of its table.
+                Some((key, _)) => Err(unknown(&name.below(key.get_ref()), self.at(key.span().start))),
+                None => Err(unknown(&name, at)),
+            },
+            _ if is_table(&name) => Err(ConfigError::IsATable { name: name.to_string(), at }),
+            value => {
+                let entry = Entry::new(name, &raw(value), at, self.folder)?;
+                self.entries.push(entry);
+                Ok(())
+            }
+        }
+    }
+
+    fn list_item(
+        &mut self,
+        list: &Name,
+        item: &Spanned<DeValue<'_>>,
+        number: usize,
+        at: &Origin,
+    ) -> Result<(), ConfigError> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(ConfigError::IsAList { name: list.to_string(), at: at.clone() });
+        };
+        if list.last() == LIFETIMES {
+            self.table(table, &list.below(&number.to_string()));
+            return Ok(());
+        }
+        let at = self.at(item.span().start);
+        let Some((key, label)) = table.iter().find(|(key, _)| key.get_ref() == "name") else {
+            return Err(ConfigError::NoName { table: list.to_string(), at });
+        };
+        let named_at = self.at(key.span().start);
+        // The error about a bad name is that about any wrong value.
+        let checked =
+            Entry::new(list.below("?").below("name"), &raw(label.get_ref()), named_at, self.folder)?;
+        let label = label.get_ref().as_str().unwrap_or_default();
+        let (table_name, name) = (list.below(label), list.below(label).below("name"));
+        if let Some(first) = self.entries.iter().find(|entry| entry.name == name) {
+            return Err(ConfigError::SameName {
+                table: list.to_string(),
+                name: label.into(),
+                first: first.origin.clone(),
+                at: checked.origin,
+            });
+        }
+        self.table(table, &table_name);
+        Ok(())
+    }
+}
+
+fn raw(value: &DeValue<'_>) -> Raw {
+    match value {
+        DeValue::String(text) => Raw::Text(text.clone().into_owned()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Raw::Number(number.to_string()),
+            Err(_) => Raw::Other("a number that is too large"),
+        },
+        DeValue::Float(number) => Raw::Number(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Raw::Flag(*flag),
+        DeValue::Array(items) => {
+            let texts = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
+            texts.collect::<Option<_>>().map_or(Raw::Other("a list of something else"), Raw::List)
+        }
+        DeValue::Datetime(_) => Raw::Other("a date"),
+        DeValue::Table(_) => Raw::Other("a table"),
+    }
+}
+
+/// The error about a name that no setting has.
+pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
+    let is_secret = matches!(
+        name.segments().collect::<Vec<_>>().as_slice(),
+        ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]
+            | ["admin", "key" | "secret" | "password" | "token"]
+            | ["store", "password" | "secret"]
+            | ["callback_secret"]
+    );
+    if is_secret {
+        return ConfigError::SecretInPlace { name: name.to_string(), at };
+    }
+    ConfigError::UnknownKey { name: name.to_string(), at, meant: meant(name) }
+}

@@ -1,0 +1,150 @@
+//! The kinds of the catalogue with the operator's corrections, and the kinds that the operator has added.
+
+use crate::check::MARGIN_MAX;
+use crate::duration::render;
+use crate::effective::Effective;
+use crate::error::{ConfigError, Errors};
+use crate::name::Name;
+use crate::nearest::nearest;
+use quittance_lifecycle::{Kind, Pace};
+use quittance_protocol::kinds as catalogue;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The operator's corrections of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KindOverride {
+    /// `Some(None)`: for ever.
+    pub(crate) life: Option<Option<Duration>>,
+    pub(crate) margin: Option<Duration>,
+    pub(crate) single_use: Option<bool>,
+    pub(crate) p50: Option<Duration>,
+    pub(crate) p95: Option<Duration>,
+    pub(crate) p99: Option<Duration>,
+    pub(crate) is_new: bool,
+}
+
+impl KindOverride {
+    fn on(&self, kind: Kind) -> Kind {
+        Kind {
+            life: self.life.unwrap_or(kind.life),
+            margin: self.margin.unwrap_or(kind.margin),
+            single_use: self.single_use.unwrap_or(kind.single_use),
+            pace: Pace {
+                p50: self.p50.unwrap_or(kind.pace.p50),
+                p95: self.p95.unwrap_or(kind.pace.p95),
+                p99: self.p99.unwrap_or(kind.pace.p99),
+            },
+            ..kind
+        }
+    }
+}
+
+/// Every kind that is known, corrected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindTable(BTreeMap<String, KindOverride>);
+
+impl KindTable {
+    pub fn kind(&self, name: &str) -> Option<Kind> {
+        let own = self.0.get(name);
+        let added = || {
+            let mut kind = own.filter(|own| own.is_new).map(|_| catalogue::open_kind(name))?;
+            kind.hosts.is_described = true;
+            Some(kind)
+        };
+        let kind = catalogue::kind(name).or_else(added)?;
+        Some(own.map_or(kind.clone(), |own| own.on(kind)))
+    }
+
+    /// All kinds; those that the operator has added come last.
+    pub fn all(&self) -> Vec<Kind> {
+        let known: Vec<String> = catalogue::kinds().map(|kind| kind.name.into_owned()).collect();
+        let added = self.0.keys().filter(|name| !known.contains(name));
+        known.iter().chain(added).filter_map(|name| self.kind(name)).collect()
+    }
+
+    pub fn is_corrected(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// An error if there is no such kind.
+    pub(crate) fn check(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
+        if self.kind(kind).is_some() {
+            return Ok(());
+        }
+        let hint = match nearest(kind, self.all().into_iter().map(|kind| kind.name.into_owned())) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`quittance kinds` lists them all.".into(),
+        };
+        let problem = format!("is about a kind `{kind}`, which is not described");
+        let remedy = format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`");
+        Err(effective.unsound(name, problem, remedy))
+    }
+}
+
+/// The tables of `[kinds]`.
+pub(crate) fn kinds(effective: &Effective) -> KindTable {
+    let table = Name::of(["kinds"]);
+    let named = effective.below(&table).filter_map(|(name, _)| name.segments().nth(1));
+    let own = |kind: &str| {
+        let mut own = KindOverride::default();
+        effective.apply(&table.below(kind), &mut own);
+        (kind.to_owned(), own)
+    };
+    KindTable(named.map(own).collect())
+}
+
+/// That every kind that settings name is known, and that the corrected kinds make sense.
+pub(crate) fn check(effective: &Effective, table: &KindTable, errors: &mut Errors) {
+    for (name, _, _) in effective.all() {
+        let segments: Vec<&str> = name.segments().collect();
+        let kind = match segments[..] {
+            ["kinds", kind, _] | ["reuse", "kinds", kind] => kind,
+            ["prices", kind] | ["provider", _, "prices", kind] => without_variant(table, kind),
+            _ => continue,
+        };
+        errors.keep(table.check(effective, kind, name));
+    }
+    for label in effective.labels("tenant") {
+        let name = Name::of(["tenant", &label, "kinds"]);
+        for kind in effective.read_at::<Vec<String>>(&name).unwrap_or_default() {
+            errors.keep(table.check(effective, &kind, &name));
+        }
+    }
+    for kind in table.0.keys() {
+        errors.keep(check_corrected(effective, table, kind));
+    }
+}
+
+/// The kind of a price such as `recaptcha_v2+enterprise`, if the kind has that parameter.
+fn without_variant<'a>(table: &KindTable, named: &'a str) -> &'a str {
+    let has = |kind: &str, param: &str| {
+        table.kind(kind).is_some_and(|kind| kind.fields.iter().any(|field| field.name == param))
+    };
+    named.split_once('+').filter(|(kind, param)| has(kind, param)).map_or(named, |(kind, _)| kind)
+}
+
+fn check_corrected(effective: &Effective, table: &KindTable, name: &str) -> Result<(), ConfigError> {
+    let Some(Kind { life, margin, pace, .. }) = table.kind(name) else { return Ok(()) };
+    let unsound = |keys: [&str; 2], problem: String, remedy: &str| {
+        let own = keys.map(|key| Name::of(["kinds", name, key]));
+        let blamed = own.iter().find(|name| effective.get(name).is_some()).unwrap_or(&own[0]);
+        Err(effective.unsound(blamed, problem, remedy))
+    };
+    if let Some(life) = life
+        && margin > life * 3 / 4
+    {
+        let problem = format!("makes a margin of {} in a life of {}", render(margin), render(life));
+        return unsound(["margin", "life"], problem, MARGIN_MAX);
+    }
+    for (keys, [less, more]) in
+        [(["p50", "p95"], [pace.p50, pace.p95]), (["p95", "p99"], [pace.p95, pace.p99])]
+    {
+        if less > more {
+            let [short, long] = keys;
+            let problem = format!("makes {short} = {} longer than {long} = {}", render(less), render(more));
+            return unsound(keys, problem, "set them so that they grow");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The settings: one TOML file, overridden by the environment, and that by flags, all described by one table. This is the only
+//! crate that may read, check and explain them; other crates get the typed [`Config`]. Start at `table.rs`: it is data.
+#![forbid(unsafe_code)]
+
+mod address;
+mod alerts;
+mod check;
+mod config;
+pub mod decimal;
+#[cfg(test)]
+mod docs;
+pub mod duration;
+mod effective;
+mod error;
+mod file;
+mod files;
+mod kinds;
+mod layers;
+mod lifetimes;
+mod name;
+mod nearest;
+mod origin;
+mod pools;
+mod prices;
+mod providers;
+mod rate;
+mod reuse;
+mod secret;
+mod setting;
+mod shape;
+mod show;
+mod store;
+mod table;
+mod tenants;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use address::{Scheme, ServerUrl};
+pub use alerts::AlertsConfig;
+pub use config::{Config, LogConfig, TlsConfig};
+pub use error::{ConfigError, ConfigErrors};
+pub use files::{check_folder, read_file, reading_remedy};
+pub use kinds::KindTable;
+pub use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
+pub use name::toml_text;
+pub use nearest::nearest;
+pub use origin::Origin;
+pub use providers::ProviderConfig;
+pub use reuse::ReuseRules;
+pub use secret::{CallerKey, Credential, Secret};
+pub use shape::is_label;
+pub use show::{Line, ORIGIN_COLUMN, in_force, lines, object, secret_files, secret_variables};
+pub use store::{StoreConfig, StoreUrl};
+pub use tenants::{OPEN_MAX_DEFAULT, RATE_DEFAULT, TenantConfig};
+
+use effective::Effective;
+use error::Errors;
+use std::path::{Path, PathBuf};
+
+/// What the command line says about the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The file of `--config`.
+    pub file: Option<PathBuf>,
+    /// The values of `--set`, each as `NAME=VALUE`; a later one overrides an earlier one.
+    pub overrides: Vec<String>,
+}
+
+/// The name of every setting; `*` stands for a part that the operator chooses.
+pub fn setting_names() -> impl Iterator<Item = &'static str> {
+    table::settings().map(|setting| setting.path)
+}
+
+impl Config {
+    /// Finds and reads the configuration. `folder` is where the process was started; it is empty for the real one.
+    pub fn load(sources: &Sources, environment: &Environment, folder: &Path) -> Result<Self, ConfigErrors> {
+        match Self::read(sources, environment, folder) {
+            Ok((config, errors)) if errors.is_empty() => Ok(config),
+            Ok((_, errors)) => Err(ConfigErrors(errors)),
+            Err(error) => Err(ConfigErrors(vec![error])),
+        }
+    }
+
+    /// Reads the configuration, and says everything that is wrong with it. A wrong value has its default in the result, or is
+    /// left out, so that the rest can be checked, too. An error if the file cannot be read at all.
+    pub fn read(
+        sources: &Sources,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<(Self, Vec<ConfigError>), ConfigError> {
+        let mut errors = Errors::default();
+        let path = layers::find_file(sources.file.as_deref(), environment, folder)?;
+        let from_file = match &path {
+            Some(path) => layers::from_file(path, &mut errors)?,
+            None => Vec::new(),
+        };
+        let from_flags = layers::from_flags(&sources.overrides, &mut errors);
+        let (from_environment, warnings) =
+            layers::from_environment(environment, &[&from_file, &from_flags], &mut errors);
+        let read_errors = errors.count();
+        let entries = [from_file, from_environment, from_flags].concat();
+        let config = Self::of(Effective::of(path, entries), environment, &mut errors);
+        Ok((Self { warnings, ..config }, errors.into_errors(read_errors)))
+    }
+}

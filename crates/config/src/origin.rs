@@ -1,0 +1,54 @@
+//! Where a value came from, for `config show` and for every error about one.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The layer that a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    /// It follows from another setting, such as a preset.
+    Follows(String),
+    File {
+        path: Arc<Path>,
+        line: usize,
+    },
+    Variable(String),
+    Flag,
+}
+
+impl Origin {
+    /// A value of a stronger layer overrides one of a weaker.
+    pub(crate) const fn strength(&self) -> u8 {
+        match self {
+            Self::Default | Self::Follows(_) => 0,
+            Self::File { .. } => 1,
+            Self::Variable(_) => 2,
+            Self::Flag => 3,
+        }
+    }
+
+    /// A word for scripts, which never changes.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Follows(_) => "follows",
+            Self::File { .. } => "file",
+            Self::Variable(_) => "environment",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Follows(what) => write!(f, "from {what}"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(variable) => write!(f, "environment {variable}"),
+            Self::Flag => f.write_str("flag --set"),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The entries of `[[provider]]`.
+
+use crate::config::without_slash;
+use crate::effective::Effective;
+use crate::error::{ConfigError, Errors};
+use crate::files::certificates;
+use crate::layers::Environment;
+use crate::name::Name;
+use crate::prices::currency_at;
+use crate::secret::Credential;
+use quittance::{ApiKey, ClassicSettings, JsonSettings};
+use quittance_engine::Throttle;
+use quittance_lifecycle::{FaultClass, Money};
+use quittance_protocol::classic::FaultCodes;
+use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::code::class_named;
+use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::json::Flavour;
+use quittance_protocol::{Dialect, Protocol};
+use std::collections::BTreeMap;
+
+/// One provider.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    pub name: String,
+    pub protocol: Protocol,
+    pub key: Credential,
+    /// What both adapters take, without the key.
+    pub(crate) settings: ClassicSettings,
+    queries_per_task_max: Option<u32>,
+    pub(crate) throttle: Throttle,
+    /// What its answers cost by kind, where that is not what `prices` says.
+    pub(crate) prices: BTreeMap<String, Money>,
+    /// The currency of its account, by ISO 4217.
+    pub currency: String,
+}
+
+impl ProviderConfig {
+    pub const fn dialect(&self) -> Dialect {
+        self.protocol.dialect()
+    }
+
+    /// Its address, without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.settings.url
+    }
+
+    /// Certificates to trust besides the usual ones, as PEM.
+    pub fn extra_ca(&self) -> &[u8] {
+        &self.settings.extra_ca
+    }
+
+    /// The operator's corrections of what its codes mean.
+    pub const fn corrections(&self) -> &BTreeMap<String, FaultClass> {
+        &self.settings.codes
+    }
+
+    /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
+    pub fn codes(&self) -> FaultCodes {
+        let codes = FaultCodes::of(self.settings.profile);
+        self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
+    }
+
+    /// Settings for the adapter of the classic protocol; an error if the key is missing.
+    pub fn classic(&self, profile: Profile) -> Result<ClassicSettings, ConfigError> {
+        Ok(ClassicSettings { profile, key: ApiKey::new(self.key.get()?.reveal()), ..self.settings.clone() })
+    }
+
+    /// Settings for the adapter of the JSON protocol; an error if the key is missing.
+    pub fn json(&self, flavour: Flavour) -> Result<JsonSettings, ConfigError> {
+        let common = self.settings.clone();
+        let key = ApiKey::new(self.key.get()?.reveal());
+        let mut settings = JsonSettings::new(common.name, flavour, common.url, key);
+        settings.connect_timeout = common.connect_timeout;
+        settings.submit_timeout = common.submit_timeout;
+        settings.poll_timeout = common.poll_timeout;
+        settings.codes = common.codes;
+        settings.response_bytes_max = common.response_bytes_max;
+        settings.pace.submit_interval = common.pace.submit_interval;
+        settings.pace.queries_per_task_max = self.queries_per_task_max;
+        settings.extra_ca = common.extra_ca;
+        settings.idle_max = common.idle_max;
+        settings.idle_connections_max = common.idle_connections_max;
+        Ok(settings)
+    }
+}
+
+pub(crate) fn providers(
+    effective: &Effective,
+    environment: &Environment,
+    errors: &mut Errors,
+) -> Vec<ProviderConfig> {
+    let labels = effective.labels("provider");
+    labels.iter().filter_map(|label| provider(effective, label, environment, errors)).collect()
+}
+
+fn provider(
+    effective: &Effective,
+    label: &str,
+    environment: &Environment,
+    errors: &mut Errors,
+) -> Option<ProviderConfig> {
+    let table = Name::of(["provider", label]);
+    let missing =
+        |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
+    let protocol = protocol(effective, &table).and_then(|protocol| {
+        protocol.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))
+    });
+    let url = effective.text_at(&table.below("url"));
+    let url = url.ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"));
+    let key = Credential::find(effective, &table, "key", environment).and_then(|key| {
+        let remedy = "add `key_env = \"...\"` with the variable that holds the key, or `key_file`";
+        key.ok_or_else(|| missing("key_env", remedy))
+    });
+    let (protocol, url, key) = (errors.keep(protocol), errors.keep(url), errors.keep(key));
+    let extra_ca = errors.keep(certificates(effective, &table.below("ca_file")));
+    let (protocol, url, key) = (protocol?, url?, key?);
+    let profile = match protocol {
+        Protocol::Classic(profile) => profile,
+        Protocol::Json(_) => Profile::TwoCaptcha,
+    };
+    let throttle = throttle(effective, &table);
+    let mut settings = ClassicSettings::new(label, profile, without_slash(&url), ApiKey::new(""));
+    effective.apply(&table, &mut settings);
+    settings.extra_ca = extra_ca.unwrap_or_default();
+    settings.codes = corrections(effective, &table);
+    settings.pace.submit_interval = Some(throttle.submit_interval);
+    if let Protocol::Classic(profile) = protocol {
+        settings.pace.poll_quota = errors.keep(poll_quota(effective, &table, profile)).flatten();
+    }
+    Some(ProviderConfig {
+        name: label.to_owned(),
+        protocol,
+        key,
+        settings,
+        queries_per_task_max: effective.read_at(&table.below("poll_quota_per_task")),
+        throttle,
+        prices: prices(effective, &table.below("prices")),
+        currency: effective.text_at(&table.below("currency")).unwrap_or_else(|| currency_at(&url).to_owned()),
+    })
+}
+
+/// The quota of polls. One number without the other is completed by what is known of the profile.
+fn poll_quota(
+    effective: &Effective,
+    table: &Name,
+    profile: Profile,
+) -> Result<Option<PollQuota>, ConfigError> {
+    let number = |key| effective.read_at::<u32>(&table.below(key));
+    let (per_task, slack) = (number("poll_quota_per_task"), number("poll_quota_slack"));
+    if per_task.is_none() && slack.is_none() {
+        return Ok(None);
+    }
+    let known = profile.facts().tempo.poll_quota;
+    let missing = |key| ConfigError::Incomplete {
+        table: table.to_string(),
+        key,
+        remedy: "a quota has two parts, and its profile knows of none: set both, or neither".into(),
+    };
+    Ok(Some(PollQuota {
+        per_task: per_task
+            .or(known.map(|known| known.per_task))
+            .ok_or_else(|| missing("poll_quota_per_task"))?,
+        slack: slack.or(known.map(|known| known.slack)).ok_or_else(|| missing("poll_quota_slack"))?,
+    }))
+}
+
+fn corrections(effective: &Effective, provider: &Name) -> BTreeMap<String, FaultClass> {
+    let texts: Vec<(String, String)> = effective.entries(&provider.below("faults"));
+    texts.into_iter().filter_map(|(code, class)| Some((code, class_named(&class)?))).collect()
+}
+
+/// What an answer of each kind costs, by this table.
+pub(crate) fn prices(effective: &Effective, table: &Name) -> BTreeMap<String, Money> {
+    effective.entries(table).into_iter().collect()
+}
+
+/// The protocol and its dialect, if they are set.
+fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, ConfigError> {
+    let name = table.below("profile");
+    let Some(dialect) = effective.text_at(&name).and_then(|dialect| dialect.parse::<Dialect>().ok()) else {
+        return Ok(None);
+    };
+    if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
+        let problem = format!("is \"{dialect}\", which speaks the JSON protocol");
+        let profile = dialect.profile().map(Protocol::Classic);
+        return profile
+            .map(Some)
+            .ok_or_else(|| effective.unsound(&name, problem, "add `protocol = \"json\"`"));
+    }
+    for key in ["poll_batch_max", "poll_quota_slack"] {
+        let name = table.below(key);
+        if effective.get(&name).is_some() {
+            return Err(effective.unsound(&name, "is for the classic protocol", "leave it out"));
+        }
+    }
+    let problem = format!("is \"{dialect}\", which speaks the classic protocol only");
+    let remedy = "leave `protocol` out, or choose another profile";
+    dialect
+        .flavour()
+        .map(|flavour| Some(Protocol::Json(flavour)))
+        .ok_or_else(|| effective.unsound(&name, problem, remedy))
+}
+
+/// The rules for all providers, or for one.
+pub(crate) fn throttle(effective: &Effective, table: &Name) -> Throttle {
+    let mut throttle = Throttle::DEFAULT;
+    effective.apply(table, &mut throttle);
+    throttle
+}

@@ -1,0 +1,69 @@
+//! Whether equal orders share an answer, by tenant, host and kind.
+
+use crate::effective::Effective;
+use crate::name::Name;
+use quittance_engine::targets::HostPattern;
+use quittance_gateway::ReuseSetting;
+use quittance_lifecycle::Reuse;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// One setting of reuse.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReuseEntry {
+    /// Its name in the configuration, such as `reuse.kinds.turnstile`.
+    name: String,
+    /// `None`: the kind decides.
+    reuse: Option<Reuse>,
+}
+
+/// Every setting of reuse. A tenant's beats a host's, that beats a kind's, and that the default. What an order says itself
+/// beats them all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReuseRules {
+    default: ReuseEntry,
+    pub(crate) kinds: BTreeMap<String, ReuseEntry>,
+    /// The narrowest pattern first.
+    pub(crate) targets: Vec<(HostPattern, ReuseEntry)>,
+    tenants: BTreeMap<String, ReuseEntry>,
+}
+
+impl ReuseRules {
+    pub(crate) fn of(effective: &Effective) -> Self {
+        let entry = |name: &Name| {
+            let reuse = effective.get(name)?;
+            Some(ReuseEntry { name: name.to_string(), reuse: crate::value::Field::of(&reuse.value) })
+        };
+        let entries = |table: &str| {
+            let table = Name::of(["reuse", table]);
+            let below: Vec<_> = effective.below(&table).map(|(name, _)| name.clone()).collect();
+            below
+                .into_iter()
+                .filter_map(|name| Some((name.last().to_owned(), entry(&name)?)))
+                .collect::<Vec<_>>()
+        };
+        let mut targets = entries("targets");
+        targets.sort_by_key(|(host, _)| Reverse(host.trim_start_matches('*').len()));
+        let pattern = |(host, entry): (String, _)| Some((HostPattern::parse(&host).ok()?, entry));
+        let of_tenant =
+            |label: String| entry(&Name::of(["tenant", &label, "reuse"])).map(|entry| (label, entry));
+        Self {
+            default: entry(&Name::of(["reuse", "default"])).unwrap_or_default(),
+            kinds: entries("kinds").into_iter().collect(),
+            targets: targets.into_iter().filter_map(pattern).collect(),
+            tenants: effective.labels("tenant").into_iter().filter_map(of_tenant).collect(),
+        }
+    }
+
+    /// The setting for an order of this tenant and kind; `host` is that of its page, if it has one. `None`: the kind decides.
+    pub fn setting(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
+        let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
+        let by_host = || {
+            let host = host.as_deref()?;
+            self.targets.iter().find(|(pattern, _)| pattern.covers(host)).map(|(_, entry)| entry)
+        };
+        let by_tenant = self.tenants.get(tenant);
+        let entry = by_tenant.or_else(by_host).or_else(|| self.kinds.get(kind)).unwrap_or(&self.default);
+        entry.reuse.map(|reuse| ReuseSetting { reuse, name: entry.name.clone() })
+    }
+}

@@ -1,0 +1,352 @@
+//! What the value of a setting may look like. A shape reads, checks and describes values, so that an error always says what
+//! would have been right.
+
+use crate::address::{Scheme, without_password};
+use crate::name::toml_text;
+use crate::value::{Raw, Value};
+use crate::{decimal, duration, rate};
+use quittance_engine::targets::HostPattern;
+use quittance_gateway::{Allowed, KeyDigest};
+use quittance_lifecycle::terms::{TENANT_BYTES_MAX, page_host};
+use quittance_lifecycle::{FaultClass, Signal};
+use quittance_ports::Hours;
+use quittance_protocol::Dialect;
+use quittance_protocol::classic::code::class_named;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Flag,
+    /// A whole number, or the word `or`.
+    Count {
+        least: u64,
+        most: u64,
+        or: Option<&'static str>,
+    },
+    /// A ratio from 0 to 1.
+    Ratio,
+    /// A duration, or the word `or`.
+    Duration {
+        least: Duration,
+        most: Duration,
+        or: Option<&'static str>,
+    },
+    Money,
+    OneOf(&'static [&'static str]),
+    Dialect,
+    /// The class of a fault.
+    FaultClass,
+    /// The name of a provider, a tenant or a pool.
+    Label,
+    /// The name of a kind of captcha.
+    Kind,
+    /// The name of a node.
+    NodeName,
+    Host,
+    /// A host, an address or a network.
+    Network,
+    /// A part of the day.
+    Hours,
+    List(&'static Shape),
+    /// A program and its arguments.
+    Command,
+    /// A currency, by ISO 4217.
+    Currency,
+    /// Any text.
+    Text,
+    Rate,
+    /// The hash of a key.
+    KeyHash,
+    ListenAddress,
+    /// An http or https address to build others on.
+    WebAddress,
+    StoreUrl,
+    /// The address of PostgreSQL itself, not of a pooler.
+    PostgresUrl,
+    File,
+    Folder,
+    /// The name of an environment variable that holds a secret.
+    Variable,
+}
+
+pub(crate) const HOSTS: Shape = Shape::List(&Shape::Host);
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// The name of a node stands in its status in the store.
+const NODE_NAME_BYTES_MAX: usize = 64;
+const LABEL_BYTES_MAX: usize = TENANT_BYTES_MAX;
+
+impl Shape {
+    /// This shape, or one word instead.
+    pub(crate) const fn or(self, word: &'static str) -> Self {
+        match self {
+            Self::Count { least, most, .. } => Self::Count { least, most, or: Some(word) },
+            Self::Duration { least, most, .. } => Self::Duration { least, most, or: Some(word) },
+            other => other,
+        }
+    }
+
+    /// The word that stands for an absent value.
+    pub(crate) const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Count { or, .. } | Self::Duration { or, .. } => or,
+            _ => None,
+        }
+    }
+
+    /// What would be right, to follow "must be".
+    pub(crate) fn describe(self) -> String {
+        let text = match self {
+            Self::Count { most: 0, .. } => "0: what is permanent is never tried again",
+            Self::Count { least, most, or } => {
+                return format!("{}a whole number from {least} to {most}", word_or(or));
+            }
+            Self::Duration { least, most, or: None } => {
+                let (least, most) = (duration::render(least), duration::render(most));
+                return format!("a duration from {least} to {most}: {}", duration::FORM);
+            }
+            Self::Duration { or, .. } => return format!("{}a duration: {}", word_or(or), duration::FORM),
+            Self::OneOf(words) => return either(words.iter()),
+            Self::Dialect => return either(Dialect::ALL.iter()),
+            Self::FaultClass => return either(FaultClass::ALL.iter().map(|class| signal_word(*class))),
+            Self::Label => {
+                return format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`");
+            }
+            Self::NodeName => {
+                return format!(
+                    "a name of at most {NODE_NAME_BYTES_MAX} letters, digits and `-`, `_`, `.`, `:`"
+                );
+            }
+            Self::List(Self::Host) => return format!("a list of hosts: {HOST_FORM}"),
+            Self::Host => return format!("a host: {HOST_FORM}"),
+            Self::Flag => "true or false",
+            Self::Ratio => "a ratio from 0 to 1, with at most three digits, such as 0.25",
+            Self::Kind => "a kind, as `quittance kinds` names them",
+            Self::List(Self::Kind) => "a list of kinds, as `quittance kinds` names them",
+            Self::Network => "a host, an address or a network, such as \"10.0.0.0/8\"",
+            Self::List(Self::Network) => {
+                "a list of hosts, addresses or networks: \"hooks.example.org\", \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
+            }
+            Self::Hours => "a part of the day in UTC, such as \"08:00-20:30\"",
+            Self::List(_) => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]",
+            Self::Money => decimal::MONEY_FORM,
+            Self::Currency => "a currency of three letters, such as \"USD\" or \"RUB\"",
+            Self::Command => {
+                "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; no shell reads it"
+            }
+            Self::Text => "a text",
+            Self::Rate => rate::FORM,
+            Self::KeyHash => {
+                "64 hexadecimal digits, the SHA-256 of a key and never the key: `quittance tenant hash` makes it"
+            }
+            Self::ListenAddress => "an address and a port, such as \"127.0.0.1:8780\" or \"[::]:8780\"",
+            Self::WebAddress => {
+                "an address that begins with http:// or https:// and has no user, `?` or `#` in it"
+            }
+            Self::StoreUrl => {
+                "\"embedded:FOLDER\", \"redis://HOST:PORT\" (or rediss, valkey, redis+cluster, redis+sentinel), \
+                 \"postgres://USER@HOST:PORT/DATABASE\", or \"memory:\" to keep nothing after the end"
+            }
+            Self::PostgresUrl => {
+                "the address of PostgreSQL itself, such as \"postgres://USER@HOST:PORT/DATABASE\""
+            }
+            Self::File => "the path of a file",
+            Self::Folder => "the path of a folder",
+            Self::Variable => {
+                "the name of an environment variable that holds the secret, never the secret itself"
+            }
+        };
+        text.into()
+    }
+
+    /// Whether a wrong value may be a secret in the wrong place, which must not be repeated.
+    const fn is_delicate(self) -> bool {
+        matches!(
+            self,
+            Self::Variable
+                | Self::WebAddress
+                | Self::StoreUrl
+                | Self::PostgresUrl
+                | Self::File
+                | Self::KeyHash
+        )
+    }
+
+    /// The wrong value, as far as it may be shown; of a list, the entries that are wrong.
+    pub(crate) fn found(self, raw: &Raw) -> String {
+        match raw {
+            Raw::Text(text) if self == Self::WebAddress && !text.contains(['@', '?', '#']) => raw.to_string(),
+            _ if self.is_delicate() => "a value that is not shown, because it may hold a secret".into(),
+            Raw::List(entries) => {
+                let is_wrong =
+                    |entry: &&String| self.read(&Raw::List(vec![(*entry).clone()]), Path::new("")).is_none();
+                let why = |entry: &str| if self == HOSTS { why_no_host(entry) } else { "" };
+                let wrong = entries.iter().filter(is_wrong);
+                let named: Vec<String> = wrong.map(|entry| toml_text(entry) + why(entry)).collect();
+                if named.is_empty() {
+                    raw.to_string()
+                } else {
+                    format!("a list with {} in it", named.join(" and "))
+                }
+            }
+            _ => raw.to_string(),
+        }
+    }
+
+    /// Whether the value is an address that may contain a password.
+    pub(crate) const fn is_store_address(self) -> bool {
+        matches!(self, Self::StoreUrl | Self::PostgresUrl)
+    }
+
+    /// The text of a variable or a flag, as the file would have it.
+    pub(crate) fn raw(self, text: &str) -> Raw {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        match (self, text) {
+            (Self::Flag, "true") => Raw::Flag(true),
+            (Self::Flag, "false") => Raw::Flag(false),
+            (Self::Count { .. } | Self::Ratio | Self::Money, _) if text.chars().all(is_number) => {
+                Raw::Number(text.into())
+            }
+            (Self::List(_) | Self::Command, _) => Raw::List(
+                text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect(),
+            ),
+            _ => Raw::Text(text.into()),
+        }
+    }
+
+    /// The value, if it has this shape. Relative paths are relative to `folder`.
+    pub(crate) fn read(self, raw: &Raw, folder: &Path) -> Option<Value> {
+        match (self, raw) {
+            (Self::Flag, Raw::Flag(flag)) => Some(Value::Flag(*flag)),
+            (Self::Count { least, most, .. }, Raw::Number(digits)) => {
+                digits.parse().ok().filter(|count| (least..=most).contains(count)).map(Value::Count)
+            }
+            (Self::Ratio, Raw::Number(digits)) => decimal::ratio(digits).map(Value::Ratio),
+            (Self::Count { or, .. } | Self::Duration { or, .. }, Raw::Text(text))
+                if or == Some(text.as_str()) =>
+            {
+                Some(Value::Text(text.clone()))
+            }
+            (Self::Duration { least, most, .. }, Raw::Text(text)) => duration::parse(text)
+                .filter(|duration| (least..=most).contains(duration))
+                .map(Value::Duration),
+            (Self::List(item), Raw::List(entries)) => entries
+                .iter()
+                .map(|entry| item.read_text(entry, folder))
+                .collect::<Option<_>>()
+                .map(Value::List),
+            (Self::Command, Raw::List(words)) => {
+                words.first().is_none_or(|program| !program.is_empty()).then(|| Value::List(words.clone()))
+            }
+            (Self::Money, Raw::Number(text) | Raw::Text(text)) => decimal::money(text).map(Value::Money),
+            (Self::Text, Raw::Number(text)) => Some(Value::Text(text.clone())),
+            (Self::Text, Raw::Flag(flag)) => Some(Value::Text(u8::from(*flag).to_string())),
+            (_, Raw::Text(text)) => self.read_text(text, folder).map(Value::Text),
+            _ => None,
+        }
+    }
+
+    fn read_text(self, text: &str, folder: &Path) -> Option<String> {
+        let in_folder = |path: &str| match folder.to_str() {
+            Some("") => Some(path.to_owned()),
+            _ => folder.join(path.trim_start_matches("./")).to_str().map(str::to_owned),
+        };
+        let is_right = match self {
+            Self::OneOf(words) => words.contains(&text),
+            Self::Dialect => text.parse::<Dialect>().is_ok(),
+            Self::FaultClass => class_named(text).is_some(),
+            Self::Label | Self::Kind => is_label(text),
+            Self::Host => HostPattern::parse(text).is_ok(),
+            Self::Network => Allowed::parse(text).is_ok(),
+            Self::Hours => return Hours::parse(text).ok().map(|hours| hours.to_string()),
+            Self::Text => true,
+            Self::Currency => text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()),
+            Self::Rate => rate::parse(text).is_some(),
+            Self::KeyHash => KeyDigest::parse(text).is_some(),
+            Self::ListenAddress => text.parse::<SocketAddr>().is_ok(),
+            Self::WebAddress => page_host(text).is_ok() && !text.contains(['?', '#', '@']),
+            Self::Variable => is_variable(text),
+            Self::File | Self::Folder if !text.is_empty() => return in_folder(text),
+            Self::NodeName => is_name(text, NODE_NAME_BYTES_MAX, "-_.:"),
+            Self::StoreUrl => match (Scheme::of(text.trim())?, text.strip_prefix("embedded:")) {
+                (_, Some(path)) => return in_folder(path).map(|path| format!("embedded:{path}")),
+                _ => return Some(without_password(text.trim())),
+            },
+            Self::PostgresUrl if Scheme::of(text.trim()) == Some(Scheme::Postgres) => {
+                return Some(without_password(text.trim()));
+            }
+            _ => false,
+        };
+        is_right.then(|| text.to_owned())
+    }
+}
+
+const HOST_FORM: &str = "\"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\"";
+
+/// The name of a fault class, or of an attempt in doubt, in settings.
+pub(crate) fn signal_word(signal: impl Into<Signal>) -> String {
+    match signal.into() {
+        Signal::Fault(class) => class.name().replace(' ', "_"),
+        Signal::InDoubt => "in_doubt".into(),
+    }
+}
+
+fn word_or(word: Option<&str>) -> String {
+    word.map_or_else(String::new, |word| format!("\"{word}\", or "))
+}
+
+fn either(words: impl Iterator<Item = impl fmt::Display>) -> String {
+    words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+}
+
+/// Whether a text can be the name of a provider, a tenant or a pool.
+pub fn is_label(text: &str) -> bool {
+    is_name(text, LABEL_BYTES_MAX, "-_")
+}
+
+fn is_name(text: &str, bytes_max: usize, signs: &str) -> bool {
+    (1..=bytes_max).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
+}
+
+/// A provider's key is 32 hexadecimal digits: no variable has such a name.
+fn is_variable(text: &str) -> bool {
+    let is_key = text.len() >= 32 && text.chars().all(|c| c.is_ascii_hexdigit());
+    is_name(text, usize::MAX, "_") && !text.starts_with(|c: char| c.is_ascii_digit()) && !is_key
+}
+
+/// Why an entry of a list of hosts is not a host, to follow the entry.
+fn why_no_host(entry: &str) -> &'static str {
+    let host = entry.strip_prefix("*.").unwrap_or(entry);
+    match host {
+        "" => " (which is empty)",
+        _ if host.contains("://") => " (an address: write only its host)",
+        _ if host.contains('/') => " (a host with a path: write only the host)",
+        _ if host.contains(':') => " (a host with a port: write only the host, which holds for every port)",
+        _ if host.contains(char::is_whitespace) => " (there is a blank in it)",
+        _ if host.contains('*') => " (a `*` stands only at the beginning, before a dot)",
+        _ => " (no host has such a name)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_no_host_is_told_with_the_reason() {
+        for (entry, why) in [
+            ("https://shop.example.org/", "an address"),
+            ("shop.example.org/login", "a path"),
+            ("shop.example.org:443", "a port"),
+            ("*.shop example.org", "a blank"),
+            ("shop.*.org", "at the beginning"),
+            ("", "empty"),
+            ("shop..example", "no host"),
+        ] {
+            assert!(why_no_host(entry).contains(why), "{entry}: {}", why_no_host(entry));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Where orders are kept. A setting that makes no sense with the chosen store is an error, unless the store was chosen in a
+//! stronger layer than the setting: then the setting was written for another store, and is ignored.
+
+use crate::address::{Scheme, ServerUrl, without_password};
+use crate::effective::{Effective, Held};
+use crate::error::{ConfigError, Errors};
+use crate::files::certificates;
+use crate::layers::Environment;
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::secret::Credential;
+use quittance::{Place, PostgresSettings, RedisSettings};
+use std::path::{Path, PathBuf};
+
+/// The address of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    Embedded(PathBuf),
+    /// For trials: orders are lost when the process ends.
+    Memory,
+    Redis(ServerUrl),
+    Postgres(ServerUrl),
+}
+
+impl StoreUrl {
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        Some(match Scheme::of(text)? {
+            Scheme::Embedded => Self::Embedded(text.trim_start_matches("embedded:").into()),
+            Scheme::Memory => Self::Memory,
+            Scheme::Redis => Self::Redis(ServerUrl::new(text)),
+            Scheme::Postgres => Self::Postgres(ServerUrl::new(text)),
+        })
+    }
+
+    pub const fn scheme(&self) -> Scheme {
+        match self {
+            Self::Embedded(_) => Scheme::Embedded,
+            Self::Memory => Scheme::Memory,
+            Self::Redis(_) => Scheme::Redis,
+            Self::Postgres(_) => Scheme::Postgres,
+        }
+    }
+
+    pub fn has_password(&self) -> bool {
+        matches!(self, Self::Redis(url) | Self::Postgres(url) if url.has_password())
+    }
+
+    /// The address without its password.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Embedded(folder) => format!("embedded:{}", folder.display()),
+            Self::Memory => "memory:".into(),
+            Self::Redis(url) | Self::Postgres(url) => without_password(url.reveal()),
+        }
+    }
+}
+
+/// The store, and what goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    pub url: StoreUrl,
+    /// If it is not part of the address.
+    pub password: Option<Credential>,
+    /// More authorities to trust, as PEM.
+    ca: Vec<u8>,
+    /// The address of PostgreSQL without a pooler.
+    pub(crate) listen_url: Option<ServerUrl>,
+    pub migrate: bool,
+    /// The folder for callbacks that come while a shared store is down.
+    pub home: Option<PathBuf>,
+}
+
+impl StoreConfig {
+    pub(crate) const fn new(url: StoreUrl) -> Self {
+        Self { url, password: None, ca: Vec::new(), listen_url: None, migrate: true, home: None }
+    }
+
+    pub(crate) fn of(effective: &Effective, environment: &Environment, errors: &mut Errors) -> Self {
+        let held = effective.held("store.url");
+        let shown = effective.text("store.url");
+        let url = StoreUrl::parse(with_password(held, environment).unwrap_or(&shown))
+            .or_else(|| StoreUrl::parse(&shown))
+            .expect("its shape is that of a store");
+        let chosen = Chosen { effective, scheme: url.scheme(), strength: held.origin.strength() };
+        let mut has = |key, fits| errors.keep(chosen.has(key, fits)) == Some(true);
+        let is_postgres = |scheme| scheme == Scheme::Postgres;
+        let has_password = has("password_env", Scheme::is_shared) | has("password_file", Scheme::is_shared);
+        let (has_ca, has_home) = (has("ca_file", Scheme::is_shared), has("home", Scheme::is_shared));
+        let has_listen_url = has("listen_url", is_postgres);
+        let migrate: bool = effective.read("store.migrate");
+        // Only `false` is a choice: `true` is the default.
+        if !migrate {
+            has("migrate", is_postgres);
+        }
+        let mut store = Self { migrate, ..Self::new(url) };
+        if has_password {
+            let password = Credential::find(effective, &Name::of(["store"]), "password", environment);
+            let password = errors.keep(password).flatten();
+            store.password = password
+                .and_then(|password| errors.keep(chosen.one_password(&store.url, password)).flatten());
+        }
+        if has_ca {
+            store.ca = errors.keep(chosen.authorities(&store.url)).unwrap_or_default();
+        }
+        if has_listen_url && let Some(held) = chosen.held("listen_url") {
+            let shown = effective.text_at(&Name::of(["store", "listen_url"])).unwrap_or_default();
+            store.listen_url = Some(ServerUrl::new(with_password(held, environment).unwrap_or(&shown)));
+        }
+        if has_home {
+            store.home = effective.read_at(&Name::of(["store", "home"]));
+        }
+        errors.keep(store.check(effective));
+        store
+    }
+
+    /// Another store, named on the command line, with those settings of this one that make sense for it.
+    pub fn named(&self, url: StoreUrl, password: Option<Credential>) -> Self {
+        Self { password, ca: self.ca.clone(), migrate: self.migrate, ..Self::new(url) }
+    }
+
+    /// The store for a command that reads: it creates and changes no tables.
+    pub fn as_it_is(&self) -> Self {
+        Self { migrate: false, ..self.clone() }
+    }
+
+    /// Whether an embedded store exists, or can be created because its parent folder exists.
+    pub fn can_be_made(&self) -> bool {
+        let StoreUrl::Embedded(dir) = &self.url else { return true };
+        dir.is_dir()
+            || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
+    }
+
+    pub(crate) fn url_has_password(&self) -> bool {
+        self.url.has_password()
+    }
+
+    /// Where orders are kept, for the library; an error if the password is named and missing.
+    pub fn place(&self) -> Result<Place, ConfigError> {
+        let password = self.password.as_ref().map(|password| password.get()).transpose()?;
+        let password = password.map(|password| password.reveal());
+        let place = match &self.url {
+            StoreUrl::Memory => Ok(Place::Memory),
+            StoreUrl::Embedded(folder) => Ok(Place::Embedded(folder.clone())),
+            StoreUrl::Redis(url) => self.redis(url).map(|settings| {
+                let settings = if self.migrate { settings } else { settings.as_it_is() };
+                Place::Redis(Box::new(match password {
+                    Some(password) => settings.with_password(password),
+                    None => settings,
+                }))
+            }),
+            StoreUrl::Postgres(url) => self.postgres_at(url).map(|settings| {
+                Place::Postgres(Box::new(match password {
+                    Some(password) => settings.with_password(password),
+                    None => settings,
+                }))
+            }),
+        };
+        place.map_err(|bad| bad.at(Origin::Flag))
+    }
+
+    /// The schema of PostgreSQL's tables. It needs no password.
+    pub fn schema(&self) -> Result<String, ConfigError> {
+        let StoreUrl::Postgres(url) = &self.url else { return Ok(SCHEMA_DEFAULT.into()) };
+        Ok(self.postgres_at(url).map_err(|bad| bad.at(Origin::Flag))?.schema().to_owned())
+    }
+
+    /// Settings for PostgreSQL's own commands; none for another store.
+    pub fn postgres(&self) -> Result<Option<PostgresSettings>, ConfigError> {
+        match self.place()? {
+            Place::Postgres(settings) => Ok(Some(*settings)),
+            _ => Ok(None),
+        }
+    }
+
+    fn redis(&self, url: &ServerUrl) -> Result<RedisSettings, BadAddress> {
+        let settings = RedisSettings::parse(url.reveal()).map_err(|error| BadAddress::of("url", &error))?;
+        Ok(if self.ca.is_empty() { settings } else { settings.with_ca(self.ca.clone()) })
+    }
+
+    fn postgres_at(&self, url: &ServerUrl) -> Result<PostgresSettings, BadAddress> {
+        let mut settings =
+            PostgresSettings::parse(url.reveal()).map_err(|error| BadAddress::of("url", &error))?;
+        if let Some(listen) = &self.listen_url {
+            settings = settings
+                .with_listen_url(listen.reveal())
+                .map_err(|error| BadAddress::of("listen_url", &error))?;
+        }
+        if !self.ca.is_empty() {
+            settings = settings.with_ca(self.ca.clone());
+        }
+        Ok(settings.with_migrate(self.migrate))
+    }
+
+    /// That the stores understand their addresses. What they say about a bad one never quotes it.
+    fn check(&self, effective: &Effective) -> Result<(), ConfigError> {
+        let checked = match &self.url {
+            StoreUrl::Memory | StoreUrl::Embedded(_) => Ok(()),
+            StoreUrl::Redis(url) => self.redis(url).map(drop),
+            StoreUrl::Postgres(url) => self.postgres_at(url).map(drop),
+        };
+        checked.map_err(|bad| {
+            let origin = effective.origin(&Name::of(["store", bad.key]));
+            bad.at(origin)
+        })
+    }
+}
+
+/// The schema of PostgreSQL's tables where the address names none.
+const SCHEMA_DEFAULT: &str = "quittance";
+
+/// The address that is wrong, and why.
+struct BadAddress {
+    key: &'static str,
+    why: String,
+}
+
+impl BadAddress {
+    fn of(key: &'static str, error: &dyn std::error::Error) -> Self {
+        Self { key, why: error.to_string() }
+    }
+
+    fn at(self, at: Origin) -> ConfigError {
+        ConfigError::BadUrl { name: format!("store.{}", self.key), at, why: self.why }
+    }
+}
+
+/// An address from the environment as it stands there: the value that is kept to be shown has no password.
+fn with_password<'a>(held: &Held, environment: &'a Environment) -> Option<&'a str> {
+    match &held.origin {
+        Origin::Variable(variable) => environment.get(variable),
+        _ => None,
+    }
+}
+
+/// The chosen store, and how strong the layer is that chose it.
+struct Chosen<'a> {
+    effective: &'a Effective,
+    scheme: Scheme,
+    strength: u8,
+}
+
+impl Chosen<'_> {
+    fn held(&self, key: &str) -> Option<&Held> {
+        self.effective.get(&Name::of(["store", key]))
+    }
+
+    fn unsound(&self, key: &str, problem: impl Into<String>, remedy: &str) -> ConfigError {
+        self.effective.unsound(&Name::of(["store", key]), problem, remedy)
+    }
+
+    /// Whether this setting is set and is to be used. One for another store is ignored if it is from a weaker layer.
+    fn has(&self, key: &str, fits: fn(Scheme) -> bool) -> Result<bool, ConfigError> {
+        let Some(held) = self.held(key) else { return Ok(false) };
+        if fits(self.scheme) {
+            return Ok(true);
+        }
+        if held.origin.strength() < self.strength {
+            return Ok(false);
+        }
+        let with = if fits(Scheme::Redis) { "a store that is shared" } else { "PostgreSQL" };
+        let problem = format!("is for {with}, and `store.url` names {}", self.scheme.name());
+        Err(self.unsound(key, problem, "leave it out, or choose another store"))
+    }
+
+    /// The authorities of `store.ca_file`. With an address without TLS they would give a false feeling of safety.
+    fn authorities(&self, url: &StoreUrl) -> Result<Vec<u8>, ConfigError> {
+        if matches!(url, StoreUrl::Redis(url) if !url.is_secure()) {
+            let problem = "is for TLS, and `store.url` names none";
+            return Err(self.unsound("ca_file", problem, "write rediss:// there, or leave this out"));
+        }
+        certificates(self.effective, &Name::of(["store", "ca_file"]))
+    }
+
+    /// The password, unless a stronger layer has one in the address.
+    fn one_password(&self, url: &StoreUrl, password: Credential) -> Result<Option<Credential>, ConfigError> {
+        if !url.has_password() {
+            return Ok(Some(password));
+        }
+        let keys = ["password_env", "password_file"];
+        match keys.into_iter().find_map(|key| Some((key, self.held(key)?))) {
+            Some((key, held)) if held.origin.strength() >= self.strength => {
+                let problem = "says where the password is, and there is one in the address, too";
+                Err(self.unsound(key, problem, "keep one of the two"))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Every setting there is, as data: its name, the field that it sets, what it may look like, and one line of help. Parsing, the
+//! names of variables, `config show`, the nearest right name in an error and the tables in docs/config.md follow from it.
+//!
+//! A row is `"name" [field] SHAPE, "help";`. The field stands in the struct that is named above the rows, and has its default
+//! there. `[]` is for a setting without a default that code reads by its name, `["value"]` for one with that default, and
+//! `[limit(...)]` for the limit of retries of one fault class.
+
+mod alerts;
+mod gateway;
+mod orders;
+mod providers;
+mod stock;
+
+use crate::setting::Setting;
+use crate::shape::{DURATION_MAX, Shape};
+use std::time::Duration;
+
+pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
+    orders::ROWS
+        .iter()
+        .chain(providers::rows())
+        .chain(gateway::rows())
+        .chain(stock::rows())
+        .chain(alerts::ROWS)
+}
+
+const fn duration(least: Duration, most: Duration) -> Shape {
+    Shape::Duration { least, most, or: None }
+}
+
+const fn count(least: u64, most: u64) -> Shape {
+    Shape::Count { least, most, or: None }
+}
+
+/// More than zero.
+const POSITIVE: Shape = duration(Duration::from_millis(1), DURATION_MAX);
+const SECOND_OR_MORE: Shape = duration(Duration::from_secs(1), DURATION_MAX);
+/// Zero switches it off.
+const ANY: Shape = duration(Duration::ZERO, DURATION_MAX);
+const SOME: Shape = count(1, 1_000_000);
+const BYTES: Shape = count(1024, 1 << 40);
+const REUSE: Shape = Shape::OneOf(&["by_kind", "shared", "exclusive"]);
+
+macro_rules! rows {
+    ($section:ident: $($path:literal $field:tt $shape:expr, $help:expr;)*) => {
+        &[$($crate::table::row!($section, $path, $field, $shape, $help)),*]
+    };
+}
+
+macro_rules! row {
+    ($section:ident, $path:expr, $field:tt, $shape:expr, $help:expr) => {
+        $crate::setting::Setting {
+            path: $path,
+            shape: $shape,
+            help: $help,
+            default: $crate::table::default!($section, $field),
+            set: $crate::table::set!($section, $field),
+        }
+    };
+}
+
+macro_rules! default {
+    ($section:ident, []) => { |_| None };
+    ($section:ident, [$value:literal]) => { |_| Some($crate::value::Value::from($value)) };
+    ($section:ident, [$($field:ident).+]) => {
+        |defaults| {
+            let section: &$section = $crate::setting::Section::of(defaults);
+            $crate::value::Field::value(&section.$($field).+)
+        }
+    };
+    ($section:ident, [limit($signal:expr)]) => {
+        |defaults| $crate::table::orders::limit($crate::setting::Section::of(defaults), $signal)
+    };
+}
+
+macro_rules! set {
+    ($section:ident, [$($value:literal)?]) => { $crate::setting::Set::ByName };
+    ($section:ident, [$($field:ident).+]) => {
+        $crate::setting::Set::$section(|section, value| {
+            if let Some(content) = $crate::value::Field::of(value) {
+                section.$($field).+ = content;
+            }
+        })
+    };
+    ($section:ident, [limit($signal:expr)]) => {
+        $crate::setting::Set::$section(|config, value| $crate::table::orders::set_limit(config, $signal, value))
+    };
+}
+
+use {default, row, rows, set};

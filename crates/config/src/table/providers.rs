@@ -1,0 +1,120 @@
+//! How the engine works and spares the providers, what counts as the same order, the kinds, and the providers.
+
+use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
+use crate::Config;
+use crate::kinds::KindOverride;
+use crate::setting::Setting;
+use crate::shape::Shape;
+use quittance::ClassicSettings;
+use quittance_engine::{Settings, Throttle};
+
+const BATCH: Shape = count(1, 1000);
+const OVERRIDES: &str = "overrides provider_rules for this provider";
+
+pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
+    [FOR_ALL, ENGINE, SAME_ORDER, KINDS, PROVIDERS, FOR_ONE, PROVIDER_TABLES].into_iter().flatten()
+}
+
+/// Each of these rules is a setting for all providers, and one for a single provider.
+macro_rules! throttle {
+    ($($key:literal $field:tt $shape:expr, $help:expr;)*) => {
+        static FOR_ALL: &[Setting] =
+            &[$(row!(Throttle, concat!("provider_rules.", $key), $field, $shape, $help)),*];
+        static FOR_ONE: &[Setting] =
+            &[$(Setting { default: |_| None, ..row!(Throttle, concat!("provider.*.", $key), $field, $shape, OVERRIDES) }),*];
+    };
+}
+throttle! {
+    "submit_interval" [submit_interval] ANY, "shortest time between two submits to one provider";
+    "trip_at" [trip_at] SOME, "failed submits in a row that trip the circuit breaker";
+    "probe" [probe] POSITIVE, "how long one order may probe the provider while the others wait";
+    "retry_share" [retry_share] Shape::Ratio, "most retries, as a ratio of first submits";
+    "retry_burst" [retry_burst] SOME, "retries that may come at once";
+    "retry_trickle" [retry_trickle] POSITIVE,
+        "time after which one more retry is allowed, even without first submits";
+}
+
+static ENGINE: &[Setting] = rows! {
+    Settings:
+    "engine.submits_max" [submits_max] SOME, "submits in progress at once";
+    "engine.polls_max" [polls_max] SOME, "batches of polls in progress at once";
+    "engine.steps_max" [steps_max] SOME, "other steps in progress at once";
+    "engine.follow_ups_max" [follow_ups_max] SOME,
+        "webhook deliveries in progress at once; a tenant gets at most half of them, and one host of a tenant at most \
+         an eighth";
+    "engine.backlog_max" [backlog_max] SOME,
+        "orders that wait in memory for one of the slots above, and 16 times as many by key only; the rest wait in \
+         the store";
+    "engine.claim_max" [claim_max] SOME, "due orders claimed from the store at once";
+    "engine.claim_span" [claim_span] POSITIVE, "how long a claimed order is hidden from other nodes";
+    "engine.sweep_span" [sweep_span] POSITIVE, "longest time between two searches for due orders";
+    "engine.sweep_pause" [sweep_pause] POSITIVE, "shortest time between two searches for due orders";
+    "engine.poll_wait" [poll_wait] POSITIVE, "how long one poll may take before its reply is ignored";
+    "engine.place_wait" [place_wait] POSITIVE, "how long a placement is retried while the store is down";
+    "engine.count_span" [count_span] ANY,
+        "how long a join may wait before it is written to the usage; a crash loses waiting joins";
+    "engine.others_first" [others_first] ANY, "how long other nodes may write first after an outage of the store";
+};
+
+static SAME_ORDER: &[Setting] = rows! {
+    Config:
+    "keys.proxy_counts" [keys.proxy_counts] Shape::Flag,
+        "whether orders through different proxies are different orders";
+    "keys.window" [keys.window] POSITIVE,
+        "orders that are equal but placed in different time windows of this length are different orders; absent: no \
+         windows";
+    "reuse.default" ["by_kind"] REUSE,
+        "how to treat equal orders without an idempotency key (docs/reuse.md). `shared`: one job, one answer. \
+         `exclusive`: each is a job with its own answer. `by_kind`: exclusive where a site accepts an answer only \
+         once, else shared";
+    "reuse.kinds.*" [] REUSE, "overrides reuse.default for one kind";
+    "reuse.targets.*" [] REUSE, "overrides reuse.default for one page host, written as in targets.allow";
+};
+
+static KINDS: &[Setting] = rows! {
+    KindOverride:
+    "kinds.*.life" [life] SECOND_OR_MORE.or("forever"), "how long an answer of this kind is good after the solve";
+    "kinds.*.margin" [margin] ANY,
+        "life that a reused answer (cached, or from the stock) must have left when it is handed out";
+    "kinds.*.single_use" [single_use] Shape::Flag, "whether a site accepts an answer only once";
+    "kinds.*.p50" [p50] POSITIVE, "half of the answers take no longer; used until measured times are known";
+    "kinds.*.p95" [p95] POSITIVE, "19 of 20 answers take no longer";
+    "kinds.*.p99" [p99] POSITIVE, "99 of 100 answers take no longer";
+    "kinds.*.new" [is_new] Shape::Flag,
+        "true: adds a kind that Quittance does not know; without it, an unknown name is an error";
+};
+
+static PROVIDERS: &[Setting] = rows! {
+    ClassicSettings:
+    "provider.*.name" [] Shape::Label, "name of the provider, here and in the usage";
+    "provider.*.protocol" ["classic"] Shape::OneOf(&["classic", "json"]),
+        "wire protocol: `in.php` and `res.php`, or `createTask` and `getTaskResult`";
+    "provider.*.profile" [] Shape::Dialect, "dialect: which service this is, or is a clone of";
+    "provider.*.url" [] Shape::WebAddress, "base address of `in.php` or `createTask`";
+    "provider.*.key_env" [] Shape::Variable, "variable with the provider's key";
+    "provider.*.key_file" [] Shape::File, "file with the provider's key";
+    "provider.*.connect_wait" [connect_timeout] POSITIVE,
+        "how long connecting may take; nothing has been sent, so nothing is in doubt";
+    "provider.*.reply_wait" [submit_timeout] POSITIVE,
+        "how long the reply to a submit may take; after that the attempt is in doubt";
+    "provider.*.poll_reply_wait" [poll_timeout] POSITIVE, "how long the reply to a poll may take";
+    "provider.*.poll_batch_max" [poll_batch_max] BATCH,
+        "tasks in one poll (classic); absent: the known limit of the profile";
+    "provider.*.poll_quota_per_task" [] SOME,
+        "polls that the provider allows for each task; absent: the profile's value";
+    "provider.*.poll_quota_slack" [] SOME,
+        "polls that the provider allows in addition (classic); absent: the profile's value";
+    "provider.*.reply_bytes_max" [response_bytes_max] BYTES, "largest reply, in bytes";
+    "provider.*.idle_wait" [idle_max] ANY, "how long an idle connection can be reused";
+    "provider.*.idle_connections_max" [idle_connections_max] SOME, "idle connections that are kept";
+    "provider.*.ca_file" [] Shape::File, "PEM file with certificates to trust in addition to the usual ones";
+};
+
+static PROVIDER_TABLES: &[Setting] = rows! {
+    ClassicSettings:
+    "provider.*.faults.*" [] Shape::FaultClass, "fault class of this error code of the provider";
+    "provider.*.prices.*" [] Shape::Money, "overrides `prices` for this provider";
+    "provider.*.currency" [] Shape::Currency,
+        "currency of the account; amounts that were counted in another currency keep it. Absent: USD, and RUB at \
+         rucaptcha.com";
+};

@@ -1,0 +1,91 @@
+//! The entries of `[[tenant]]`. A setting of a tenant is one row of `table/gateway.rs` and one field of the gateway's
+//! [`TenantSettings`].
+
+use crate::effective::Effective;
+use crate::error::{ConfigError, Errors};
+use crate::layers::Environment;
+use crate::name::Name;
+use crate::secret::{CallerKey, Credential};
+use quittance_engine::Targets;
+use quittance_engine::targets::HostPattern;
+use quittance_gateway::{KeyDigest, Rate, TenantSettings};
+use std::time::Duration;
+
+/// How many orders a tenant may have open, and how fast it may place them, where nothing is set: enough for many workers, and
+/// too little to fill a disk in an hour.
+pub const OPEN_MAX_DEFAULT: usize = 5_000;
+pub const RATE_DEFAULT: Rate = Rate { every: Duration::from_millis(10), burst: 2_500 };
+
+/// One tenant.
+#[derive(Clone, Debug)]
+pub struct TenantConfig {
+    pub key: CallerKey,
+    pub webhook_secret: Option<Credential>,
+    pub hosts: Option<Vec<HostPattern>>,
+    /// Its rate, as it was written.
+    pub rate_text: Option<String>,
+    /// The other settings. The key, the targets and the webhook secret are not set here: see [`TenantConfig::settings`].
+    limits: TenantSettings,
+}
+
+impl TenantConfig {
+    pub fn name(&self) -> &str {
+        &self.limits.name
+    }
+
+    /// What is set for it, without defaults, secrets and hosts.
+    pub const fn limits(&self) -> &TenantSettings {
+        &self.limits
+    }
+
+    /// Settings for the gateway; an error if a secret is missing or wrong. `targets` are those of all tenants.
+    pub fn settings(&self, targets: &Targets) -> Result<TenantSettings, ConfigError> {
+        let own_targets = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
+        Ok(TenantSettings {
+            key: self.key.digest()?,
+            targets: self.hosts.as_ref().map(own_targets),
+            webhook_secret: self.webhook_secret.as_ref().map(Credential::webhook_bytes).transpose()?,
+            rate: self.limits.rate.or(Some(RATE_DEFAULT)),
+            open_max: self.limits.open_max.or(Some(OPEN_MAX_DEFAULT)),
+            ..self.limits.clone()
+        })
+    }
+}
+
+pub(crate) fn tenants(
+    effective: &Effective,
+    environment: &Environment,
+    errors: &mut Errors,
+) -> Vec<TenantConfig> {
+    let labels = effective.labels("tenant");
+    labels.iter().filter_map(|label| tenant(effective, label, environment, errors)).collect()
+}
+
+fn tenant(
+    effective: &Effective,
+    label: &str,
+    environment: &Environment,
+    errors: &mut Errors,
+) -> Option<TenantConfig> {
+    let table = Name::of(["tenant", label]);
+    let missing = || ConfigError::Incomplete {
+        table: table.to_string(),
+        key: "key_env",
+        remedy:
+            "add `key_sha256 = \"...\"` with the hash of its key (`quittance tenant new` prints both), or \
+                 `key_env` with the variable that holds the key, or `key_file`"
+                .into(),
+    };
+    let key = CallerKey::find(effective, &table, environment).and_then(|key| key.ok_or_else(missing));
+    let webhook_secret = Credential::find(effective, &table, "webhook_secret", environment);
+    let (key, webhook_secret) = (errors.keep(key), errors.keep(webhook_secret));
+    let mut limits = TenantSettings::new(label, KeyDigest([0; 32]));
+    effective.apply(&table, &mut limits);
+    Some(TenantConfig {
+        key: key?,
+        webhook_secret: webhook_secret?,
+        hosts: effective.read_at(&table.below("hosts")),
+        rate_text: effective.text_at(&table.below("rate")),
+        limits,
+    })
+}

@@ -1,0 +1,132 @@
+//! The environment and flags: every setting can come through them, and nothing of somebody else's does.
+
+use super::{ISSUE, Place};
+use crate::name::Name;
+use crate::origin::Origin;
+use crate::setting::{Defaults, setting};
+use crate::shape::{HOSTS, Shape};
+use crate::table::settings;
+use crate::value::Value;
+use quittance_lifecycle::Preset;
+use std::time::Duration;
+
+/// A value of the right shape, as words.
+fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
+    match (default, shape) {
+        (Some(Value::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),
+        (None, Shape::OneOf(words)) => words[0].into(),
+        (None, Shape::Dialect) => "capsolver".into(),
+        (None, Shape::ListenAddress) => "127.0.0.1:0".into(),
+        (None, Shape::KeyHash) => "0f".repeat(32),
+        (Some(Value::Text(text)), _) => text,
+        (Some(value), _) => value.to_string().replace('"', ""),
+        (None, Shape::WebAddress) => "https://q.example.com".into(),
+        (None, Shape::Currency) => "EUR".into(),
+        (None, Shape::Variable) => "SOME_SECRET".into(),
+        (None, Shape::File) => file.into(),
+        (None, Shape::PostgresUrl) => "postgres://h/db".into(),
+        (None, Shape::Flag) => "false".into(),
+        (None, _) => "7s".into(),
+    }
+}
+
+#[test]
+fn every_setting_can_come_through_the_environment_and_through_a_flag() {
+    let [empty, authority] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let certificate = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert;
+    std::fs::write(authority.path(), certificate.pem()).unwrap();
+    for row in settings().filter(|row| !row.is_open()) {
+        let (default, variable) = (row.default(&Defaults::of(Preset::Patient)), row.variable().unwrap());
+        let file = if row.leaf() == "ca_file" { &authority } else { &empty };
+        let words = example(row.shape, default, file.path().to_str().unwrap());
+        // What is about a server needs one to be about, and who is called must know who calls.
+        let start = || match row.path.split_once('.') {
+            Some(("store", key)) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),
+            Some(("alerts", "webhook")) => Place::with_file("[alerts]\nwebhook_secret_env = \"HOOK\"\n"),
+            _ => Place::empty(),
+        };
+        let by_env = start().env(&[(&variable, &words)]).load();
+        let by_env = by_env.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            by_env.effective.get(&row.name()).unwrap().origin,
+            Origin::Variable(variable),
+            "{}",
+            row.path
+        );
+        let flag = format!("{}={words}", row.path);
+        let by_flag = start().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
+        let (by_env, by_flag) = (by_env.effective.get(&row.name()), by_flag.effective.get(&row.name()));
+        assert_eq!(by_flag.unwrap().origin, Origin::Flag);
+        assert_eq!(by_flag.unwrap().value, by_env.unwrap().value);
+    }
+}
+
+#[test]
+fn every_row_is_found_by_its_own_name_and_no_two_share_a_variable() {
+    let mut variables = std::collections::BTreeSet::new();
+    for row in settings() {
+        let name = Name::parse(&row.path.replace('*', "x")).unwrap();
+        assert_eq!(setting(&name).unwrap().path, row.path);
+        assert!(row.variable().is_none_or(|variable| variables.insert(variable)), "{}", row.path);
+        assert!(!row.help.is_empty() && !row.help.ends_with('.'), "{}", row.path);
+    }
+}
+
+#[test]
+fn the_file_gives_way_to_the_environment_and_that_to_flags() {
+    let deadline = |place: Place| place.load().unwrap().policy.timeout.as_secs();
+    let file = || Place::with_file("[timing]\ndeadline = \"60s\"\n");
+    let variable = ("QUITTANCE_TIMING_DEADLINE", "70s");
+    assert_eq!(deadline(Place::empty()), 300);
+    assert_eq!(deadline(file()), 60);
+    assert_eq!(deadline(file().env(&[variable])), 70);
+    assert_eq!(deadline(file().env(&[variable]).set(&["timing.deadline=80s"])), 80);
+    assert_eq!(
+        deadline(file().set(&["timing.deadline=80s", "timing.deadline = 90s"])),
+        90,
+        "the last one counts"
+    );
+}
+
+#[test]
+fn providers_and_tenants_are_reached_by_their_names() {
+    let config = Place::with_file(ISSUE)
+        .env(&[
+            ("QUITTANCE_PROVIDER_MAIN_URL", "https://b.example"),
+            ("QUITTANCE_TENANT_TEAM_A_KEY_ENV", "B"),
+        ])
+        .env(&[("QUITTANCE_KINDS_RECAPTCHA_V2_LIFE", "90s"), ("QUITTANCE_REUSE_KINDS_HCAPTCHA", "exclusive")])
+        .set(&["provider.main.faults.\"ERROR: 1001\"=no_funds", "reuse.targets.\"*.a.org\"=exclusive"])
+        .load()
+        .unwrap();
+    assert_eq!(config.providers[0].url(), "https://b.example");
+    assert_eq!(config.tenants[0].key.state(), "missing (env B)", "a dash is an underscore there");
+    assert_eq!(config.kinds.kind("recaptcha_v2").unwrap().life, Some(Duration::from_secs(90)));
+    assert_eq!(config.reuse.kinds.len() + config.reuse.targets.len(), 2);
+}
+
+/// Nothing but the environment, as in a container.
+#[test]
+fn a_provider_can_be_made_of_variables_alone() {
+    let config = Place::empty()
+        .env(&[
+            ("QUITTANCE_PROVIDER_MAIN_PROFILE", "2captcha"),
+            ("QUITTANCE_PROVIDER_MAIN_KEY_ENV", "QUITTANCE_KEY"),
+        ])
+        .env(&[("QUITTANCE_PROVIDER_MAIN_URL", "https://a.example"), ("QUITTANCE_KEY", "s3cr3t")])
+        .load()
+        .unwrap();
+    assert_eq!(config.providers[0].key.get().unwrap().reveal(), "s3cr3t", "and the key may have our prefix");
+}
+
+#[test]
+fn what_kubernetes_puts_there_for_a_service_of_our_name_is_not_ours() {
+    let place = Place::empty().env(&[
+        ("QUITTANCE_SERVICE_HOST", "10.0.0.1"),
+        ("QUITTANCE_SERVICE_PORT_HTTP", "80"),
+        ("QUITTANCE_PORT", "tcp://10.0.0.1:80"),
+        ("QUITTANCE_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("SOMEBODY_ELSES", "x"),
+    ]);
+    assert!(place.load().is_ok());
+}

@@ -1,0 +1,324 @@
+//! Nothing is hard-wired: every field of what the engine takes has a name here, and that name moves that field alone.
+
+use super::{Config, Place};
+use crate::setting::{Defaults, row};
+use crate::shape::{Shape, signal_word};
+use crate::table::settings;
+use crate::value::Value;
+use quittance::{ClassicSettings, Profile};
+use quittance_alert::Thresholds;
+use quittance_engine::{Settings, Targets, Throttle};
+use quittance_gateway::{Limits, WebhookSettings};
+use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
+use quittance_protocol::json::Flavour;
+use quittance_provider::json::Settings as JsonSettings;
+use std::time::Duration;
+
+/// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
+/// semicolon has no name of its own: it is taken apart in turn, or no operator's to set.
+macro_rules! named {
+    ($fields:ident, $type:ident { $($field:ident: $path:literal),* $(,)? $(; $($apart:ident),*)? } = $value:expr) => {
+        let $type { $($field,)* $($($apart: _),*)? } = $value;
+        $($fields.push(($path, format!("{:?}", $field)));)*
+    };
+}
+
+type Fields = Vec<(&'static str, String)>;
+
+pub(super) fn fields(config: &Config) -> Fields {
+    let mut fields = Vec::new();
+    let mut engine = Settings::new(0, |_| None);
+    config.apply(&mut engine);
+    of_policy(&mut fields, engine.policy);
+    named!(fields, KeySettings { proxy_counts: "keys.proxy_counts", window: "keys.window"; secret } = engine.keys);
+    named!(fields, Targets { allow: "targets.allow", images: "targets.images", undescribed: "targets.undescribed"; vendors } = &engine.targets);
+    named!(
+        fields,
+        Throttle {
+            submit_interval: "provider_rules.submit_interval",
+            trip_at: "provider_rules.trip_at",
+            probe: "provider_rules.probe",
+            retry_share: "provider_rules.retry_share",
+            retry_burst: "provider_rules.retry_burst",
+            retry_trickle: "provider_rules.retry_trickle",
+        } = engine.throttle
+    );
+    named!(fields, Settings {
+        submits_max: "engine.submits_max",
+        polls_max: "engine.polls_max",
+        steps_max: "engine.steps_max",
+        follow_ups_max: "engine.follow_ups_max",
+        backlog_max: "engine.backlog_max",
+        claim_max: "engine.claim_max",
+        claim_span: "engine.claim_span",
+        sweep_span: "engine.sweep_span",
+        sweep_pause: "engine.sweep_pause",
+        poll_wait: "engine.poll_wait",
+        place_wait: "engine.place_wait",
+        others_first: "engine.others_first",
+        count_span: "engine.count_span",
+        usage_days: "usage.detail_days",
+        sums_days: "usage.sum_days";
+        node, policy, keys, kinds, lifetimes, targets, tenants, meaning, throttle, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
+        currency
+    } = &engine);
+    named!(
+        fields,
+        Limits {
+            connections_max: "listener.connections_max",
+            requests_max: "listener.requests_max",
+            body_bytes_max: "listener.body_bytes_max",
+            bodies_bytes_max: "listener.bodies_bytes_max",
+            head_bytes_max: "listener.head_bytes_max",
+            read_wait: "listener.read_wait",
+            write_wait: "listener.write_wait",
+            idle_wait: "listener.idle_wait",
+        } = config.listener
+    );
+    named!(fields, WebhookSettings {
+        allow: "callbacks_out.allow",
+        wait: "callbacks_out.wait";
+        secrets, root_secret, currency
+    } = config.webhook_settings().unwrap());
+    of_alerts(&mut fields, &config.alerts.thresholds);
+    fields.push(("alerts.command", format!("{:?}", config.alerts.command)));
+    fields
+}
+
+fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
+    named!(
+        fields,
+        Thresholds {
+            dead_new: "alerts.dead_new",
+            dead_age: "alerts.dead_age",
+            provider_paused: "alerts.provider_paused",
+            provider_broken_for: "alerts.provider_broken_for",
+            balance_low: "alerts.balance_low",
+            balance_lasts: "alerts.balance_lasts",
+            budget_used_permille: "alerts.budget_used",
+            doubt_permille: "alerts.doubt_rate",
+            doubt_attempts: "alerts.doubt_attempts",
+            webhooks_failed: "alerts.webhooks_failed",
+            polled_permille: "alerts.polled_rate",
+            polled_answers: "alerts.polled_answers",
+            pool_starves_for: "alerts.pool_starves_for",
+            store_away_for: "alerts.store_away_for",
+            spill_for: "alerts.spill_for",
+            node_silent_for: "alerts.node_silent_for",
+            clear_after: "alerts.clear_after",
+        } = thresholds
+    );
+}
+
+fn of_policy(fields: &mut Fields, policy: Policy) {
+    named!(fields, Policy {
+        unsettled_doubt: "retry.unsettled_doubt",
+        submit_wait: "timing.submit_wait",
+        in_doubt_wait: "timing.in_doubt_wait",
+        in_doubt_min: "timing.in_doubt_min",
+        timer_late: "timing.timer_late",
+        callback_wait: "timing.callback_wait",
+        first_poll: "timing.first_poll",
+        poll_interval: "timing.poll_interval",
+        task_life: "timing.task_life",
+        timeout: "timing.deadline",
+        share_window: "timing.share_window",
+        callback_lag: "timing.callback_lag",
+        refusal_hold: "timing.refusal_hold",
+        keep: "store.keep";
+        callbacks, callback_address, callback_lost, backoff, faults, pace, clock_skew, unsolvable, other_currency
+    } = policy);
+    named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
+    named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);
+    for class in Signal::ALL {
+        let path = settings()
+            .map(|row| row.path)
+            .find(|path| path.strip_prefix("retry.limits.") == Some(&signal_word(class)));
+        fields.push((
+            path.expect("every class has a limit"),
+            policy.faults.rule(class).limit.map_or("deadline".into(), |limit| limit.to_string()),
+        ));
+    }
+}
+
+/// The value next to the default, as words.
+fn changed(path: &str) -> String {
+    match row(path).default(&Defaults::of(Preset::Patient)) {
+        Some(Value::Duration(duration)) => format!("{}ms", (duration + Duration::from_millis(1)).as_millis()),
+        Some(Value::Count(count)) => (count + 1).to_string(),
+        Some(Value::Ratio(ratio)) => Value::Ratio(ratio + 1).to_string(),
+        Some(Value::Flag(flag)) => (!flag).to_string(),
+        Some(Value::List(_)) => "x.org".into(),
+        Some(Value::Text(text)) => match row(path).shape {
+            Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
+            Shape::Count { .. } => "7".into(),
+            Shape::Duration { .. } => "7s".into(),
+            shape => panic!("{path}: what else could {shape:?} be?"),
+        },
+        Some(Value::Money(amount)) => Value::Money(Money(amount.0 + 1)).to_string(),
+        None if row(path).shape == Shape::Flag => "false".into(),
+        None => "7s".into(),
+    }
+}
+
+#[test]
+fn every_field_has_a_name_that_moves_it_and_nothing_else() {
+    let usual = fields(&Place::empty().load().unwrap());
+    let is_fixed = |path: &str| row(path).shape == Shape::Count { least: 0, most: 0, or: None };
+    for (path, _) in usual.iter().filter(|(path, _)| !is_fixed(path)) {
+        let flag = format!("{path}={}", changed(path));
+        let config = Place::empty().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
+        let moved = fields(&config).into_iter().zip(&usual).filter(|(now, then)| now != *then);
+        let moved: Vec<&str> = moved.map(|((path, _), _)| path).collect();
+        assert_eq!(moved, [*path], "{flag}");
+    }
+}
+
+#[test]
+fn every_setting_is_a_field_of_somebodys() {
+    let fields = fields(&Place::empty().load().unwrap());
+    let elsewhere = [
+        "listen",
+        "public_url",
+        "callback_secret_env",
+        "callback_secret_file",
+        "store.url",
+        "store.password_env",
+        "store.password_file",
+        "store.ca_file",
+        "store.listen_url",
+        "store.migrate",
+        "store.home",
+        "node.name",
+        "store.spill_max",
+        "retry.preset",
+        "reuse.default",
+        "listener.hosts",
+        "tls.listen",
+        "tls.cert_file",
+        "tls.key_file",
+        "gateway.flavour",
+        "admin.key_sha256",
+        "admin.key_env",
+        "admin.key_file",
+        "log.level",
+        "log.format",
+        "traces.url",
+        "alerts.webhook",
+        "alerts.webhook_secret_env",
+        "alerts.webhook_secret_file",
+    ];
+    for row in settings().filter(|row| !row.is_open()) {
+        let is_field = fields.iter().any(|(path, _)| *path == row.path);
+        assert!(is_field ^ elsewhere.contains(&row.path), "{}", row.path);
+    }
+}
+
+/// The configuration with a real authority in `ca.pem`, which then gets a name that the tests below can write.
+fn with_authority(place: Place) -> Config {
+    let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
+    std::fs::write(place.path("ca.pem"), &made).unwrap();
+    let mut config = place.env(&[("K", "s3cr3t")]).load().unwrap();
+    assert_eq!(config.providers[0].settings.extra_ca, made.into_bytes());
+    config.providers[0].settings.extra_ca = b"pem".to_vec();
+    config
+}
+
+#[test]
+fn every_field_of_a_provider_reaches_its_adapter() {
+    let place = Place::with_file(
+        r#"
+[[provider]]
+name = "main"
+profile = "2captcha"
+url = "https://a.example"
+key_env = "K"
+connect_wait = "1s"
+reply_wait = "2s"
+poll_reply_wait = "3s"
+poll_batch_max = 5
+poll_quota_per_task = 6
+reply_bytes_max = 7000
+idle_wait = "8s"
+idle_connections_max = 9
+submit_interval = "10s"
+ca_file = "ca.pem"
+[provider.faults]
+ERROR_X = "busy"
+"#,
+    );
+    let config = with_authority(place);
+    let settings = config.providers[0].classic(Profile::TwoCaptcha).unwrap();
+    let mut fields = Vec::new();
+    named!(
+        fields,
+        ClassicSettings {
+            connect_timeout: "1s",
+            submit_timeout: "2s",
+            poll_timeout: "3s",
+            poll_batch_max: "Some(5)",
+            response_bytes_max: "7000",
+            idle_max: "8s",
+            idle_connections_max: "9",
+            extra_ca: "[112, 101, 109]",
+            codes: "{\"ERROR_X\": Busy}",
+            url: "\"https://a.example\"",
+            name: "\"main\"",
+            profile: "TwoCaptcha",
+            key: "ApiKey(..)",
+            pace: "PaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
+        } = settings
+    );
+    for (expected, found) in fields {
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn every_field_of_a_provider_of_the_other_protocol_reaches_its_adapter() {
+    let place = Place::with_file(
+        r#"
+[[provider]]
+name = "main"
+protocol = "json"
+profile = "capsolver"
+url = "https://a.example"
+key_env = "K"
+connect_wait = "1s"
+reply_wait = "2s"
+poll_reply_wait = "3s"
+poll_quota_per_task = 6
+reply_bytes_max = 7000
+idle_wait = "8s"
+idle_connections_max = 9
+submit_interval = "10s"
+ca_file = "ca.pem"
+[provider.faults]
+ERROR_X = "busy"
+"#,
+    );
+    let config = with_authority(place);
+    let settings = config.providers[0].json(Flavour::CapSolver).unwrap();
+    let mut fields = Vec::new();
+    named!(
+        fields,
+        JsonSettings {
+            connect_timeout: "1s",
+            submit_timeout: "2s",
+            poll_timeout: "3s",
+            response_bytes_max: "7000",
+            idle_max: "8s",
+            idle_connections_max: "9",
+            extra_ca: "[112, 101, 109]",
+            codes: "{\"ERROR_X\": Busy}",
+            url: "\"https://a.example\"",
+            name: "\"main\"",
+            flavour: "CapSolver",
+            key: "ApiKey(..)",
+            pace: "PaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
+        } = settings
+    );
+    for (expected, found) in fields {
+        assert_eq!(found, expected);
+    }
+}

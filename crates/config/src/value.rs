@@ -1,0 +1,236 @@
+//! The value of a setting: as it was written, as it was understood, and as a field of ours holds it.
+
+use crate::name::toml_text;
+use crate::{duration, rate};
+use quittance_engine::targets::HostPattern;
+use quittance_gateway::{Allowed, Rate};
+use quittance_lifecycle::{Jitter, Money, Reuse, UnsettledDoubt};
+use quittance_ports::Hours;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A value as it stands in the file. The text of a variable or a flag becomes what it would be in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Raw {
+    Text(String),
+    /// In decimal digits.
+    Number(String),
+    Flag(bool),
+    List(Vec<String>),
+    /// Something that no setting takes, in words.
+    Other(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Flag(bool),
+    Count(u64),
+    /// In thousandths.
+    Ratio(u32),
+    Duration(Duration),
+    Money(Money),
+    List(Vec<String>),
+}
+
+/// The type of a field that a setting can set.
+pub(crate) trait Field: Sized {
+    /// The value that sets a field to this. `None` if an absent setting does, or the word of its shape (`deadline`, `auto`).
+    fn value(&self) -> Option<Value> {
+        None
+    }
+
+    /// The field's content for this value; `None` for a value of another sort.
+    fn of(value: &Value) -> Option<Self>;
+}
+
+impl<T: Field> Field for Option<T> {
+    fn value(&self) -> Option<Value> {
+        self.as_ref().and_then(Field::value)
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        Some(T::of(value))
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn value(&self) -> Option<Value> {
+        let text = |entry: &T| match entry.value() {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        };
+        Some(Value::List(self.iter().filter_map(text).collect()))
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let Value::List(entries) = value else { return None };
+        entries.iter().map(|entry| T::of(&Value::Text(entry.clone()))).collect()
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($type:ty)*) => {$(
+        impl Field for $type {
+            fn value(&self) -> Option<Value> {
+                Some(Value::Count(*self as u64))
+            }
+
+            fn of(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Count(count) => Self::try_from(*count).ok(),
+                    Value::Ratio(ratio) => Self::try_from(*ratio).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+whole_numbers!(u8 u32 u64 usize);
+
+macro_rules! plain_values {
+    ($($type:ty = $variant:ident;)*) => {$(
+        impl Field for $type {
+            fn value(&self) -> Option<Value> {
+                Some(Value::$variant(self.clone()))
+            }
+
+            fn of(value: &Value) -> Option<Self> {
+                match value {
+                    Value::$variant(content) => Some(content.clone()),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+plain_values!(bool = Flag; Duration = Duration; Money = Money; String = Text;);
+
+/// Types that are read from a text.
+macro_rules! texts {
+    ($($type:ty: $text:ident => $read:expr;)*) => {$(
+        impl Field for $type {
+            fn of(value: &Value) -> Option<Self> {
+                let Value::Text($text) = value else { return None };
+                $read
+            }
+        }
+    )*};
+}
+texts! {
+    PathBuf: text => Some(text.into());
+    HostPattern: text => Self::parse(text).ok();
+    Allowed: text => Self::parse(text).ok();
+    Hours: text => Self::parse(text).ok();
+    Rate: text => rate::parse(text);
+    Reuse: text => match text.as_str() {
+        "shared" => Some(Self::Shared),
+        "exclusive" => Some(Self::Exclusive),
+        _ => None,
+    };
+}
+
+impl Field for SocketAddr {
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        String::of(value)?.parse().ok()
+    }
+}
+
+impl Field for tracing::Level {
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string().to_ascii_lowercase()))
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        String::of(value)?.parse().ok()
+    }
+}
+
+impl Field for Jitter {
+    fn value(&self) -> Option<Value> {
+        match self {
+            Self::UpTo(longest) => longest.value(),
+            Self::Full => None,
+        }
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        Some(Duration::of(value).map_or(Self::Full, Self::UpTo))
+    }
+}
+
+impl Field for UnsettledDoubt {
+    fn value(&self) -> Option<Value> {
+        let word = match self {
+            Self::Resubmit => "resubmit",
+            Self::DeadLetter => "dead_letter",
+        };
+        Some(Value::Text(word.into()))
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        Some(if String::of(value)? == "dead_letter" { Self::DeadLetter } else { Self::Resubmit })
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&toml_text(text)),
+            Self::Number(digits) => f.write_str(digits),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(_) => f.write_str("this list"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// As TOML.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&toml_text(text)),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Ratio(ratio) => write!(f, "{:?}", f64::from(*ratio) / 1000.0),
+            Self::Duration(duration) => write!(f, "\"{}\"", duration::render(*duration)),
+            Self::Money(amount) => write!(f, "{amount}"),
+            Self::List(list) => {
+                let list: Vec<String> = list.iter().map(|text| toml_text(text)).collect();
+                write!(f, "[{}]", list.join(", "))
+            }
+        }
+    }
+}
+
+impl Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Flag(flag) => (*flag).into(),
+            Self::Count(count) => (*count).into(),
+            Self::Ratio(ratio) => (f64::from(*ratio) / 1000.0).into(),
+            Self::Duration(duration) => duration::render(*duration).into(),
+            Self::Money(amount) => amount.to_string().into(),
+            Self::List(list) => list.as_slice().into(),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}

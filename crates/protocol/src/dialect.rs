@@ -1,0 +1,125 @@
+//! Which service writes a protocol, and which protocol: one name for each service, in settings, paths and tables.
+
+use crate::classic::Profile;
+use crate::json::Flavour;
+use std::fmt;
+use std::str::FromStr;
+
+/// How one service writes the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    CaptchaAi,
+    TwoCaptcha,
+    AntiCaptcha,
+    CapSolver,
+    CapMonster,
+}
+
+impl Dialect {
+    pub const ALL: [Self; 5] =
+        [Self::CaptchaAi, Self::TwoCaptcha, Self::AntiCaptcha, Self::CapSolver, Self::CapMonster];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CaptchaAi => "captchaai",
+            Self::TwoCaptcha => "2captcha",
+            Self::AntiCaptcha => "anticaptcha",
+            Self::CapSolver => "capsolver",
+            Self::CapMonster => "capmonster",
+        }
+    }
+
+    /// How it writes the classic protocol, if it speaks that.
+    #[must_use]
+    pub const fn profile(self) -> Option<Profile> {
+        match self {
+            Self::CaptchaAi => Some(Profile::CaptchaAi),
+            Self::TwoCaptcha => Some(Profile::TwoCaptcha),
+            Self::AntiCaptcha | Self::CapSolver | Self::CapMonster => None,
+        }
+    }
+
+    /// How it writes the JSON protocol, if it speaks that.
+    #[must_use]
+    pub const fn flavour(self) -> Option<Flavour> {
+        match self {
+            Self::CaptchaAi => None,
+            Self::TwoCaptcha => Some(Flavour::TwoCaptcha),
+            Self::AntiCaptcha => Some(Flavour::AntiCaptcha),
+            Self::CapSolver => Some(Flavour::CapSolver),
+            Self::CapMonster => Some(Flavour::CapMonster),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such dialect: write captchaai, 2captcha, anticaptcha, capsolver or capmonster")]
+pub struct UnknownDialect;
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
+    }
+}
+
+/// A protocol, and how one service writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Classic(Profile),
+    Json(Flavour),
+}
+
+impl Protocol {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classic(_) => "classic",
+            Self::Json(_) => "json",
+        }
+    }
+
+    #[must_use]
+    pub const fn dialect(self) -> Dialect {
+        match self {
+            Self::Classic(Profile::CaptchaAi) => Dialect::CaptchaAi,
+            Self::Classic(Profile::TwoCaptcha) | Self::Json(Flavour::TwoCaptcha) => Dialect::TwoCaptcha,
+            Self::Json(Flavour::AntiCaptcha) => Dialect::AntiCaptcha,
+            Self::Json(Flavour::CapSolver) => Dialect::CapSolver,
+            Self::Json(Flavour::CapMonster) => Dialect::CapMonster,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialect_is_found_by_its_name_and_no_other() {
+        for dialect in Dialect::ALL {
+            assert_eq!(dialect.to_string().parse(), Ok(dialect));
+        }
+        assert_eq!("CapSolver".parse::<Dialect>(), Err(UnknownDialect));
+    }
+
+    #[test]
+    fn a_dialect_has_one_name_in_both_protocols() {
+        for dialect in Dialect::ALL {
+            let classic = dialect.profile().map(|profile| (profile.name(), Protocol::Classic(profile)));
+            let json = dialect.flavour().map(|flavour| (flavour.name(), Protocol::Json(flavour)));
+            assert!(classic.is_some() || json.is_some(), "{dialect}");
+            for (name, protocol) in classic.into_iter().chain(json) {
+                assert_eq!((name, protocol.dialect()), (dialect.name(), dialect));
+            }
+        }
+    }
+}
