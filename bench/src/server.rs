@@ -33,26 +33,16 @@ pub(crate) const TENANT: &str = "team-a";
 pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
 /// A gateway in front of an engine, with one tenant.
-pub(crate) fn gateway(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Gateway {
-    Gateway::new(orders(engine, provider, hub), GatewaySettings::default())
+pub(crate) fn gateway(engine: Arc<Engine>, hub: Hub) -> Gateway {
+    Gateway::new(orders(engine, hub), GatewaySettings::default())
 }
 
-fn orders(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> OrderService {
+fn orders(engine: Arc<Engine>, hub: Hub) -> OrderService {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenants =
         Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
-    let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock));
-    OrderService::new(engine, provider, clock, tenants, hub, webhooks)
-}
-
-/// A gateway that also answers questions about usage.
-pub(crate) fn gateway_with_usage(
-    engine: Arc<Engine>,
-    provider: Arc<dyn Provider>,
-    hub: Hub,
-    store: Arc<dyn Store>,
-) -> Gateway {
-    Gateway::new(orders(engine, provider, hub).with_usage(store), GatewaySettings::default())
+    let webhooks = Webhooks::new(WebhookSettings::default(), clock);
+    OrderService::new(engine, tenants, hub, webhooks)
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

@@ -25,7 +25,8 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Profile, Quittance};
-use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
+use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
+use quittance_telemetry::TraceSettings;
 use signals::{Sign, Signals};
 use sockets::ListenRequest;
 use std::net::SocketAddr;
@@ -165,7 +166,7 @@ impl Daemon {
         gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
         serving.spawn(alerts::run_program(gateway.monitor().announced(), config));
-        serving.spawn(gateway.monitor().clone().keep_watch());
+        serving.spawn(gateway.clone().keep_watch());
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let daemon = Self { node, note, gateway, serving, http: address, https };

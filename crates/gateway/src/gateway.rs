@@ -8,13 +8,12 @@ use crate::api::{self, ApiRequest, Body};
 use crate::callbacks::{CALLBACK_PATH, CallbackApi};
 use crate::classic::ClassicApi;
 use crate::json::JsonApi;
-use crate::monitor::{AlertSettings, Monitor, ShownSetting};
 use crate::once::Once;
 use crate::orders::OrderService;
 use crate::page;
 use crate::server::{Counts, Limits, RequestError, RequestHandler, Server};
 use crate::tls::Tls;
-use crate::v1::{self, V1Api};
+use crate::v1::{self, ShownSetting, V1Api};
 use crate::wrong_keys::{Shown, early_key};
 use bytes::Bytes;
 use guard::Reach;
@@ -23,6 +22,7 @@ use http_body_util::{BodyExt, Either};
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
+use quittance_telemetry::{AlertSettings, Monitor, MonitorSources};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -106,11 +106,17 @@ impl Gateway {
     #[must_use]
     pub fn new(orders: OrderService, settings: GatewaySettings) -> Self {
         let GatewaySettings { limits, flavour, alerts, shown, store, hosts } = settings;
-        let monitor = Monitor::new(orders.clone(), alerts, store);
-        let (engine, provider) = (Arc::clone(orders.engine()), Arc::clone(orders.provider()));
+        let engine = Arc::clone(orders.engine());
+        let sources = MonitorSources {
+            engine: Arc::clone(&engine),
+            account: orders.account_cache().clone(),
+            latencies: Arc::clone(orders.hub().latencies()),
+            store,
+        };
+        let monitor = Monitor::new(sources, alerts, v1::snapshot);
         let ready = Arc::<AtomicBool>::default();
         let doors = Apis {
-            callbacks: CallbackApi::new(engine, provider, limits),
+            callbacks: CallbackApi::new(engine, limits),
             classic: ClassicApi::new(orders.clone(), flavour.clone()),
             json: JsonApi::new(orders.clone(), flavour.clone()),
             v1: V1Api::new(orders.clone(), Arc::clone(&ready), monitor.clone(), shown),
@@ -162,8 +168,17 @@ impl Gateway {
         &self.doors.orders
     }
 
-    /// What people look through who want to see this node at work. Somebody must run [`Monitor::keep_watch`] for samples to be
-    /// taken and alerts to be raised.
+    /// Takes samples, raises alerts and calls the operator's webhook until it is dropped.
+    pub async fn keep_watch(self) {
+        let monitor = &self.doors.monitor;
+        let calling = async {
+            if let Some(webhook) = &monitor.settings().webhook {
+                self.doors.orders.webhooks().post_alerts(webhook, monitor.announced()).await;
+            }
+        };
+        tokio::join!(monitor.clone().run(), calling);
+    }
+
     #[must_use]
     pub fn monitor(&self) -> &Monitor {
         &self.doors.monitor

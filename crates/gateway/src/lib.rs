@@ -2,7 +2,6 @@
 //! words of the desk and back; the desk decides what a caller may do and see.
 #![forbid(unsafe_code)]
 
-mod account;
 mod api;
 pub mod callbacks;
 mod classic;
@@ -12,8 +11,6 @@ mod gateway;
 mod hub;
 mod id;
 mod json;
-pub mod money;
-mod monitor;
 mod names;
 mod once;
 mod order_options;
@@ -26,7 +23,6 @@ mod seats;
 mod server;
 mod tenant;
 mod tls;
-mod traces;
 pub mod v1;
 mod webhooks;
 mod wrong_keys;
@@ -36,7 +32,6 @@ pub use codes::{OWN_CODES, OwnCode, own_code};
 pub use gateway::{Gateway, GatewaySettings};
 pub use hub::Hub;
 pub use id::{NotAnId, OrderId};
-pub use monitor::{AlertSettings, Announcement, Monitor, ShownSetting, Webhook};
 pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 pub use plain::{is_odd, plain_json};
 pub use quittance_lifecycle::secrets::shown_param;
@@ -45,7 +40,7 @@ pub use tenant::{
     Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, ReuseSetting, Tenant, TenantSettings, Tenants,
 };
 pub use tls::Tls;
-pub use traces::{TraceSettings, Traces};
+pub use v1::ShownSetting;
 pub use webhooks::{
     Allowed, BadAllowed, BadCallback, WebhookSettings, Webhooks, derived_secret, secret_for_people,
 };

@@ -14,7 +14,6 @@ mod find;
 mod letter;
 mod live;
 mod metrics;
-mod moment;
 mod nodes;
 mod orders;
 mod outcome;
@@ -33,15 +32,12 @@ mod told;
 mod usage;
 
 pub(crate) use caller::shown as key_in_head;
-pub(crate) use live::picture;
-pub use moment::read_rfc3339;
-pub(crate) use moment::rfc3339;
-pub(crate) use pools::spent_this_hour;
+pub(crate) use live::snapshot;
+pub use settings::ShownSetting;
 pub(crate) use told::told;
 
 use crate::OrderService;
 use crate::api::{ApiRequest, Body};
-use crate::monitor::{Monitor, ShownSetting};
 use crate::seats::Seats;
 use crate::server::RequestError;
 use axum::Router;
@@ -53,6 +49,8 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 pub use problem::native_code;
 use problem::{Code, Refused};
+use quittance_lifecycle::Money;
+use quittance_telemetry::Monitor;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -248,6 +246,11 @@ fn what_may_be_done(refused: &Response) -> Response {
     let allow = HeaderValue::try_from(format!("{others},OPTIONS"));
     response.headers_mut().extend(allow.ok().map(|allow| (ALLOW, allow)));
     response
+}
+
+/// An amount as a decimal, such as `0.00299`.
+fn decimal(amount: Money) -> String {
+    amount.to_string()
 }
 
 fn json_text(said: &impl Serialize) -> String {

@@ -12,6 +12,7 @@ pub mod document;
 pub mod leases;
 pub mod membership;
 pub mod memory;
+pub mod moment;
 mod provider;
 pub mod spill;
 pub mod store;

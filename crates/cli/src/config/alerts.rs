@@ -8,9 +8,9 @@ use super::name::Name;
 use super::secret::Credential;
 use super::types::webhook_bytes;
 use super::value::Value;
-use quittance_alert::Thresholds;
-use quittance_gateway::{AlertSettings, Webhook};
 use quittance_lifecycle::Money;
+use quittance_telemetry::alert::Thresholds;
+use quittance_telemetry::{AlertSettings, AlertWebhook};
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ impl AlertsConfig {
     /// What the gateway takes; an error if a secret is named and not there.
     pub(crate) fn settings(&self) -> Result<AlertSettings, ConfigError> {
         let secret = self.webhook_secret.as_ref().map(webhook_bytes).transpose()?;
-        let webhook = self.webhook.clone().zip(secret).map(|(url, secret)| Webhook { url, secret });
+        let webhook = self.webhook.clone().zip(secret).map(|(url, secret)| AlertWebhook { url, secret });
         Ok(AlertSettings { thresholds: self.thresholds.clone(), webhook, ..AlertSettings::default() })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::config::{self, Config};
 use crate::output::harmless;
-use quittance_gateway::Announcement;
+use quittance_telemetry::Announcement;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;

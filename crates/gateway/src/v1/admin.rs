@@ -3,13 +3,13 @@
 
 use super::AppState;
 use super::caller::Operator;
-use super::moment::decimal;
+use super::decimal;
 use super::orders::store_trouble;
 use super::problem::{Refused, problems};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_lifecycle::WhyIgnored;
+use quittance_telemetry::ignored_reason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -93,28 +93,12 @@ pub(super) async fn state(State(state): State<AppState>, _: Operator) -> Respons
     let state = NodeState {
         paused,
         forged: engine.forged(),
-        ignored: engine.ignored().into_iter().map(|(why, count)| (reason(why), count)).collect(),
+        ignored: engine.ignored().into_iter().map(|(why, count)| (ignored_reason(why), count)).collect(),
         panics: engine.panics(),
         unreadable: engine.unreadable(),
         streams: state.streams.taken() + state.operators_streams.taken(),
     };
     super::json(StatusCode::OK, &state)
-}
-
-pub(super) const fn reason(why: WhyIgnored) -> &'static str {
-    match why {
-        WhyIgnored::NotDueYet => "not_due_yet",
-        WhyIgnored::WrongPhase => "wrong_phase",
-        WhyIgnored::UnknownAttempt => "unknown_attempt",
-        WhyIgnored::AlreadyAnswered => "already_answered",
-        WhyIgnored::OldNews => "old_news",
-        WhyIgnored::NotFinal => "not_final",
-        WhyIgnored::TakenByAnother => "taken_by_another",
-        WhyIgnored::AlreadyYours => "already_yours",
-        WhyIgnored::TooOld => "too_old",
-        WhyIgnored::TooMany => "too_many",
-        WhyIgnored::OtherTask => "other_task",
-    }
 }
 
 /// Read the provider's account

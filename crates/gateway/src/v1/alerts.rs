@@ -2,7 +2,6 @@
 
 use super::AppState;
 use super::caller::Operator;
-use super::moment::rfc3339;
 use super::orders::store_trouble;
 use super::problem::{Code, Refused, problems};
 use super::request::JsonBody;
@@ -10,6 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_ports::AlertNote;
+use quittance_ports::moment::rfc3339;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -95,7 +95,7 @@ pub(super) async fn see(
     let rule = said.text("rule")?.ok_or_else(|| Refused::bad("rule", "It must be said."))?;
     let subject = said.text("subject")?.unwrap_or_default();
     said.done()?;
-    let seen = state.monitor.see(&rule, &subject).await.map_err(|error| store_trouble(&error))?;
+    let seen = state.monitor.acknowledge(&rule, &subject).await.map_err(|error| store_trouble(&error))?;
     let note = seen.ok_or_else(|| Code::UnknownAlert.plain())?;
     Ok(super::json(StatusCode::OK, &ShownAlert::of(&note)))
 }

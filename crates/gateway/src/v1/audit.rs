@@ -4,7 +4,7 @@
 use super::AppState;
 use super::caller::Operator;
 use super::days::read_days;
-use super::moment::{decimal, rfc3339};
+use super::decimal;
 use super::orders::store_trouble;
 use super::problem::{Refused, problems};
 use crate::OrderId;
@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_lifecycle::{Key, Order, Phase};
+use quittance_ports::moment::rfc3339;
 use quittance_ports::{Day, StoreError, Which};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -3,7 +3,6 @@
 use super::AppState;
 use super::caller::Operator;
 use super::letter::{DeadLetterQuery, DeadLetterSelection, Record, ShownFilter, Walk, deed_name, is_meant};
-use super::moment::rfc3339;
 use super::orders::store_trouble;
 use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
@@ -16,6 +15,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
 use quittance_lifecycle::{DeadLetterCause, OnReplay, PriceSum};
+use quittance_ports::moment::rfc3339;
 use quittance_ports::{BulkAction, BulkDocument, StoreError, Which};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Days as they are asked for: from one to another in UTC, both included, and only so many at once.
 
-use super::moment::read_date;
 use super::problem::Refused;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::Day;
+use quittance_ports::moment::read_date;
 
 /// What is not said is today, or the nearest to it that makes sense.
 pub(super) fn read_days(

@@ -3,7 +3,6 @@
 
 use super::caller::{ByKey, Operator};
 use super::letter::{DeadLetter, DeadLetterQuery, DeadLetterSelection, Found, Record, Walk, is_meant};
-use super::moment::rfc3339;
 use super::orders::{not_allowed, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::timeline::{TimelineEntryView, operators_trouble};
@@ -20,6 +19,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Adopted, Applied, Dropped};
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order};
+use quittance_ports::moment::rfc3339;
 use quittance_ports::{StoreError, Unreadable, Which};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;

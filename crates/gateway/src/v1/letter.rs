@@ -2,7 +2,6 @@
 //! he means.
 
 use super::AppState;
-use super::moment::{read_rfc3339, rfc3339};
 use super::page::{read_key, read_limit, senseless};
 use super::prices::Prices;
 use super::problem::Refused;
@@ -12,6 +11,7 @@ use axum::http::request::Parts;
 use quittance_engine::Engine;
 use quittance_lifecycle::secrets;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order, TimelineEvent, Timestamp, Value};
+use quittance_ports::moment::{read_rfc3339, rfc3339};
 use quittance_ports::{BulkAction, StoreError, Unreadable, Versioned, Which};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -1,4 +1,4 @@
-//! This node at work, for the operator: a picture of this moment, the same as a stream that is drawn anew each second, and the curve
+//! This node at work, for the operator: a snapshot of this moment, the same as a stream that is drawn anew each second, and the curve
 //! of the last hour.
 
 use super::AppState;
@@ -9,7 +9,6 @@ use super::events::{EVENT_STREAM, GREETING};
 use super::pools::PoolInShort;
 use super::problem::{Refused, problems};
 use super::sums::Sums;
-use crate::monitor::{Facts, Monitor, Phases, Sample};
 use crate::seats::Seat;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +21,7 @@ use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{Members, SeenNode};
+use quittance_telemetry::{Monitor, OpenPhases, Sample, SnapshotData};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -162,8 +162,8 @@ struct ShownStore {
 }
 
 impl ShownPhases {
-    const fn of(phases: Phases) -> Self {
-        let Phases { queued, held, submitting, solving, in_doubt } = phases;
+    const fn of(phases: OpenPhases) -> Self {
+        let OpenPhases { queued, held, submitting, solving, in_doubt } = phases;
         Self { queued, held, submitting, solving, in_doubt }
     }
 }
@@ -224,14 +224,14 @@ impl ShownPeer {
 }
 
 impl Snapshot {
-    fn of(facts: &Facts<'_>) -> Self {
-        let Facts { at, node, name, started, members, .. } = facts;
-        let account = facts.account.unwrap_or_default();
+    fn of(data: &SnapshotData<'_>) -> Self {
+        let SnapshotData { at, node, name, started, members, .. } = data;
+        let account = data.account.unwrap_or_default();
         let working = |threads: quittance_ports::Threads| ShownWorking {
             total: threads.total,
             working: threads.working,
         };
-        let latency = facts.latency;
+        let latency = data.latency;
         let uptime_s = |started: Timestamp| at.since(started).as_secs();
         Self {
             at_ms: at.as_millis(),
@@ -242,38 +242,38 @@ impl Snapshot {
                 uptime_s: uptime_s(*started),
             },
             orders: ShownOrders {
-                open: facts.order_counts.open,
-                dead: facts.order_counts.dead,
-                phases: ShownPhases::of(facts.phases),
-                is_sampled: facts.is_sampled,
+                open: data.order_counts.open,
+                dead: data.order_counts.dead,
+                phases: ShownPhases::of(data.phases),
+                is_sampled: data.is_sampled,
             },
-            rates: ShownRates::of(&facts.lately, facts.lately_span, facts.store_is_up),
+            rates: ShownRates::of(&data.recent, data.recent_period, data.store_is_up),
             latency_ms: ShownLatency {
                 p50: latency.p50,
                 p95: latency.p95,
                 p99: latency.p99,
                 count: latency.count,
             },
-            sample: facts.sample,
-            today: Sums { counters: facts.today, saved: facts.saved }.lines(),
-            currency: facts.currency.to_owned(),
+            sample: data.sample,
+            today: Sums { counters: data.today, saved: data.saved }.lines(),
+            currency: data.currency.to_owned(),
             balance: ShownBalance {
                 balance_micros: account.balance.map(|balance| balance.0),
                 threads: account.threads.map(working),
             },
-            providers: vec![ShownProvider::of(facts.provider.0, &facts.provider.1)],
-            pools: facts.pools.iter().map(PoolInShort::of).collect(),
+            providers: vec![ShownProvider::of(data.provider.0, &data.provider.1)],
+            pools: data.pools.iter().map(PoolInShort::of).collect(),
             nodes: members.nodes.iter().map(|signed| ShownPeer::of(signed, members, *node)).collect(),
-            alerts: facts.alerts.iter().map(ShownAlert::of).collect(),
-            bulks: facts.bulks.iter().map(|bulk| Bulk::of(bulk)).collect(),
-            store: ShownStore { is_up: facts.store_is_up, kind: facts.store },
+            alerts: data.alerts.iter().map(ShownAlert::of).collect(),
+            bulks: data.bulks.iter().map(|bulk| Bulk::of(bulk)).collect(),
+            store: ShownStore { is_up: data.store_is_up, kind: data.store },
         }
     }
 }
 
-/// As it is shown.
-pub(crate) fn picture(facts: &Facts<'_>) -> String {
-    super::json_text(&Snapshot::of(facts))
+/// A snapshot as JSON.
+pub(crate) fn snapshot(data: &SnapshotData<'_>) -> String {
+    super::json_text(&Snapshot::of(data))
 }
 
 /// Read a snapshot of the node
@@ -284,7 +284,7 @@ pub(crate) fn picture(facts: &Facts<'_>) -> String {
 )]
 pub(super) async fn now(State(state): State<AppState>, _: Operator) -> Response {
     let content_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (StatusCode::OK, content_type, state.monitor.picture().await).into_response()
+    (StatusCode::OK, content_type, state.monitor.snapshot().await).into_response()
 }
 
 /// One event of the stream of snapshots.
@@ -312,8 +312,8 @@ pub(super) struct NowEvent {
 )]
 pub(super) async fn live(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
     let seat = state.stream_seat(None)?;
-    let pictures = state.monitor.watch();
-    let watching = Watching { monitor: state.monitor, pictures, is_greeted: false, _seat: seat };
+    let snapshots = state.monitor.watch();
+    let watching = Watching { monitor: state.monitor, snapshots, is_greeted: false, _seat: seat };
     let events = stream::unfold(watching, |mut watching| async move {
         let event = watching.next().await?;
         Some((Ok::<_, Infallible>(event), watching))
@@ -325,7 +325,7 @@ pub(super) async fn live(State(state): State<AppState>, _: Operator) -> Result<R
 
 struct Watching {
     monitor: Monitor,
-    pictures: Receiver<Bytes>,
+    snapshots: Receiver<Bytes>,
     is_greeted: bool,
     /// Given back when the stream ends, however it does.
     _seat: Seat,
@@ -336,15 +336,15 @@ impl Watching {
         if !self.is_greeted {
             self.is_greeted = true;
             // The last one that was drawn for others may be old.
-            let picture = self.monitor.picture().await;
-            return Some([GREETING.as_bytes(), b"event: now\ndata: ", &picture, b"\n\n"].concat().into());
+            let snapshot = self.monitor.snapshot().await;
+            return Some([GREETING.as_bytes(), b"event: now\ndata: ", &snapshot, b"\n\n"].concat().into());
         }
-        // Whoever came too late would wait for a picture that nobody draws any more.
+        // Whoever came too late would wait for a snapshot that nobody draws any more.
         if self.monitor.is_closed() {
             return None;
         }
-        self.pictures.changed().await.ok()?;
-        (!self.monitor.is_closed()).then(|| self.pictures.borrow_and_update().clone())
+        self.snapshots.changed().await.ok()?;
+        (!self.monitor.is_closed()).then(|| self.snapshots.borrow_and_update().clone())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::AppState;
 use super::caller::Operator;
-use super::moment::rfc3339;
 use super::orders::store_trouble;
 use super::problem::{Refused, problems};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_ports::membership::SILENT_AFTER;
+use quittance_ports::moment::rfc3339;
 use quittance_ports::{Members, SeenNode};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -100,7 +100,8 @@ fn shown(signed: &SeenNode, members: &Members, attended_by_all: u64) -> ShownNod
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn nodes(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let members = state.orders.membership().members().await.map_err(|error| store_trouble(&error))?;
+    let members =
+        state.orders.engine().membership().members().await.map_err(|error| store_trouble(&error))?;
     let all = members.nodes.iter().map(|signed| signed.node_status.node_stats.attended).sum();
     let nodes = members.nodes.iter().map(|signed| shown(signed, &members, all)).collect();
     Ok(super::json(StatusCode::OK, &ShownNodes { now: rfc3339(members.now), nodes }))

@@ -2,7 +2,7 @@
 
 use super::AppState;
 use super::caller::Operator;
-use super::moment::{decimal, rfc3339};
+use super::decimal;
 use super::orders::{PLACE_WAIT, declined, not_placed, store_away, store_trouble};
 use super::pool_request::NewPool;
 use super::problem::{Code, Refused, problems};
@@ -19,12 +19,12 @@ use quittance_lifecycle::secrets::shown_param;
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
 use quittance_pool::Goal;
-use quittance_ports::{Demand, LevelShown, PoolSpec, Spent};
+use quittance_ports::moment::rfc3339;
+use quittance_ports::{Demand, LevelShown, PoolSpec};
+use quittance_telemetry::money::spent_this_hour;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-
-const HOUR_MS: u64 = 3600 * 1000;
 
 problems!(PoolsProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
 problems!(PoolProblems: Unauthorized, Forbidden, UnknownPool, NeedsAPerson, StoreUnavailable);
@@ -95,12 +95,6 @@ pub(super) struct ShownSpent {
     refills: u64,
     /// Refills whose price is not known; they are not in `money`.
     unpriced: u64,
-}
-
-/// What was spent in an hour that has passed is no longer of this one.
-pub(crate) fn spent_this_hour(spent: &Spent, now: Timestamp) -> Spent {
-    let hour = now.as_millis() / HOUR_MS;
-    if spent.hour == hour { *spent } else { Spent { hour, ..Spent::default() } }
 }
 
 #[derive(Serialize, ToSchema)]

@@ -4,7 +4,6 @@
 use super::AppState;
 use super::caller::Operator;
 use super::problem::problems;
-use crate::monitor::ShownSetting;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -12,6 +11,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 problems!(SettingsProblems: Unauthorized, Forbidden);
+
+/// One effective setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ShownSetting {
+    pub name: String,
+    /// Value as in a config file; for a secret, whether it is set.
+    pub value: String,
+    /// Where the value came from.
+    pub origin: String,
+}
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownSettings {

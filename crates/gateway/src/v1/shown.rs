@@ -1,9 +1,10 @@
 //! How an order is shown: in full to whoever placed it, and in short, without its answer, in lists and live events.
 
-use super::moment::{decimal, rfc3339};
+use super::decimal;
 use crate::OrderId;
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Order, Origin, Phase, Timestamp};
+use quittance_ports::moment::rfc3339;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;

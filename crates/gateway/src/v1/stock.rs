@@ -4,7 +4,7 @@
 use super::AppState;
 use super::caller::Watcher;
 use super::days::read_days;
-use super::moment::{date_text, decimal};
+use super::decimal;
 use super::orders::store_trouble;
 use super::pools::{PoolInShort, share};
 use super::problem::{Refused, problems};
@@ -15,6 +15,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::TrustShown;
 use quittance_lifecycle::Counters;
+use quittance_ports::moment::date_text;
 use quittance_ports::{Day, UsageRow};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;

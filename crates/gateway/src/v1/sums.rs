@@ -1,10 +1,10 @@
 //! The lines of the usage as they are told: every one by its name, and what follows from them about money. What is counted one
 //! day and has no name here cannot be: the names are the counters's own.
 
-use super::moment::decimal;
-use crate::money::savings;
+use super::decimal;
 use quittance_lifecycle::{Counters, Money, PriceSum};
 use quittance_ports::UsageRow;
+use quittance_telemetry::money::savings;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;

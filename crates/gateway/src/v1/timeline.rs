@@ -3,8 +3,8 @@
 
 use super::AppState;
 use super::caller::{ByKey, Operator};
+use super::decimal;
 use super::letter::Found;
-use super::moment::{decimal, rfc3339};
 use super::orders::store_trouble;
 use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
@@ -20,6 +20,7 @@ use quittance_lifecycle::{
     Attempt, DeadCause, Evidence, Fault, OnReplay, Order, Progress, Signal, TimelineEvent, Timestamp,
 };
 use quittance_ports::StoreError;
+use quittance_ports::moment::rfc3339;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;

@@ -1,10 +1,10 @@
 //! What whoever gave a `callback_url` is told: what happened, when, and the order as the API shows it.
 
-use super::moment::rfc3339;
 use super::shown::{OrderInFull, Source};
 use crate::OrderId;
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Order, Timestamp};
+use quittance_ports::moment::rfc3339;
 use serde::Serialize;
 
 #[derive(Serialize)]

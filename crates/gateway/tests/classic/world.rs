@@ -152,8 +152,6 @@ impl Room {
         tokio::spawn(async move { worker.work().await });
         let orders = OrderService::new(
             Arc::clone(&engine),
-            Arc::clone(&silent) as Arc<dyn Provider>,
-            Arc::clone(&clock),
             Tenants::new(tenants, None),
             hub,
             Webhooks::new(WebhookSettings::default(), clock),

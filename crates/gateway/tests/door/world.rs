@@ -135,7 +135,7 @@ impl Room {
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
-        let api = CallbackApi::new(Arc::clone(&engine), Arc::clone(&silent) as Arc<dyn Provider>, limits);
+        let api = CallbackApi::new(Arc::clone(&engine), limits);
         tokio::spawn(api.clone().serve(listener));
         let draft = Draft::new("t").with("sitekey", "k").with("pageurl", "https://example.com/");
         let placed = engine.place("turnstile", draft).await.unwrap();

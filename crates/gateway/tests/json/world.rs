@@ -80,9 +80,8 @@ impl RequestHandler {
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(Vec::new(), None);
-        let clock = Arc::new(StillClock);
         let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
-        let orders = OrderService::new(engine, provider, clock, tenants, Hub::new([]), webhooks);
+        let orders = OrderService::new(engine, tenants, Hub::new([]), webhooks);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(Gateway::new(orders, GatewaySettings::default()).serve(listener, None));

@@ -127,14 +127,7 @@ impl World {
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(vec![TenantSettings::new("ada", KeyDigest::of(KEY))], None);
         let caller = tenants.caller(KEY).unwrap();
-        let orders = OrderService::new(
-            engine,
-            Arc::clone(&provider) as Arc<dyn Provider>,
-            clock,
-            tenants,
-            hub,
-            webhooks.clone(),
-        );
+        let orders = OrderService::new(engine, tenants, hub, webhooks.clone());
         Self { orders, caller, webhooks, provider }
     }
 

@@ -4,15 +4,17 @@ use crate::eventually::eventually;
 use crate::receiver::{Receiver, signature};
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, path_of};
-use quittance_gateway::{AlertSettings, Announcement, Gateway, GatewaySettings, Webhook};
+use quittance_gateway::{Gateway, GatewaySettings};
 use quittance_ports::SharedDocument;
+use quittance_telemetry::{AlertSettings, AlertWebhook, Announcement};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::broadcast;
 
-fn settings(webhook: Option<Webhook>) -> GatewaySettings {
-    let alerts = AlertSettings { webhook, look_span: Duration::from_millis(20), ..AlertSettings::default() };
+fn settings(webhook: Option<AlertWebhook>) -> GatewaySettings {
+    let alerts =
+        AlertSettings { webhook, sample_interval: Duration::from_millis(20), ..AlertSettings::default() };
     GatewaySettings { alerts, ..GatewaySettings::default() }
 }
 
@@ -36,14 +38,14 @@ async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
 
 fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
     let announced = gateway.monitor().announced();
-    tokio::spawn(gateway.monitor().clone().keep_watch());
+    tokio::spawn(gateway.clone().keep_watch());
     announced
 }
 
 #[tokio::test]
 async fn an_alert_is_raised_called_out_seen_and_cleared() {
     let receiver = Receiver::start(&[500]).await;
-    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
+    let webhook = AlertWebhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
     let room = Room::set(settings(Some(webhook))).await;
     let mut announced = keep_watch(&room.gateway);
     let path = path_of(&room.place("broke-1").await.order(202));
@@ -166,9 +168,9 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
     };
     let room = Room::set(few(None)).await;
     room.heartbeat(1, "here").await;
-    let watching = tokio::spawn(room.gateway.monitor().clone().keep_watch());
+    let watching = tokio::spawn(room.gateway.clone().keep_watch());
     let is_marked = async || {
-        let documents = room.gateway.orders().membership().documents().await.unwrap();
+        let documents = room.gateway.orders().engine().membership().documents().await.unwrap();
         documents.iter().any(
             |found| matches!(&found.document, SharedDocument::Alerts(document) if !document.marks.is_empty()),
         )

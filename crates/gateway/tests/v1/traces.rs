@@ -118,7 +118,7 @@ async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
     room.call_back("hold-c", "token").await;
     assert_eq!(room.end_of(&path).await["answer"]["text"], "token");
     let traces = room.gateway.orders().hub().traces().unwrap().clone();
-    eventually("a trace is left out", async || (traces.left_out() > 0).then_some(())).await;
+    eventually("a trace is left out", async || (traces.dropped() > 0).then_some(())).await;
     assert_eq!(traces.sent(), 0);
 }
 

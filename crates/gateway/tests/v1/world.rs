@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants,
-    TraceSettings, Traces, WebhookSettings, Webhooks,
+    WebhookSettings, Webhooks,
 };
 use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
 use quittance_ports::{
     Clock, Leases, Membership, MemoryLeases, MemoryMembership, MemorySpill, MemoryWebhooks, NodeStats,
     NodeStatus, Provider, Store,
 };
+use quittance_telemetry::{TraceSettings, Traces};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -142,15 +143,7 @@ impl Room {
         let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
         let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
         let admin = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
-        let orders = OrderService::new(
-            Arc::clone(&engine),
-            Arc::clone(&provider) as Arc<dyn Provider>,
-            Arc::clone(&clock) as Arc<dyn Clock>,
-            Tenants::new(tenants, admin),
-            hub,
-            webhooks,
-        );
-        let orders = orders.with_membership(membership).with_usage(Arc::clone(&store) as Arc<dyn Store>);
+        let orders = OrderService::new(Arc::clone(&engine), Tenants::new(tenants, admin), hub, webhooks);
         let gateway = Gateway::new(orders.with_requests_max(set.limits.requests_max), set);
         tokio::spawn(gateway.serve(listener, None));
         let leases = Arc::new(MemoryLeases::new(Arc::clone(&clock) as Arc<dyn Clock>));
@@ -160,7 +153,7 @@ impl Room {
 
     /// Another node on the same orders, which carries nothing out and has no listener.
     pub(crate) fn neighbour(&self, node: u64, settings: GatewaySettings) -> Gateway {
-        let membership = self.gateway.orders().membership();
+        let membership = self.gateway.orders().engine().membership();
         let world = World {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
@@ -172,15 +165,10 @@ impl Room {
         let engine = Arc::new(Engine::new(world, Settings::new(node, quittance_protocol::kinds::kind)));
         let orders = OrderService::new(
             engine,
-            Arc::clone(&self.provider) as Arc<dyn Provider>,
-            Arc::clone(&self.clock) as Arc<dyn Clock>,
             Tenants::new(Vec::new(), None),
             Hub::new([]),
             self.gateway.orders().webhooks().clone(),
         );
-        let orders = orders
-            .with_membership(Arc::clone(membership))
-            .with_usage(Arc::clone(&self.store) as Arc<dyn Store>);
         Gateway::new(orders, settings)
     }
 
@@ -201,7 +189,7 @@ impl Room {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
-            membership: Arc::clone(self.gateway.orders().membership()),
+            membership: Arc::clone(self.gateway.orders().engine().membership()),
         };
         let hub = Hub::new(tenants.iter().map(|tenant| tenant.name.clone()));
         let node = self.twins.fetch_add(1, Ordering::Relaxed);
@@ -210,13 +198,10 @@ impl Room {
         settings.on_commit = Some(hub.on_commit());
         let orders = OrderService::new(
             Arc::new(Engine::new(world, settings)),
-            Arc::clone(&self.provider) as Arc<dyn Provider>,
-            Arc::clone(&self.clock) as Arc<dyn Clock>,
             Tenants::new(tenants, Some(KeyDigest::of(ADMIN))),
             hub,
             self.gateway.orders().webhooks().clone(),
         );
-        let orders = orders.with_usage(Arc::clone(&self.store) as Arc<dyn Store>);
         let gateway =
             Gateway::new(orders.with_neighbours(Arc::clone(&self.leases), node), GatewaySettings::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -245,7 +230,7 @@ impl Room {
             reach: None,
             demand: BTreeMap::new(),
         };
-        self.gateway.orders().membership().heartbeat(&node_status).await.unwrap();
+        self.gateway.orders().engine().membership().heartbeat(&node_status).await.unwrap();
     }
 
     /// Lets time pass.

@@ -4,8 +4,8 @@ use super::{ANY, count, flag, optional, row, span};
 use crate::config::alerts::WEBHOOK;
 use crate::config::setting::Setting;
 use crate::config::value::{SPAN_MOST, Shape, Value};
-use quittance_alert::Thresholds;
 use quittance_lifecycle::Preset;
+use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
 const MANY: Shape = Shape::Count { least: 0, most: 1_000_000_000 };
