@@ -64,7 +64,7 @@ fn words() -> BTreeMap<&'static str, String> {
 
 #[test]
 fn every_command_setting_and_address_that_an_alert_names_is_there() {
-    let (known, api) = (settings().map(|setting| setting.path), quittance_gateway::v1::openapi());
+    let (known, api) = (settings().map(|setting| setting.path), quittance_admin::openapi());
     let known: Vec<&str> = known.collect();
     for (rule, words) in words() {
         for quoted in words.split('`').skip(1).step_by(2) {

@@ -25,6 +25,7 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Profile, Quittance};
+use quittance_admin::AdminSettings;
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
 use quittance_telemetry::TraceSettings;
 use signals::{Sign, Signals};
@@ -165,8 +166,9 @@ impl Daemon {
         };
         gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
-        serving.spawn(alerts::run_program(gateway.monitor().announced(), config));
-        serving.spawn(gateway.clone().keep_watch());
+        let admin = node.admin().expect("a node with a gateway has one");
+        serving.spawn(alerts::run_program(admin.monitor().announced(), config));
+        serving.spawn(admin.clone().run());
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let daemon = Self { node, note, gateway, serving, http: address, https };
@@ -379,10 +381,12 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
         settings: GatewaySettings {
             limits: config.listener,
             flavour: flavour(config),
+            hosts: config.hosts.clone(),
+        },
+        operator: AdminSettings {
             alerts: config.alerts.settings().map_err(wrong)?,
             shown: config::in_force(config),
             store: Some(config.store.url.scheme().word()),
-            hosts: config.hosts.clone(),
         },
         traces: traces(config, name)?,
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),

@@ -1,5 +1,4 @@
-//! The desk behind all doors. A door only translates: what a caller may do, what he gets, and what he may see is decided
-//! here, once, in our own words.
+//! The order service behind all APIs. An API only translates: what a caller may do, get and see is decided here, once.
 
 mod limits;
 mod reading;
@@ -14,6 +13,7 @@ use crate::once::Once;
 use crate::quota::Quotas;
 use crate::seats::Seats;
 use crate::server::Limits;
+use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::webhooks::{BadCallback, Webhooks};
 use crate::wrong_keys::WrongKeys;
@@ -22,9 +22,9 @@ use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
-use quittance_telemetry::AccountCache;
 use quittance_telemetry::money::in_currency;
 use quittance_telemetry::trace::TraceParent;
+use quittance_telemetry::{AccountCache, ApiCounts};
 use reuse::SharedSingleUse;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -171,6 +171,7 @@ struct Inner {
     is_closing: watch::Sender<bool>,
     /// For requests that wait for an order.
     waits: Seats,
+    streams: Streams,
     wrong_keys: WrongKeys,
     /// Set where other nodes accept orders into the same store.
     quotas: Option<Quotas>,
@@ -178,7 +179,7 @@ struct Inner {
 
 impl fmt::Debug for OrderService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Desk({:?})", self.inner.tenants)
+        write!(f, "OrderService({:?})", self.inner.tenants)
     }
 }
 
@@ -186,6 +187,7 @@ impl OrderService {
     #[must_use]
     pub fn new(engine: Arc<Engine>, tenants: Tenants, hub: Hub, webhooks: Webhooks) -> Self {
         let account = AccountCache::new(Arc::clone(engine.provider()));
+        let streams = Streams::new(tenants.is_only_one());
         Self {
             inner: Arc::new(Inner {
                 engine,
@@ -198,6 +200,7 @@ impl OrderService {
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
+                streams,
                 wrong_keys: WrongKeys::default(),
                 quotas: None,
             }),
@@ -267,6 +270,24 @@ impl OrderService {
     #[must_use]
     pub fn is_closing(&self) -> bool {
         *self.inner.is_closing.borrow()
+    }
+
+    /// Returns when the node is ending.
+    pub async fn closing(&self) {
+        // The sender lives as long as this service.
+        _ = self.inner.is_closing.subscribe().wait_for(|is_closing| *is_closing).await;
+    }
+
+    /// Places for live streams.
+    #[must_use]
+    pub fn streams(&self) -> &Streams {
+        &self.inner.streams
+    }
+
+    /// Counts of the APIs, for the metrics.
+    #[must_use]
+    pub fn api_counts(&self) -> ApiCounts {
+        ApiCounts { shared_single_use: self.shared_single_use(), wrong_keys: self.wrong_keys().count() }
     }
 
     // ---- placing -------------------------------------------------------------------------------------------

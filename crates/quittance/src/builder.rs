@@ -5,6 +5,7 @@ use crate::memory::StoreMemory;
 use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
+use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
 use quittance_gateway::{
@@ -73,6 +74,8 @@ pub struct GatewaySetup {
     /// The operator's own key.
     pub admin: Option<KeyDigest>,
     pub settings: GatewaySettings,
+    /// The settings of the operator's API.
+    pub operator: AdminSettings,
     /// How answers are shared, where it is more than a word for each tenant.
     pub reuse: Option<ReuseRule>,
     /// Whoever collects traces, if anybody does.
@@ -464,9 +467,11 @@ impl Builder {
                 Some(leases) => orders.with_neighbours(leases, number),
                 None => orders,
             };
-            Gateway::new(orders, setup.settings)
+            let admin = Admin::new(orders.clone(), setup.operator);
+            (Gateway::mounted(orders, setup.settings, admin.mount()), admin)
         });
-        Ok(Quittance { engine, store, membership, number, gateway, running: Arc::default() })
+        let (gateway, admin) = gateway.unzip();
+        Ok(Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() })
     }
 }
 

@@ -47,6 +47,7 @@ pub use order::{
     RecaptchaV3, Text, Turnstile,
 };
 pub use place::{OpenError, Opened, Place, SecretError};
+pub use quittance_admin as admin;
 pub use quittance_engine::{
     LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Targets, Throttle, targets,
 };
@@ -73,6 +74,7 @@ pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as 
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 
+use quittance_admin::Admin;
 use quittance_engine::{Applied, Dropped, Engine, Outcome};
 use quittance_gateway::{CallbackApi, Gateway};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
@@ -96,6 +98,7 @@ pub struct Quittance {
     /// New for each start of each process.
     number: u64,
     gateway: Option<Gateway>,
+    admin: Option<Admin>,
     running: Arc<Mutex<Running>>,
 }
 
@@ -305,6 +308,12 @@ impl Quittance {
     #[must_use]
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
+    }
+
+    /// The operator's API of the gateway: run [`Admin::run`] for samples and alerts.
+    #[must_use]
+    pub fn admin(&self) -> Option<&Admin> {
+        self.admin.as_ref()
     }
 
     /// Where callbacks are taken in, if they are.

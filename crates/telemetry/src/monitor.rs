@@ -72,7 +72,6 @@ struct Inner {
     /// The newest event of the snapshot stream.
     events: watch::Sender<Bytes>,
     is_publishing: AtomicBool,
-    is_closed: AtomicBool,
     /// When the account was last asked for, and what it was.
     account: Mutex<(Option<Instant>, Option<Account>)>,
     announced: broadcast::Sender<Announcement>,
@@ -114,7 +113,6 @@ impl Monitor {
             state: tokio::sync::Mutex::new(state),
             events: watch::Sender::new(Bytes::new()),
             is_publishing: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
             account: Mutex::default(),
             announced: broadcast::Sender::new(ANNOUNCED_MAX),
         };
@@ -191,10 +189,10 @@ impl Monitor {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if self.inner.events.receiver_count() == 0 || self.is_closed() {
+            if self.inner.events.receiver_count() == 0 {
                 self.inner.is_publishing.store(false, Ordering::Release);
                 // A watcher that came in between has seen that this task runs, and relies on it.
-                let is_needed = self.inner.events.receiver_count() > 0 && !self.is_closed();
+                let is_needed = self.inner.events.receiver_count() > 0;
                 if !is_needed || self.inner.is_publishing.swap(true, Ordering::AcqRel) {
                     return;
                 }
@@ -203,17 +201,6 @@ impl Monitor {
             let event = [b"event: now\ndata: ".as_slice(), &snapshot, b"\n\n"].concat();
             self.inner.events.send_replace(Bytes::from(event));
         }
-    }
-
-    /// Ends every stream.
-    pub fn close(&self) {
-        self.inner.is_closed.store(true, Ordering::Release);
-        self.inner.events.send_modify(|_| {});
-    }
-
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed.load(Ordering::Acquire)
     }
 
     /// The time between two samples, and the samples of the last hour, oldest first.

@@ -12,7 +12,7 @@ use crate::exit::{CliError, Exit};
 use crate::output;
 use anstyle::Style;
 use clap::Subcommand;
-use quittance_gateway::ShownSetting;
+use quittance_admin::settings::ShownSetting;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::path::PathBuf;

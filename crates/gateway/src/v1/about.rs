@@ -3,7 +3,8 @@
 
 use super::AppState;
 use super::caller::Tenanted;
-use super::problem::{Code, Refused, problems};
+use super::problem::{Code, Refused};
+use crate::problems;
 use crate::webhooks::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
