@@ -194,7 +194,7 @@ async fn serve(store: Arc<Timed>, provider: Arc<Calling>) -> (SocketAddr, Gatewa
         let engine = Arc::clone(&engine);
         async move { engine.work().await }
     });
-    let gateway = server::gateway(engine, provider, hub);
+    let gateway = server::gateway(engine, hub);
     tokio::spawn(gateway.serve(listener, None));
     (address, gateway)
 }

@@ -156,7 +156,7 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: ResponseForm
             async move { engine.work().await }
         });
         let (listener, address) = server::listen().await;
-        tokio::spawn(server::gateway(engine, provider, hub).serve(listener, None));
+        tokio::spawn(server::gateway(engine, hub).serve(listener, None));
         address
     });
     let ids = runtime.block_on(settle(address, response_format));

@@ -12,12 +12,13 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use quittance::SystemClock;
+use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::Engine;
 use quittance_gateway::{
     Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
     Webhooks,
 };
-use quittance_ports::{Clock, Provider, Store};
+use quittance_ports::Clock;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,26 +34,23 @@ pub(crate) const TENANT: &str = "team-a";
 pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
 /// A gateway in front of an engine, with one tenant.
-pub(crate) fn gateway(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Gateway {
-    Gateway::new(orders(engine, provider, hub), GatewaySettings::default())
+pub(crate) fn gateway(engine: Arc<Engine>, hub: Hub) -> Gateway {
+    Gateway::new(orders(engine, hub), GatewaySettings::default())
 }
 
-fn orders(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> OrderService {
+/// A gateway with one tenant and the operator's API.
+pub(crate) fn gateway_with_admin(engine: Arc<Engine>, hub: Hub) -> (Gateway, Admin) {
+    let orders = orders(engine, hub);
+    let admin = Admin::new(orders.clone(), AdminSettings::default());
+    (Gateway::mounted(orders, GatewaySettings::default(), admin.mount()), admin)
+}
+
+fn orders(engine: Arc<Engine>, hub: Hub) -> OrderService {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenants =
         Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
-    let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock));
-    OrderService::new(engine, provider, clock, tenants, hub, webhooks)
-}
-
-/// A gateway that also answers questions about usage.
-pub(crate) fn gateway_with_usage(
-    engine: Arc<Engine>,
-    provider: Arc<dyn Provider>,
-    hub: Hub,
-    store: Arc<dyn Store>,
-) -> Gateway {
-    Gateway::new(orders(engine, provider, hub).with_usage(store), GatewaySettings::default())
+    let webhooks = Webhooks::new(WebhookSettings::default(), clock);
+    OrderService::new(engine, tenants, hub, webhooks)
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

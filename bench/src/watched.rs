@@ -39,8 +39,8 @@ fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
             async move { engine.work().await }
         });
         let (listener, address) = server::listen().await;
-        let gateway = server::gateway_with_usage(engine, provider, hub, store);
-        tokio::spawn(gateway.monitor().clone().keep_watch());
+        let (gateway, admin) = server::gateway_with_admin(engine, hub);
+        tokio::spawn(admin.run());
         tokio::spawn(gateway.serve(listener, None));
         address
     })

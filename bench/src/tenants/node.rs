@@ -73,7 +73,7 @@ impl Node {
             let (listener, address) = server::listen().await;
             let node = start(&dir, &provider.url(), address).await;
             let gateway = node.gateway().expect("it was given one").clone();
-            tokio::spawn(gateway.monitor().clone().keep_watch());
+            tokio::spawn(node.admin().expect("it has a gateway").clone().run());
             tokio::spawn(gateway.serve(listener, None));
             (address, node)
         });

@@ -2,8 +2,10 @@
 
 use crate::Cli;
 use clap::Parser;
-use quittance_alert::{AlertEngine, Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds};
 use quittance_lifecycle::{Money, Timestamp};
+use quittance_telemetry::alert::{
+    AlertEngine, Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds,
+};
 use std::collections::BTreeMap;
 
 /// Everything that can be wrong at once, with a provider in this state.
@@ -50,7 +52,7 @@ fn words() -> BTreeMap<&'static str, String> {
     for health in [Health::Broken, Health::Paused { code: "ERROR_ZERO_BALANCE".into() }] {
         let mut alert_engine = AlertEngine::new(Thresholds::default(), Rule::ALL.iter().copied());
         for second in (0..=1200).step_by(30) {
-            alert_engine.hear(&Default::default(), &all_wrong(second, health.clone()));
+            alert_engine.evaluate(&Default::default(), &all_wrong(second, health.clone()));
         }
         let said = alert_engine.words(&all_wrong(1200, health)).into_iter();
         words.extend(said.map(|((rule, _), words)| (rule.name(), words)));
@@ -61,7 +63,7 @@ fn words() -> BTreeMap<&'static str, String> {
 
 #[test]
 fn every_command_setting_and_address_that_an_alert_names_is_there() {
-    let (known, api) = (quittance_config::setting_names(), quittance_gateway::v1::openapi());
+    let (known, api) = (quittance_config::setting_names(), quittance_admin::openapi());
     let known: Vec<&str> = known.collect();
     for (rule, words) in words() {
         for quoted in words.split('`').skip(1).step_by(2) {

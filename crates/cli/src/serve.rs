@@ -26,9 +26,11 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Quittance};
+use quittance_admin::AdminSettings;
 use quittance_config::{CallerKey, Config, ProviderConfig, StoreUrl};
-use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
+use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
 use quittance_protocol::Dialect;
+use quittance_telemetry::TraceSettings;
 use signals::{Sign, Signals};
 use sockets::ListenRequest;
 use std::net::SocketAddr;
@@ -158,7 +160,8 @@ impl Daemon {
         let mut config = config.clone();
         config.listener.connections_max = descriptors::raise(config.listener.connections_max);
         let has_https = args.tls_listen.is_some();
-        if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next() {
+        if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next()
+        {
             return Err(first);
         }
         let source = source(args.tls_self_signed.as_deref(), has_https, &config)?;
@@ -191,8 +194,9 @@ impl Daemon {
         };
         gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
-        serving.spawn(alerts::run_program(gateway.monitor().announced(), config));
-        serving.spawn(gateway.monitor().clone().keep_watch());
+        let admin = node.admin().expect("a node with a gateway has one");
+        serving.spawn(alerts::run_program(admin.monitor().announced(), config));
+        serving.spawn(admin.clone().run());
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let daemon = Self { node, note, gateway, serving, http: address, https };
@@ -405,10 +409,12 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
         settings: GatewaySettings {
             limits: config.listener,
             flavour: flavour(config),
+            hosts: config.hosts.clone(),
+        },
+        operator: AdminSettings {
             alerts: config.alerts.settings().map_err(wrong)?,
             shown: quittance_config::in_force(config),
             store: Some(config.store.url.scheme().word()),
-            hosts: config.hosts.clone(),
         },
         traces: traces(config, name)?,
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.setting(tenant, kind, host)))),

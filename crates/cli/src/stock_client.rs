@@ -8,10 +8,10 @@ use crate::pool::told::{Pool, ToldPools, as_request, untold};
 use crate::stock::rows::{self, Rows, ToldStock};
 use crate::{day, node, place};
 use hyper::Method;
-use quittance::gateway::money::in_currency;
 use quittance::{Day, OpenError, PoolSpec, Quittance, SystemClock};
 use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
+use quittance_telemetry::money::in_currency;
 
 pub(crate) enum StockClient {
     Here(Box<Quittance>),

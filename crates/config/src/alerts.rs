@@ -5,8 +5,8 @@ use crate::error::{ConfigError, Errors};
 use crate::layers::Environment;
 use crate::name::Name;
 use crate::secret::Credential;
-use quittance_alert::Thresholds;
-use quittance_gateway::{AlertSettings, Webhook};
+use quittance_telemetry::alert::Thresholds;
+use quittance_telemetry::{AlertSettings, AlertWebhook};
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ impl AlertsConfig {
     /// Settings for the gateway; an error if the secret is named and missing.
     pub fn settings(&self) -> Result<AlertSettings, ConfigError> {
         let secret = self.webhook_secret.as_ref().map(Credential::webhook_bytes).transpose()?;
-        let webhook = self.webhook.clone().zip(secret).map(|(url, secret)| Webhook { url, secret });
+        let webhook = self.webhook.clone().zip(secret).map(|(url, secret)| AlertWebhook { url, secret });
         Ok(AlertSettings { thresholds: self.thresholds.clone(), webhook, ..AlertSettings::default() })
     }
 }

@@ -7,7 +7,7 @@ use crate::secret::{CallerKey, Credential, Keeper};
 use crate::table::settings;
 use crate::value::Value;
 use crate::{ADMIN_KEY, Config, TENANT_KEY, alerts};
-use quittance_gateway::ShownSetting;
+use quittance_admin::settings::ShownSetting;
 use serde_json::{Map, Value as Json, json};
 use std::fmt;
 use std::path::PathBuf;

@@ -58,7 +58,8 @@ use quittance_lifecycle::{
     Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored, is_in_another_currency,
 };
 use quittance_ports::{
-    Clock, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow, WebhookSender,
+    Clock, Day, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow,
+    WebhookSender,
 };
 use reach::Reachability;
 use run_queue::RunQueue;
@@ -254,6 +255,28 @@ impl Engine {
     #[must_use]
     pub fn currency(&self) -> &str {
         &self.settings.currency
+    }
+
+    /// The time of this node, and its timers.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.world.clock
+    }
+
+    #[must_use]
+    pub fn provider(&self) -> &Arc<dyn Provider> {
+        &self.world.provider
+    }
+
+    /// The nodes that share the store, and what they write for each other.
+    #[must_use]
+    pub fn membership(&self) -> &Arc<dyn Membership> {
+        &self.world.membership
+    }
+
+    /// The usage of these days, both included, of all nodes. Each amount is in the currency of its row's account.
+    pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
+        self.world.store.usage(from, to).await
     }
 
     /// How many orders there are, on all nodes.

@@ -1,5 +1,5 @@
-//! What every door is given and gives back: a request that has arrived whole, and an answer. A door never sees a socket,
-//! a limit or a certificate.
+//! What every API gets and returns: a request that was read whole, and a response. An API never sees a socket, a limit or a
+//! certificate.
 
 use crate::orders::Accepted;
 use bytes::Bytes;
@@ -91,15 +91,14 @@ pub(crate) fn with_remaining_life(mut response: Response<Body>, life: Option<Dur
     response
 }
 
-/// Carries something out to its end, also if whoever asked for it hangs up or loses timeout. `None` if he did, or if it
-/// panicked.
-pub(crate) async fn carry_out<T: Send + 'static>(
+/// Runs a future to its end, also if the caller disconnects or the timeout passes. `None` if the timeout passed, or if it panicked.
+pub async fn carry_out<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
     timeout: Duration,
 ) -> Option<T> {
     let mut work = Box::pin(work);
-    // What memory can answer is done at the first look, and needs neither a task nor a timer. Nothing is waited for between
-    // that look and the task, so nobody can hang up there.
+    // A future that needs no waiting is done at the first poll, without a task and a timer. There is no await between that poll and
+    // the task, so it cannot be dropped in between.
     if let Some(done) = (&mut work).now_or_never() {
         return Some(done);
     }

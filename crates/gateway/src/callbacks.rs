@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Engine;
-use quittance_ports::{Callback, CallbackMessage, Provider};
+use quittance_ports::{Callback, CallbackMessage};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,6 @@ pub const CALLBACK_PATH: &str = "/callback";
 #[derive(Clone)]
 pub struct CallbackApi {
     engine: Arc<Engine>,
-    provider: Arc<dyn Provider>,
     limits: Limits,
     senseless: Arc<AtomicU64>,
     server: Server,
@@ -38,8 +37,8 @@ impl fmt::Debug for CallbackApi {
 
 impl CallbackApi {
     #[must_use]
-    pub fn new(engine: Arc<Engine>, provider: Arc<dyn Provider>, limits: Limits) -> Self {
-        Self { engine, provider, limits, senseless: Arc::default(), server: Server::new(limits) }
+    pub fn new(engine: Arc<Engine>, limits: Limits) -> Self {
+        Self { engine, limits, senseless: Arc::default(), server: Server::new(limits) }
     }
 
     /// How many calls came to an address of ours and said nothing that the provider could have meant.
@@ -95,7 +94,7 @@ impl CallbackApi {
         }
         let (query, content_type) = (asked.query(), asked.content_type());
         let callback = Callback { query, content_type, body: &asked.body };
-        let Some(CallbackMessage { task, word }) = self.provider.read_callback(&callback) else {
+        let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
             self.senseless.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };

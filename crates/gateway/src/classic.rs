@@ -7,8 +7,8 @@
 mod actions;
 mod dump;
 mod pingbacks;
+mod refusal;
 mod response_format;
-mod turned;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
@@ -145,12 +145,12 @@ impl ClassicApi {
 
     /// What a request is told that did not get here.
     pub(crate) fn turn_away(asked: &ApiRequest, why: crate::server::RequestError) -> Response<Body> {
-        turned::answer(asked, why)
+        refusal::answer(asked, why)
     }
 
     /// What whoever may not come in at all is told.
     pub(crate) fn refuse(asked: &ApiRequest, code: &str, why: &str) -> Response<Body> {
-        turned::said(asked, &Code::because(code, why))
+        refusal::refuse(asked, &Code::because(code, why))
     }
 
     pub(crate) async fn answer(&self, mut asked: ApiRequest) -> Response<Body> {
@@ -169,11 +169,11 @@ impl ClassicApi {
                 (form, doubled)
             }
             Err(bad @ BadForm::Document(_)) => {
-                return turned::said(&asked, &Code::because(codes::BAD_PARAMETERS, bad));
+                return refusal::refuse(&asked, &Code::because(codes::BAD_PARAMETERS, bad));
             }
             Err(BadForm::Malformed { .. }) => {
                 let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
-                return turned::said(&asked, &why.into());
+                return refusal::refuse(&asked, &why.into());
             }
         };
         // Whoever waits for an answer must not keep his picture in memory twice.

@@ -1,11 +1,10 @@
 //! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
 //! of each commit, keeps no order, and never makes anybody wait.
 
-use crate::monitor::Latencies;
-use crate::traces::Traces;
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
 use quittance_lifecycle::{Key, Order, Phase, TimelineEvent};
+use quittance_telemetry::{Latencies, Traces};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
@@ -126,8 +125,9 @@ impl Hub {
         }
     }
 
-    /// How long the answers took that this node has lately brought about.
-    pub(crate) fn latencies(&self) -> &Latencies {
+    /// Times from placement to answer of the orders solved at this node.
+    #[must_use]
+    pub fn latencies(&self) -> &Arc<Latencies> {
         &self.latencies
     }
 

@@ -1,5 +1,4 @@
-//! The desk behind all doors. A door only translates: what a caller may do, what he gets, and what he may see is decided
-//! here, once, in our own words.
+//! The order service behind all APIs. An API only translates: what a caller may do, get and see is decided here, once.
 
 mod limits;
 mod reading;
@@ -7,15 +6,14 @@ mod reuse;
 
 pub(crate) use reading::is_his;
 
-use crate::account::AccountCache;
 use crate::hub::Hub;
 use crate::id::OrderId;
-use crate::money::in_currency;
 use crate::names::Names;
 use crate::once::Once;
 use crate::quota::Quotas;
 use crate::seats::Seats;
 use crate::server::Limits;
+use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::webhooks::{BadCallback, Webhooks};
 use crate::wrong_keys::WrongKeys;
@@ -23,10 +21,10 @@ use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
-use quittance_ports::{
-    Account, Clock, Day, Membership, MemoryMembership, Provider, Store, StoreError, UsageRow, Which,
-};
-use quittance_trace::TraceParent;
+use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
+use quittance_telemetry::money::in_currency;
+use quittance_telemetry::trace::TraceParent;
+use quittance_telemetry::{AccountCache, ApiCounts};
 use reuse::SharedSingleUse;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -162,21 +160,18 @@ pub struct OrderService {
 
 struct Inner {
     engine: Arc<Engine>,
-    provider: Arc<dyn Provider>,
-    clock: Arc<dyn Clock>,
     tenants: Tenants,
     hub: Hub,
     names: Names,
     account: AccountCache,
     webhooks: Webhooks,
-    membership: Arc<dyn Membership>,
-    usage: Option<Arc<dyn Store>>,
     logged: Once,
     shared: SharedSingleUse,
     /// Whether the node is ending, so that nobody waits for an answer here any more.
     is_closing: watch::Sender<bool>,
     /// For requests that wait for an order.
     waits: Seats,
+    streams: Streams,
     wrong_keys: WrongKeys,
     /// Set where other nodes accept orders into the same store.
     quotas: Option<Quotas>,
@@ -184,63 +179,32 @@ struct Inner {
 
 impl fmt::Debug for OrderService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Desk({:?})", self.inner.tenants)
+        write!(f, "OrderService({:?})", self.inner.tenants)
     }
 }
 
 impl OrderService {
     #[must_use]
-    pub fn new(
-        engine: Arc<Engine>,
-        provider: Arc<dyn Provider>,
-        clock: Arc<dyn Clock>,
-        tenants: Tenants,
-        hub: Hub,
-        webhooks: Webhooks,
-    ) -> Self {
-        let (names, account) = (Names::default(), AccountCache::default());
-        let membership = Arc::new(MemoryMembership::default());
+    pub fn new(engine: Arc<Engine>, tenants: Tenants, hub: Hub, webhooks: Webhooks) -> Self {
+        let account = AccountCache::new(Arc::clone(engine.provider()));
+        let streams = Streams::new(tenants.is_only_one());
         Self {
             inner: Arc::new(Inner {
                 engine,
-                provider,
-                clock,
                 tenants,
                 hub,
-                names,
+                names: Names::default(),
                 account,
                 webhooks,
-                membership,
-                usage: None,
                 logged: Once::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
+                streams,
                 wrong_keys: WrongKeys::default(),
                 quotas: None,
             }),
         }
-    }
-
-    /// # Panics
-    /// If it is shared already.
-    #[must_use]
-    pub fn with_membership(mut self, membership: Arc<dyn Membership>) -> Self {
-        Arc::get_mut(&mut self.inner)
-            .expect("a desk is given its membership before it is shared")
-            .membership = membership;
-        self
-    }
-
-    /// With the usage of this store; without, nothing was ever counted.
-    ///
-    /// # Panics
-    /// If it is shared already.
-    #[must_use]
-    pub fn with_usage(mut self, store: Arc<dyn Store>) -> Self {
-        Arc::get_mut(&mut self.inner).expect("a desk is given its usage before it is shared").usage =
-            Some(store);
-        self
     }
 
     #[must_use]
@@ -264,13 +228,8 @@ impl OrderService {
     }
 
     #[must_use]
-    pub fn provider(&self) -> &Arc<dyn Provider> {
-        &self.inner.provider
-    }
-
-    #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.inner.clock
+        self.inner.engine.clock()
     }
 
     /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
@@ -313,10 +272,22 @@ impl OrderService {
         *self.inner.is_closing.borrow()
     }
 
-    /// Who works on the same orders.
+    /// Returns when the node is ending.
+    pub async fn closing(&self) {
+        // The sender lives as long as this service.
+        _ = self.inner.is_closing.subscribe().wait_for(|is_closing| *is_closing).await;
+    }
+
+    /// Places for live streams.
     #[must_use]
-    pub fn membership(&self) -> &Arc<dyn Membership> {
-        &self.inner.membership
+    pub fn streams(&self) -> &Streams {
+        &self.inner.streams
+    }
+
+    /// Counts of the APIs, for the metrics.
+    #[must_use]
+    pub fn api_counts(&self) -> ApiCounts {
+        ApiCounts { shared_single_use: self.shared_single_use(), wrong_keys: self.wrong_keys().count() }
     }
 
     // ---- placing -------------------------------------------------------------------------------------------
@@ -352,7 +323,7 @@ impl OrderService {
 
     async fn place_traced(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
         let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, request).await };
-        let placing = traces.placing(&request.trace, self.inner.clock.now());
+        let placing = traces.placing(&request.trace, self.inner.engine.now());
         let kind = request.kind.clone();
         request.trace = placing.above().to_string();
         let accepted = self.accept(caller, request).await;
@@ -362,7 +333,7 @@ impl OrderService {
         };
         if let Some(outcome) = outcome {
             let outcome = outcome.as_ref().map(|found| *found).map_err(String::as_str);
-            traces.placed(&placing, &kind, outcome, self.inner.clock.now());
+            traces.placed(&placing, &kind, outcome, self.inner.engine.now());
         }
         accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
     }
@@ -469,15 +440,17 @@ impl OrderService {
 
     /// All usage, each amount in the currency of its row's account.
     pub async fn all_usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        match &self.inner.usage {
-            Some(store) => store.usage(from, to).await,
-            None => Ok(Vec::new()),
-        }
+        self.inner.engine.usage(from, to).await
     }
 
     /// The provider's account as it was told a moment ago; nothing, if it has never been.
     pub async fn account(&self) -> Option<Account> {
-        self.inner.account.read(&self.inner.provider, self.inner.clock.now()).await
+        self.inner.account.read(self.inner.engine.now()).await
+    }
+
+    #[must_use]
+    pub fn account_cache(&self) -> &AccountCache {
+        &self.inner.account
     }
 }
 

@@ -238,7 +238,7 @@ impl Tenants {
         self.known.len() <= 1
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.known.iter().chain(&self.local).map(|tenant| tenant.name())
     }
 

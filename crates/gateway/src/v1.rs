@@ -1,58 +1,35 @@
-//! The native API: one resource, the order, in plain HTTP. Place and wait in one call, errors that stay, live events; and the
-//! OpenAPI document that is made from the same code, so that it cannot be wrong about it.
+//! The native API: one resource, the order, in plain HTTP. Place and wait in one call, stable errors, live events; and the OpenAPI
+//! document, which is made from the same code.
 
 mod about;
-mod admin;
-mod alerts;
-mod audit;
-mod bulk;
-mod caller;
-mod days;
-mod dead;
-mod events;
-mod find;
-mod letter;
-mod live;
-mod metrics;
-mod moment;
-mod nodes;
+pub mod caller;
+pub mod errors;
+pub mod events;
+mod order_view;
 mod orders;
-mod outcome;
-mod page;
-mod pool_request;
-mod pools;
-mod prices;
-mod problem;
-mod request;
-mod settings;
-mod shown;
-mod stock;
-mod sums;
-mod timeline;
-mod told;
-mod usage;
+pub mod page;
+pub mod problem;
+pub mod request;
+mod webhook_body;
 
-pub(crate) use caller::shown as key_in_head;
-pub(crate) use live::picture;
-pub use moment::read_rfc3339;
-pub(crate) use moment::rfc3339;
-pub(crate) use pools::spent_this_hour;
-pub(crate) use told::told;
+pub use caller::{Operator, Watcher};
+pub use order_view::{ErrorView, OrderInShort, Status};
+pub use problem::native_code;
+pub(crate) use webhook_body::webhook_body;
 
 use crate::OrderService;
 use crate::api::{ApiRequest, Body};
-use crate::monitor::{Monitor, ShownSetting};
-use crate::seats::Seats;
 use crate::server::RequestError;
 use axum::Router;
+use axum::extract::FromRef;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body as HttpBody, Frame};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-pub use problem::native_code;
 use problem::{Code, Refused};
+use quittance_lifecycle::Money;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -66,20 +43,37 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What every endpoint stands on.
+/// How long the store may take to accept an order or a pool before the request fails.
+pub const PLACE_WAIT: Duration = Duration::from_secs(4);
+
+/// What the endpoints of the native API share.
 #[derive(Clone)]
 struct AppState {
     orders: OrderService,
     ready: Arc<AtomicBool>,
-    /// A seat for each live stream of a tenant, and of the operator.
-    streams: Seats,
-    operators_streams: Seats,
     document: Bytes,
-    monitor: Monitor,
-    shown: Arc<[ShownSetting]>,
 }
 
-/// The door to `/v1`, `/openapi.json`, `/metrics`, `/healthz` and `/readyz`. Clones share it.
+impl FromRef<AppState> for OrderService {
+    fn from_ref(state: &AppState) -> Self {
+        state.orders.clone()
+    }
+}
+
+/// Endpoints that another crate adds, with their description.
+#[derive(Clone, Default)]
+pub struct Endpoints {
+    pub router: Router,
+    pub document: utoipa::openapi::OpenApi,
+}
+
+impl std::fmt::Debug for Endpoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Endpoints({} paths)", self.document.paths.paths.len())
+    }
+}
+
+/// The native API: `/v1`, `/openapi.json`, `/healthz`, `/readyz`, and added endpoints. Clones share it.
 #[derive(Clone)]
 pub(crate) struct V1Api {
     router: Router,
@@ -87,45 +81,33 @@ pub(crate) struct V1Api {
 
 impl std::fmt::Debug for V1Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("V1Door")
+        f.write_str("V1Api")
     }
 }
 
 impl V1Api {
-    pub(crate) fn new(
-        orders: OrderService,
-        ready: Arc<AtomicBool>,
-        monitor: Monitor,
-        shown: Vec<ShownSetting>,
-    ) -> Self {
-        let (router, document) = routes();
-        let state = AppState {
-            orders,
-            ready,
-            streams: Seats::new(events::STREAMS_MAX),
-            operators_streams: Seats::new(events::OPERATORS_STREAMS_MAX),
-            document: json_text(&document).into(),
-            monitor,
-            shown: shown.into(),
-        };
-        let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(state);
-        Self { router }
+    pub(crate) fn new(orders: OrderService, ready: Arc<AtomicBool>, added: Endpoints) -> Self {
+        let (router, mut document) = routes();
+        document.merge(added.document);
+        let state = AppState { orders, ready, document: json_text(&document).into() };
+        let router = router.with_state(state).merge(added.router);
+        Self { router: router.fallback(not_found).method_not_allowed_fallback(method_not_allowed) }
     }
 
-    pub(crate) async fn answer(&self, asked: ApiRequest) -> hyper::Response<Body> {
-        let is_question = asked.head.method == Method::OPTIONS;
-        let request = Request::from_parts(asked.head, axum::body::Body::from(asked.body));
+    pub(crate) async fn answer(&self, request: ApiRequest) -> hyper::Response<Body> {
+        let is_options = request.head.method == Method::OPTIONS;
+        let request = Request::from_parts(request.head, axum::body::Body::from(request.body));
         let Ok(mut response) = self.router.clone().oneshot(request).await;
-        if is_question && response.status() == StatusCode::METHOD_NOT_ALLOWED {
-            response = what_may_be_done(&response);
+        if is_options && response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            response = allowed_methods(&response);
         }
-        // An answer is as good as money: it does not belong in anybody's cache.
+        // An answer is as good as money: no cache may keep it.
         response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
         whole_or_live(response).await
     }
 }
 
-/// What a request is told that did not reach this door.
+/// The response to a request that did not reach the API.
 pub(crate) fn turn_away(why: RequestError) -> hyper::Response<Body> {
     let (code, again_in) = match why {
         RequestError::TooLarge => (Code::TooLarge, None),
@@ -137,7 +119,7 @@ pub(crate) fn turn_away(why: RequestError) -> hyper::Response<Body> {
     whole(again_in.into_iter().fold(code.plain(), Refused::again_in))
 }
 
-/// Whoever may not come in at all.
+/// The response to a request that is not allowed at all.
 pub(crate) fn forbidden(why: &str) -> hyper::Response<Body> {
     whole(Code::Forbidden.because(why))
 }
@@ -149,10 +131,12 @@ fn whole(refused: Refused) -> hyper::Response<Body> {
     response
 }
 
-/// The OpenAPI document, as it is served.
+/// The OpenAPI document with the endpoints that another crate adds, as it is served.
 #[must_use]
-pub fn openapi() -> String {
-    json_text(&routes().1)
+pub fn openapi(added: utoipa::openapi::OpenApi) -> String {
+    let mut document = routes().1;
+    document.merge(added);
+    json_text(&document)
 }
 
 #[derive(OpenApi)]
@@ -163,7 +147,7 @@ pub fn openapi() -> String {
             no key is needed. Each error is an application/problem+json with a code from /v1/errors.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    components(schemas(problem::Problem, shown::Change)),
+    components(schemas(problem::Problem, order_view::Change)),
     modifiers(&Keys),
     tags(
         (name = "orders", description = "Place, read, list, cancel, report."),
@@ -175,7 +159,7 @@ pub fn openapi() -> String {
 )]
 struct Document;
 
-/// How a key is shown.
+/// How a key is sent.
 struct Keys;
 
 impl Modify for Keys {
@@ -203,46 +187,19 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .routes(routes!(about::alive))
         .routes(routes!(about::ready))
         .routes(routes!(about::document))
-        .routes(routes!(admin::account))
-        .routes(routes!(find::find))
-        .routes(routes!(timeline::timeline))
-        .routes(routes!(timeline::note))
-        .routes(routes!(dead::list))
-        .routes(routes!(dead::export))
-        .routes(routes!(dead::import))
-        .routes(routes!(bulk::list, bulk::begin))
-        .routes(routes!(bulk::read, bulk::stop))
-        .routes(routes!(outcome::outcome))
-        .routes(routes!(dead::replay))
-        .routes(routes!(dead::drop_dead))
-        .routes(routes!(admin::release))
-        .routes(routes!(admin::state))
-        .routes(routes!(usage::usage))
-        .routes(routes!(audit::audit))
-        .routes(routes!(live::now))
-        .routes(routes!(live::live))
-        .routes(routes!(live::history))
-        .routes(routes!(alerts::list))
-        .routes(routes!(alerts::see))
-        .routes(routes!(settings::settings))
-        .routes(routes!(nodes::nodes))
-        .routes(routes!(pools::list))
-        .routes(routes!(pools::read, pools::set, pools::remove))
-        .routes(routes!(stock::stock))
-        .routes(routes!(metrics::metrics))
         .split_for_parts()
 }
 
-async fn nowhere() -> Refused {
+async fn not_found() -> Refused {
     Code::NotFound.plain()
 }
 
-async fn not_so() -> Refused {
+async fn method_not_allowed() -> Refused {
     Code::MethodNotAllowed.plain()
 }
 
-/// The answer to OPTIONS: what would not have been refused.
-fn what_may_be_done(refused: &Response) -> Response {
+/// The response to OPTIONS: the methods of the path.
+fn allowed_methods(refused: &Response) -> Response {
     let others = refused.headers().get(ALLOW).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut response = StatusCode::NO_CONTENT.into_response();
     let allow = HeaderValue::try_from(format!("{others},OPTIONS"));
@@ -250,21 +207,33 @@ fn what_may_be_done(refused: &Response) -> Response {
     response
 }
 
-fn json_text(said: &impl Serialize) -> String {
-    serde_json::to_string(said).expect("it has string keys and nothing that can fail")
+/// An amount as a decimal, such as `0.00299`.
+#[must_use]
+pub fn decimal(amount: Money) -> String {
+    amount.to_string()
 }
 
-fn json(status: StatusCode, said: &impl Serialize) -> Response {
+/// A body as JSON.
+///
+/// # Panics
+/// If a map in it has keys that are no strings.
+#[must_use]
+pub fn json_text(body: &impl Serialize) -> String {
+    serde_json::to_string(body).expect("it has string keys and nothing that can fail")
+}
+
+/// A response with a JSON body.
+pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let content_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (status, content_type, json_text(said)).into_response()
+    (status, content_type, json_text(body)).into_response()
 }
 
-/// Lines of JSON, one for each thing, as many as there are.
-pub(crate) const JSON_LINES: &str = "application/x-ndjson";
-/// What is sent as it is made, and not gathered first.
+/// Content type of lines of JSON, which are sent as they are made.
+pub const JSON_LINES: &str = "application/x-ndjson";
+/// Content types of streams: they are sent as they are made.
 const STREAMED: [&str; 2] = [events::EVENT_STREAM, JSON_LINES];
 
-/// The answer in the form that every door gives.
+/// The response in the form of the server.
 async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let (head, body) = response.into_parts();
     let is_live =
@@ -272,14 +241,14 @@ async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let body = if is_live {
         Either::Right(Endless(body).boxed_unsync())
     } else {
-        // It is in memory already, and cannot fail to arrive.
+        // It is in memory already, and cannot fail.
         let whole = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Either::Left(Full::new(whole))
     };
     hyper::Response::from_parts(head, body)
 }
 
-/// A stream that can only end.
+/// A stream without errors: it can only end.
 struct Endless(axum::body::Body);
 
 impl HttpBody for Endless {

@@ -1,6 +1,7 @@
 //! Calling those who asked to be called, in the form that their protocol promises, signed, and nowhere inside the operator's
 //! own network unless he says so. When to try again, and when to give up, is the life cycle's to say.
 
+mod alerts;
 mod call;
 mod message;
 mod other_method;
@@ -12,7 +13,7 @@ pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
 
 use async_trait::async_trait;
-pub(crate) use call::Caller;
+use call::call;
 use hyper::{StatusCode, Uri};
 use message::Message;
 pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
@@ -21,6 +22,7 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::{DeliveryOutcome, DeliveryState, HandOut, Order, Phase, Timestamp, Webhook};
 use quittance_ports::{Clock, WebhookSender};
+use quittance_wire::call::Caller;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -102,7 +104,7 @@ impl fmt::Debug for Webhooks {
 impl Webhooks {
     #[must_use]
     pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings: Arc::new(settings), clock, caller: Caller::new(), other_methods: Arc::default() }
+        Self { settings: Arc::new(settings), clock, caller: Caller::default(), other_methods: Arc::default() }
     }
 
     #[must_use]
@@ -202,7 +204,7 @@ impl Webhooks {
             .ok_or_else(|| format!("nobody speaks {dialect}"))?;
         let id = sign::message_id(&order.key, order.born, webhook.number);
         let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, message.payload());
-        let called = self.caller.call(&message, &signed, &self.settings.allow).await;
+        let called = call(&self.caller, &message, &signed, &self.settings.allow).await;
         called.map_err(|trouble| trouble.to_string())
     }
 }

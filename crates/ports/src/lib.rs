@@ -13,6 +13,7 @@ mod hours;
 pub mod leases;
 pub mod membership;
 pub mod memory;
+pub mod moment;
 mod provider;
 pub mod spill;
 pub mod store;

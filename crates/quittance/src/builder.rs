@@ -5,15 +5,17 @@ use crate::memory::StoreMemory;
 use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
+use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
 use quittance_gateway::{
     CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
-    TenantSettings, Tenants, TraceSettings, Traces, WebhookSettings, Webhooks,
+    TenantSettings, Tenants, WebhookSettings, Webhooks,
 };
 use quittance_ports::membership::SKEW_MAX;
 use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
+use quittance_telemetry::{TraceSettings, Traces};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -72,6 +74,8 @@ pub struct GatewaySetup {
     /// The operator's own key.
     pub admin: Option<KeyDigest>,
     pub settings: GatewaySettings,
+    /// The settings of the operator's API.
+    pub operator: AdminSettings,
     /// How answers are shared, where it is more than a word for each tenant.
     pub reuse: Option<ReuseRule>,
     /// Whoever collects traces, if anybody does.
@@ -330,7 +334,7 @@ impl Builder {
             let webhook =
                 TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
             running.listens_on = webhook.local_addr().ok();
-            let api = CallbackApi::new(Arc::clone(&node.engine), provider, limits);
+            let api = CallbackApi::new(Arc::clone(&node.engine), limits);
             running.api = Some((api.clone(), tokio::spawn(api.serve(webhook))));
         }
         let engine = Arc::clone(&node.engine);
@@ -457,16 +461,17 @@ impl Builder {
         let engine = Arc::new(Engine::new(world, settings));
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
-            let orders = OrderService::new(Arc::clone(&engine), provider, clock, tenants, hub, webhooks);
-            let orders = orders.with_membership(Arc::clone(&membership)).with_usage(Arc::clone(&store));
+            let orders = OrderService::new(Arc::clone(&engine), tenants, hub, webhooks);
             let orders = orders.with_requests_max(setup.settings.limits.requests_max);
             let orders = match leases {
                 Some(leases) => orders.with_neighbours(leases, number),
                 None => orders,
             };
-            Gateway::new(orders, setup.settings)
+            let admin = Admin::new(orders.clone(), setup.operator);
+            (Gateway::mounted(orders, setup.settings, admin.mount()), admin)
         });
-        Ok(Quittance { engine, store, membership, number, gateway, running: Arc::default() })
+        let (gateway, admin) = gateway.unzip();
+        Ok(Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() })
     }
 }
 

@@ -47,6 +47,7 @@ pub use order::{
     RecaptchaV3, Text, Turnstile,
 };
 pub use place::{OpenError, Opened, Place, SecretError};
+pub use quittance_admin as admin;
 pub use quittance_engine::{
     LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Targets, Throttle, targets,
 };
@@ -75,6 +76,7 @@ pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSett
 #[cfg(feature = "embedded")]
 pub use secret::SECRET_NAME;
 
+use quittance_admin::Admin;
 use quittance_engine::{Applied, Dropped, Engine, Outcome};
 use quittance_gateway::{CallbackApi, Gateway};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
@@ -98,6 +100,7 @@ pub struct Quittance {
     /// New for each start of each process.
     number: u64,
     gateway: Option<Gateway>,
+    admin: Option<Admin>,
     running: Arc<Mutex<Running>>,
 }
 
@@ -307,6 +310,12 @@ impl Quittance {
     #[must_use]
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
+    }
+
+    /// The operator's API of the gateway: run [`Admin::run`] for samples and alerts.
+    #[must_use]
+    pub fn admin(&self) -> Option<&Admin> {
+        self.admin.as_ref()
     }
 
     /// Where callbacks are taken in, if they are.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod base;
+pub mod call;
 mod client;
 mod connect;
 mod key;

@@ -10,7 +10,7 @@ const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "thr
 /// The functions of tests that may sleep, in three groups. Everywhere else a sleep hopes that something has happened by then.
 const MAY_SLEEP: &[(&str, &str)] = &[
     // They look for a condition again and again.
-    ("crates/gateway/tests/shared/eventually.rs", "eventually"),
+    ("crates/gateway/tests/gateway/eventually.rs", "eventually"),
     ("crates/quittance/tests/library/room.rs", "eventually"),
     ("crates/store-postgres/tests/store/main.rs", "until"),
     ("crates/store-redis/tests/store/main.rs", "eventually"),
@@ -21,17 +21,20 @@ const MAY_SLEEP: &[(&str, &str)] = &[
         "in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before",
     ),
     // They are a clock.
-    ("crates/gateway/tests/shared/still_clock.rs", "sleep_until"),
-    ("crates/gateway/tests/v1/world.rs", "sleep_until"),
-    ("crates/gateway/tests/outbound/world.rs", "sleep_until"),
+    ("crates/gateway/tests/gateway/still_clock.rs", "sleep_until"),
+    ("crates/gateway/tests/gateway/v1/world.rs", "sleep_until"),
+    ("crates/gateway/tests/gateway/webhooks/world.rs", "sleep_until"),
     // Time is what they test: how long a socket may be idle, and that nothing happens meanwhile.
-    ("crates/gateway/tests/server/limits.rs", "whoever_takes_too_long_over_his_head_is_let_go"),
+    ("crates/gateway/tests/gateway/server/limits.rs", "whoever_takes_too_long_over_his_head_is_let_go"),
     (
-        "crates/gateway/tests/server/limits.rs",
+        "crates/gateway/tests/gateway/server/limits.rs",
         "a_connection_is_kept_between_requests_for_longer_than_a_head_may_take_and_not_for_ever",
     ),
-    ("crates/gateway/tests/server/limits.rs", "a_live_stream_is_not_idle_however_little_there_is_to_tell"),
-    ("crates/gateway/tests/v1/live.rs", "whoever_watches_costs_no_more_than_one_who_does"),
+    (
+        "crates/gateway/tests/gateway/server/limits.rs",
+        "a_live_stream_is_not_idle_however_little_there_is_to_tell",
+    ),
+    ("crates/admin/tests/admin/live.rs", "whoever_watches_costs_no_more_than_one_who_does"),
     ("crates/quittance/tests/library/hosts/world.rs", "settle"),
     ("crates/quittance/tests/library/hosts/world.rs", "pool"),
 ];

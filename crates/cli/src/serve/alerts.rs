@@ -3,7 +3,7 @@
 
 use crate::output::harmless;
 use quittance_config::{Config, secret_variables};
-use quittance_gateway::Announcement;
+use quittance_telemetry::Announcement;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;

@@ -6,12 +6,12 @@ use crate::shape::{Shape, signal_word};
 use crate::table::settings;
 use crate::value::Value;
 use quittance::{ClassicSettings, Profile};
-use quittance_alert::Thresholds;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
 use quittance_protocol::json::Flavour;
 use quittance_provider::json::Settings as JsonSettings;
+use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
 /// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the

@@ -4,7 +4,7 @@
 mod errors;
 mod flavours;
 mod nonsense;
-#[path = "../../tests/shared/still_clock.rs"]
+#[path = "../../tests/gateway/still_clock.rs"]
 mod still_clock;
 mod tenants;
 mod troubles;

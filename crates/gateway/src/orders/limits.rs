@@ -77,7 +77,7 @@ impl OrderService {
     /// If it is shared already.
     #[must_use]
     pub fn with_neighbours(mut self, leases: Arc<dyn Leases>, node: u64) -> Self {
-        Arc::get_mut(&mut self.inner).expect("a desk is told of other nodes before it is shared").quotas =
+        Arc::get_mut(&mut self.inner).expect("other nodes are set before the service is shared").quotas =
             Some(Quotas::new(leases, node));
         self
     }
@@ -95,7 +95,7 @@ impl OrderService {
     /// If it is shared already.
     #[must_use]
     pub fn with_requests_max(mut self, requests_max: usize) -> Self {
-        Arc::get_mut(&mut self.inner).expect("a desk is told its limits before it is shared").waits =
+        Arc::get_mut(&mut self.inner).expect("limits are set before the service is shared").waits =
             waits(requests_max);
         self
     }
@@ -108,7 +108,7 @@ impl OrderService {
     /// Keeps a tenant within its limits. Limits are for what is new: a caller that repeats itself must get what is its own, and
     /// needs no place.
     pub(super) async fn admit(&self, caller: &Caller, kind: &str, draft: &Draft) -> Result<Place, Declined> {
-        let Inner { engine, hub, clock, quotas, .. } = &*self.inner;
+        let Inner { engine, hub, quotas, .. } = &*self.inner;
         let TenantSettings { name, open_max, rate, .. } = &caller.tenant.settings;
         if open_max.is_none() && rate.is_none() {
             return Ok(Place::NotNeeded);
@@ -137,7 +137,7 @@ impl OrderService {
                 OpenPlace::Contested(mut given_back) => _ = given_back.changed().await,
             }
         };
-        match caller.tenant.spend(clock.now()) {
+        match caller.tenant.spend(engine.now()) {
             Ok(()) => Ok(place),
             Err(again_in) => {
                 place.give_back();

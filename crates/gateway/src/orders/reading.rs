@@ -7,7 +7,7 @@ use crate::tenant::Caller;
 use quittance_engine::{Outcome, Placed};
 use quittance_lifecycle::{Key, Order, Origin, Phase, Timestamp};
 use quittance_ports::{OrderClass, StoreError, Which};
-use quittance_trace::TraceParent;
+use quittance_telemetry::trace::TraceParent;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl OrderService {
             }
         };
         match engine.told_at_once(placed) {
-            Some(outcome) => Ok(self.seen(order, outcome, self.inner.clock.now(), accepted.above)),
+            Some(outcome) => Ok(self.seen(order, outcome, self.inner.engine.now(), accepted.above)),
             None => self.wait_for(order, placed.clone(), timeout, accepted.above).await,
         }
     }
@@ -67,7 +67,7 @@ impl OrderService {
         let Some(_seat) = self.wait_seat(&order.terms.tenant) else {
             return self.look_at(order, &placed, above).await;
         };
-        let since = self.inner.clock.now();
+        let since = self.inner.engine.now();
         let waited = Placed { until: since + timeout, ..placed };
         let mut is_closing = self.inner.is_closing.subscribe();
         let outcome = tokio::select! {
@@ -88,7 +88,7 @@ impl OrderService {
         above: Option<TraceParent>,
     ) -> OrderView {
         if let (Some(traces), Outcome::Answered(_)) = (self.inner.hub.traces(), &outcome) {
-            traces.handed_out(&order, above, since, self.inner.clock.now());
+            traces.handed_out(&order, above, since, self.inner.engine.now());
         }
         OrderView { order, outcome }
     }
@@ -99,7 +99,7 @@ impl OrderService {
         placed: &Placed,
         above: Option<TraceParent>,
     ) -> Result<OrderView, NotSeen> {
-        let since = self.inner.clock.now();
+        let since = self.inner.engine.now();
         let outcome = self.inner.engine.peek_at(placed, &order).await.map_err(NotSeen::StoreAway)?;
         Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since, above))
     }

@@ -3,8 +3,8 @@
 
 use super::AppState;
 use super::caller::Tenanted;
-use super::problem::{Code, Refused, problems};
-use crate::monitor::STORE_TROUBLE;
+use super::problem::{Code, Refused};
+use crate::problems;
 use crate::webhooks::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -14,6 +14,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Kind, Shape};
 use quittance_ports::Which;
+use quittance_telemetry::STORE_ERROR_PERIOD;
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -296,7 +297,7 @@ pub(super) async fn ready(State(state): State<AppState>) -> Response {
     let asked = state.orders.engine().list(Which::OPEN, None, 1);
     // One that can be read and not written shows only when something is written.
     let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok())
-        && !state.orders.engine().store_was_away(STORE_TROUBLE);
+        && !state.orders.engine().store_was_away(STORE_ERROR_PERIOD);
     let engine = state.orders.engine();
     let recovering = engine.recovering().is_some();
     let ready = serving && store && !recovering;

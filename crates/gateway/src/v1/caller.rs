@@ -1,22 +1,19 @@
-//! Who is asking, by the key that he shows, and what his other headers say: whether he waits, and whether he repeats
-//! himself.
+//! The caller of a request, by its key, and the request's other headers: whether it waits, and its idempotency key.
 
-use super::AppState;
 use super::problem::{Code, Refused};
 use crate::wrong_keys::Visit;
-use crate::{Caller, OrderId, order_options};
+use crate::{Caller, OrderId, OrderService, order_options};
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
 use hyper::header::{AUTHORIZATION, HeaderMap};
-use quittance_lifecycle::Key;
 use std::time::Duration;
 
 /// The longest that one request may wait.
 pub(super) const WAIT_MAX_S: u64 = 300;
 
-/// The key that was shown, if any.
-pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
+/// The key in the headers, if any.
+pub(crate) fn key_in_headers(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
@@ -24,15 +21,20 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok())
 }
 
-/// A tenant.
+/// A request of a tenant.
 pub(super) struct Tenanted(pub(super) Caller);
 
-impl FromRequestParts<AppState> for Tenanted {
+impl<S> FromRequestParts<S> for Tenanted
+where
+    OrderService: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
-        let tenants = state.orders.tenants();
-        let key = shown(&parts.headers);
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let orders = OrderService::from_ref(state);
+        let tenants = orders.tenants();
+        let key = key_in_headers(&parts.headers);
         let caller = key.and_then(|key| tenants.caller(key).ok()).or_else(|| tenants.local());
         if let Some(caller) = caller {
             Visit::note_tenant(&parts.extensions, caller.tenant.name());
@@ -44,23 +46,29 @@ impl FromRequestParts<AppState> for Tenanted {
                 Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."))
             }
             Some(key) => {
-                Visit::note_wrong(&parts.extensions, key, state.orders.wrong_keys());
-                Err(Code::Unauthorized.because("Nobody has this key."))
+                Visit::note_wrong(&parts.extensions, key, orders.wrong_keys());
+                Err(Code::Unauthorized.because("This key is not known."))
             }
             None => Err(Code::Unauthorized.because("No key was sent.")),
         }
     }
 }
 
-/// The operator.
-pub(super) struct Operator;
+/// A request of the operator.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator;
 
-impl FromRequestParts<AppState> for Operator {
+impl<S> FromRequestParts<S> for Operator
+where
+    OrderService: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
-        let tenants = state.orders.tenants();
-        let key = shown(&parts.headers);
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let orders = OrderService::from_ref(state);
+        let tenants = orders.tenants();
+        let key = key_in_headers(&parts.headers);
         if tenants.is_admin(key.unwrap_or_default()) {
             Visit::note_operator(&parts.extensions);
             return Ok(Self);
@@ -71,22 +79,30 @@ impl FromRequestParts<AppState> for Operator {
                 Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."))
             }
             Some((key, Err(_))) => {
-                Visit::note_wrong(&parts.extensions, key, state.orders.wrong_keys());
-                Err(Code::Unauthorized.because("Nobody has this key."))
+                Visit::note_wrong(&parts.extensions, key, orders.wrong_keys());
+                Err(Code::Unauthorized.because("This key is not known."))
             }
             None => Err(Code::Unauthorized.because("No key was sent.")),
         }
     }
 }
 
-/// Whose orders somebody may watch: his own, or everybody's.
-pub(super) struct Watcher(pub(super) Option<Caller>);
+/// A request of a tenant, who sees its own orders, or (`None`) of the operator, who sees all.
+#[derive(Clone, Debug)]
+pub struct Watcher(pub Option<Caller>);
 
-impl FromRequestParts<AppState> for Watcher {
+impl<S> FromRequestParts<S> for Watcher
+where
+    OrderService: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
-        if state.orders.tenants().is_admin(shown(&parts.headers).unwrap_or_default()) {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        if OrderService::from_ref(state)
+            .tenants()
+            .is_admin(key_in_headers(&parts.headers).unwrap_or_default())
+        {
             Visit::note_operator(&parts.extensions);
             return Ok(Self(None));
         }
@@ -94,33 +110,20 @@ impl FromRequestParts<AppState> for Watcher {
     }
 }
 
-/// The order that the path names. What is no id names no order.
+/// The order id in the path. An invalid id is an unknown order.
 pub(super) struct Id(pub(super) OrderId);
 
-impl FromRequestParts<AppState> for Id {
+impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
         let id = path.ok().and_then(|Path(text)| text.parse().ok());
         id.map(Self).ok_or_else(|| Code::UnknownOrder.because("An id is a whole number from 1 to 2^53."))
     }
 }
 
-/// An order that a path names by its key.
-pub(super) struct ByKey(pub(super) Key);
-
-impl FromRequestParts<AppState> for ByKey {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
-        let path: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        let key = path.ok().and_then(|Path(text)| Key::parse(&text).ok());
-        key.map(Self).ok_or_else(|| Code::UnknownOrder.because("A key is 64 hexadecimal digits."))
-    }
-}
-
-/// What the `Prefer` header asks for (RFC 7240). What makes no sense in it is passed over, as the standard wants.
+/// The `Prefer` header (RFC 7240). Invalid parts are ignored, as the standard requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefer {
     wait_s: Option<u64>,
@@ -132,7 +135,7 @@ impl Prefer {
         let mut prefer = Self::default();
         let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
         for request in lines.flat_map(|line| line.split(',')) {
-            // What follows a semicolon are parameters, and nobody has any for these two.
+            // Parameters follow a semicolon; these two preferences have none.
             let request = request.split(';').next().unwrap_or_default();
             let (name, value) = request.split_once('=').unwrap_or((request, ""));
             let value = value.trim().trim_matches('"');
@@ -151,7 +154,7 @@ impl Prefer {
         Duration::from_secs(self.wait_s.unwrap_or_default())
     }
 
-    /// Which of his wishes were heard.
+    /// The preferences that were applied.
     pub(super) fn applied(self) -> Option<String> {
         let wait = self.wait_s.map(|wait| format!("wait={wait}"));
         let strict = self.is_strict.then(|| "handling=strict".to_owned());
@@ -160,21 +163,21 @@ impl Prefer {
     }
 }
 
-impl FromRequestParts<AppState> for Prefer {
+impl<S: Sync> FromRequestParts<S> for Prefer {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _room: &AppState) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         Ok(Self::read(&parts.headers))
     }
 }
 
-/// The key under which the caller can repeat himself.
+/// The idempotency key in the headers.
 pub(super) struct Chosen(pub(super) Option<String>);
 
-impl FromRequestParts<AppState> for Chosen {
+impl<S: Sync> FromRequestParts<S> for Chosen {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _room: &AppState) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let key = order_options::key_in_header(&parts.headers);
         key.map(Self).map_err(|bad| Refused::bad("Idempotency-Key", bad.to_string()))
     }

@@ -1,13 +1,14 @@
-//! Live events: what this node writes, as it is written (server-sent events). A stream is a body that asks for its next
-//! event when the last one has left, so whoever reads slowly holds up nobody, and whoever hangs up leaves nothing behind.
+//! Live events: each commit of this node, as server-sent events. The body of a stream makes its next event when the last one has been
+//! sent, so a slow reader delays no one else, and a disconnect leaves nothing behind.
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
-use super::orders::{not_seen, store_trouble};
-use super::problem::{Code, Refused, problems};
-use super::shown::{Change, Source};
+use super::errors::{not_seen, store_trouble};
+use super::order_view::{Change, Source};
+use super::problem::Refused;
 use crate::orders::is_his;
-use crate::seats::Seat;
+use crate::problems;
+use crate::streams::{KEEP_ALIVE, StreamSeat};
 use crate::{Caller, OrderId, OrderView};
 use axum::extract::State;
 use axum::response::Response;
@@ -24,28 +25,22 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::ToSchema;
 
-/// How many live streams there may be at once.
-pub(super) const STREAMS_MAX: usize = 1024;
-/// How many live streams the operator may have, beside those of tenants.
-pub(super) const OPERATORS_STREAMS_MAX: usize = 64;
-/// How often a silent stream says that it is alive; and how often an order is looked at: another node may have moved it on.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The first words of every stream: how soon a client that was cut off may come back.
-pub(super) const GREETING: &str = "retry: 2000\n\n";
+/// The beginning of every stream: how soon a client may reconnect.
+pub const GREETING: &str = "retry: 2000\n\n";
 
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
+/// Content type of a stream.
+pub const EVENT_STREAM: &str = "text/event-stream";
 
 problems!(OrderEventProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, TooManyStreams, StoreUnavailable);
 problems!(EventProblems: Unauthorized, TooManyStreams);
 
 /// One event of the stream of an order.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it is written by hand, and only described here")]
+#[expect(dead_code, reason = "it only describes the response")]
 pub(super) struct OrderEvent {
     #[schema(pattern = "^order$")]
     event: String,
@@ -55,7 +50,7 @@ pub(super) struct OrderEvent {
 
 /// One event of the stream of all orders.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it is written by hand, and only described here")]
+#[expect(dead_code, reason = "it only describes the response")]
 pub(super) struct ChangeEvent {
     #[schema(pattern = "^(change|lagged)$")]
     event: String,
@@ -82,11 +77,11 @@ pub(super) async fn watch_one(
     Tenanted(caller): Tenanted,
     Id(id): Id,
 ) -> Result<Response, Refused> {
-    // Whatever is written from here on is heard, and what is read next is at least as new.
+    // Subscribe first: every later commit is received, and what is read next is at least as new.
     let heard = state.orders.hub().watch();
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
-    let _seat = state.stream_seat(Some(caller.tenant.name()))?;
-    // Other nodes tell us nothing of what they write, but of the end everybody hears.
+    let _seat = state.orders.streams().take(Some(&caller.tenant))?;
+    // Commits of other nodes are not in the hub, but the watch sees the end of the order on any node.
     let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
     Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
@@ -111,8 +106,8 @@ pub(super) async fn watch_all(
     Watcher(caller): Watcher,
 ) -> Result<Response, Refused> {
     let heard = state.orders.hub().watch();
+    let _seat = state.orders.streams().take(caller.as_ref().map(|caller| &*caller.tenant))?;
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
-    let _seat = state.stream_seat(tenant.as_deref())?;
     Ok(stream(Live {
         state,
         heard,
@@ -121,17 +116,6 @@ pub(super) async fn watch_all(
         is_greeted: false,
         is_over: false,
     }))
-}
-
-impl AppState {
-    /// A seat for a live stream of this tenant, or of the operator, who has seats of his own.
-    pub(super) fn stream_seat(&self, tenant: Option<&str>) -> Result<Seat, Refused> {
-        let seat = match tenant {
-            Some(tenant) => self.streams.take(tenant, self.orders.tenants().is_only_one()),
-            None => self.operators_streams.take("", true),
-        };
-        seat.ok_or_else(|| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
-    }
 }
 
 enum Watched {
@@ -169,7 +153,7 @@ struct Live {
     heard: Receiver<Arc<Order>>,
     watched: Watched,
     /// Given back when the stream ends, however it does.
-    _seat: Seat,
+    _seat: StreamSeat,
     is_greeted: bool,
     is_over: bool,
 }

@@ -1,33 +1,29 @@
-//! Orders: placed, read, listed, cancelled and reported on. Whoever hangs up while he waits loses nothing: the order is on
-//! record, and goes on.
+//! Orders: place, read, list, cancel and report. A caller that disconnects while it waits loses nothing: the order is on record and
+//! continues.
 
-use super::AppState;
 use super::caller::{Chosen, Id, Prefer, Tenanted};
+use super::errors::{declined, not_seen, store_away, store_trouble};
+use super::order_view::{OrderInFull, OrderInShort, Source};
 use super::page::{PageQuery, PageRange};
-use super::problem::{Code, Refused, problems, retry_after};
+use super::problem::{Code, Refused, retry_after};
 use super::request::{JsonBody, NewOrder, Verdict};
-use super::shown::{OrderInFull, OrderInShort, Source};
+use super::{AppState, PLACE_WAIT};
 use crate::api::{IDEMPOTENT_REPLAYED, carry_out};
 use crate::cursor::CursorOf;
-use crate::{Accepted, Declined, NotSeen, OrderId, OrderView, Reported};
+use crate::problems;
+use crate::{Accepted, OrderId, OrderView, Reported};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{Method, StatusCode};
-use quittance_engine::targets::NotAllowed;
-use quittance_engine::{Outcome, PlaceError};
-use quittance_lifecycle::{BadRequest, FailCause, Refusal, Timestamp};
-use quittance_ports::StoreError;
+use quittance_engine::Outcome;
+use quittance_lifecycle::FailCause;
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// How long the store may take to accept an order before the caller is told to come back.
-pub(super) const PLACE_WAIT: Duration = Duration::from_secs(4);
-/// When to come back to a store that is away.
-const STORE_PAUSE: Duration = Duration::from_secs(2);
-/// The soonest and the latest that a caller without timeout is told to look again.
-const LOOK_SOONEST: Duration = Duration::from_secs(1);
+/// Shortest and longest `Retry-After` for a pending order.
+pub(super) const LOOK_SOONEST: Duration = Duration::from_secs(1);
 const LOOK_LATEST: Duration = Duration::from_secs(15);
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -275,110 +271,6 @@ impl AppState {
     }
 }
 
-fn address(id: OrderId) -> String {
+pub(super) fn address(id: OrderId) -> String {
     format!("/v1/orders/{id}")
-}
-
-pub(super) fn store_away() -> Refused {
-    Code::StoreUnavailable.plain().again_in(STORE_PAUSE)
-}
-
-pub(super) fn store_trouble(error: &StoreError) -> Refused {
-    match error {
-        StoreError::Unavailable { .. } => store_away(),
-        StoreError::Corrupt { .. } => {
-            Code::NeedsAPerson.because(
-                "The record of this order is damaged: whether it was paid for is not known. The operator must look at it \
-                 (`quittance dead list --cause unreadable`) and drop it before it can be placed again.",
-            )
-        }
-    }
-}
-
-pub(super) fn not_seen(why: NotSeen) -> Refused {
-    match why {
-        NotSeen::Unknown => Code::UnknownOrder.plain(),
-        NotSeen::StoreAway(error) => store_trouble(&error),
-    }
-}
-
-pub(super) fn declined(why: Declined, now: Timestamp) -> Refused {
-    let detail = why.to_string();
-    match why {
-        Declined::Place(error) => not_placed(error, detail, now),
-        Declined::KindNotForYou { .. } => Code::KindNotAllowed.because(detail).at("kind"),
-        Declined::HostNotForYou(why) => not_allowed(&why, detail),
-        Declined::TooFast { again_in } => Code::RateLimited.because(detail).again_in(again_in),
-        Declined::TooManyOpen { .. } => Code::TooManyOpen.because(detail).again_in(LOOK_SOONEST),
-        Declined::Callback(_) => Code::BadCallback.because(detail).at("callback_url"),
-        Declined::TooManyWebhooks => Code::TooManyWebhooks.because(detail).at("callback_url"),
-        Declined::InFlight { id } => Code::InFlight.because(detail).again_in(LOOK_SOONEST).see(address(id)),
-    }
-}
-
-pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
-    match why {
-        NotAllowed::Host { field, .. }
-        | NotAllowed::Vendor { field, .. }
-        | NotAllowed::NoPage { field }
-        | NotAllowed::NoVendorAddress { field }
-        | NotAllowed::Unreadable { field }
-        | NotAllowed::Packed { field } => {
-            Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
-        }
-        NotAllowed::NoProxy { field }
-        | NotAllowed::Name { field, .. }
-        | NotAllowed::NoChoice { field, .. }
-        | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
-            Refused::bad("params", detail)
-        }
-        NotAllowed::Images { .. }
-        | NotAllowed::Undescribed { .. }
-        | NotAllowed::Tenant { .. }
-        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
-    }
-}
-
-pub(super) fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
-    match why {
-        PlaceError::UnknownKind { .. } => Refused::bad(
-            "kind",
-            "There is no kind of order of this name: GET /v1/kinds lists those that there are.",
-        ),
-        PlaceError::BadRequest(why) => Refused::bad(&field(&why), detail),
-        PlaceError::NotAllowed(why) => not_allowed(&why, detail),
-        PlaceError::Store(error) => store_trouble(&error),
-        PlaceError::Refused(refusal) => match refusal {
-            Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
-            Refusal::HeldBack { fault, until } => {
-                Code::Refused.because(detail).said(fault.code).again_in(until.since(now))
-            }
-            Refusal::Expired => Code::AnswerExpired.because(detail),
-            Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
-        },
-    }
-}
-
-/// Which field of the body is meant.
-fn field(why: &BadRequest) -> String {
-    match why {
-        BadRequest::MissingField { field, .. } => format!("params.{field}"),
-        BadRequest::NotAPageAddress { field, .. }
-        | BadRequest::NotText { field }
-        | BadRequest::NotAFile { field }
-        | BadRequest::FileTooSmall { field, .. }
-        | BadRequest::FileTooLarge { field, .. }
-        | BadRequest::TextTooLong { field, .. }
-        | BadRequest::BadParamName { name: field } => format!("params.{field}"),
-        BadRequest::TooManyParams { .. } | BadRequest::BadTenant { .. } => "params".into(),
-        BadRequest::BadKindName { .. } | BadRequest::MisspeltKind { .. } => "kind".into(),
-        BadRequest::MisspeltParam { name, .. }
-        | BadRequest::OtherKind { name, .. }
-        | BadRequest::NoSuchVersion { name, .. }
-        | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
-        BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
-        BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
-        BadRequest::BadTimeout { .. } => "deadline_s".into(),
-    }
 }

@@ -1,6 +1,5 @@
 //! Which page of a list is asked for.
 
-use super::AppState;
 use super::problem::Refused;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query};
@@ -15,7 +14,7 @@ const LIMIT: usize = 50;
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Listed {
+pub enum Listed {
     /// Orders that have not ended and are not cancelled.
     #[default]
     Open,
@@ -25,7 +24,8 @@ pub(super) enum Listed {
 }
 
 impl Listed {
-    pub(super) const fn which(self) -> Which<'static> {
+    #[must_use]
+    pub const fn which(self) -> Which<'static> {
         match self {
             Self::Open => Which::OPEN,
             Self::Dead => Which::DEAD,
@@ -34,7 +34,7 @@ impl Listed {
     }
 }
 
-/// As it is typed.
+/// The query of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -50,34 +50,37 @@ pub(super) struct PageQuery {
     limit: Option<usize>,
 }
 
-/// What it means.
+/// The page that a query asks for.
 pub(super) struct PageRange {
     pub(super) which: Which<'static>,
     pub(super) after: Option<String>,
     pub(super) limit: usize,
 }
 
-pub(super) fn read_key(field: &str, text: Option<&str>) -> Result<Option<Key>, Refused> {
+/// The key after which a page begins.
+pub fn read_key(field: &str, text: Option<&str>) -> Result<Option<Key>, Refused> {
     let key = text.map(Key::parse).transpose();
     key.map_err(|_| Refused::bad(field, format!("`{field}` is the `next` of the page before.")))
 }
 
-pub(super) fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
+/// The number of rows in a page.
+pub fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
     match limit.unwrap_or(LIMIT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
         _ => Err(Refused::bad("limit", format!("`limit` is a number from 1 to {LIMIT_MAX}."))),
     }
 }
 
-pub(super) fn senseless(_: QueryRejection) -> Refused {
+/// The problem of a query that cannot be read.
+pub fn bad_query(_: QueryRejection) -> Refused {
     Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
 }
 
-impl FromRequestParts<AppState> for PageRange {
+impl<S: Send + Sync> FromRequestParts<S> for PageRange {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
-        let query = Query::from_request_parts(parts, state).await.map_err(senseless)?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let query = Query::from_request_parts(parts, state).await.map_err(bad_query)?;
         let Query(PageQuery { status, after, limit }) = query;
         let which = status.unwrap_or_default().which();
         Ok(Self { which, after, limit: read_limit(limit)? })

@@ -1,5 +1,5 @@
-//! What is told when something is not done, in one form (RFC 9457) and with codes that stay. The table is the only list of
-//! them: the answers, the pages behind them and the OpenAPI document are made from it.
+//! Errors of the native API in one form (RFC 9457), with stable codes. The table is the only list of codes: the responses, the
+//! pages that explain them and the OpenAPI document are made from it.
 
 use axum::response::{IntoResponse, Response};
 use hyper::header::{
@@ -16,25 +16,26 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
 macro_rules! codes {
     ($($variant:ident $name:literal $status:literal $title:literal, $hint:literal;)*) => {
+        /// A stable error code of the native API.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Code { $($variant),* }
+        pub enum Code { $($variant),* }
 
         impl Code {
-            pub(super) const ALL: &'static [Self] = &[$(Self::$variant),*];
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            pub(super) const fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
 
-            pub(super) const fn status(self) -> u16 {
+            pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),* }
             }
 
-            pub(super) const fn title(self) -> &'static str {
+            pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),* }
             }
 
-            pub(super) const fn hint(self) -> &'static str {
+            pub const fn hint(self) -> &'static str {
                 match self { $(Self::$variant => $hint),* }
             }
         }
@@ -130,11 +131,11 @@ codes! {
 }
 
 impl Code {
-    pub(super) fn page(self) -> String {
+    pub fn page(self) -> String {
         format!("/v1/errors/{}", self.name())
     }
 
-    /// Whether its answers may say when to come back.
+    /// Whether the response may have a `Retry-After`.
     const fn may_say_when(self) -> bool {
         matches!(self.status(), 429 | 503) || matches!(self, Self::Refused | Self::InFlight)
     }
@@ -142,7 +143,7 @@ impl Code {
 
 /// Why a request was refused (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Problem {
+pub struct Problem {
     /// Address of the page that explains the code.
     #[serde(rename = "type")]
     #[schema(pattern = "^/v1/errors/[a-z_]+$")]
@@ -163,9 +164,9 @@ pub(super) struct Problem {
     provider_code: Option<String>,
 }
 
-/// A problem on its way to the caller.
+/// A refused request: the code, and what is particular to this request.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub struct Refused {
     code: Code,
     detail: Option<String>,
     field: Option<String>,
@@ -175,49 +176,49 @@ pub(super) struct Refused {
 }
 
 impl Code {
-    pub(super) const fn plain(self) -> Refused {
+    pub const fn plain(self) -> Refused {
         Refused { code: self, detail: None, field: None, provider_code: None, again_in: None, location: None }
     }
 
-    pub(super) fn because(self, detail: impl Into<String>) -> Refused {
+    pub fn because(self, detail: impl Into<String>) -> Refused {
         Refused { detail: Some(detail.into()), ..self.plain() }
     }
 }
 
 impl Refused {
-    pub(super) fn bad(field: &str, detail: impl Into<String>) -> Self {
+    pub fn bad(field: &str, detail: impl Into<String>) -> Self {
         Code::BadParams.because(detail).at(field)
     }
 
-    /// Names the field. What came from outside may be long.
-    pub(super) fn at(mut self, field: &str) -> Self {
+    /// Names the field, cut to a useful length.
+    pub fn at(mut self, field: &str) -> Self {
         self.field = Some(field.chars().take(128).collect());
         self
     }
 
-    pub(super) fn said(mut self, provider_code: String) -> Self {
+    pub fn said(mut self, provider_code: String) -> Self {
         self.provider_code = Some(provider_code);
         self
     }
 
-    pub(super) fn again_in(mut self, span: Duration) -> Self {
+    pub fn again_in(mut self, span: Duration) -> Self {
         self.again_in = Some(span);
         self
     }
 
-    pub(super) fn see(mut self, location: String) -> Self {
+    pub fn see(mut self, location: String) -> Self {
         self.location = Some(location);
         self
     }
 }
 
-/// Whole seconds, rounded up: whoever comes back then is not too early.
-pub(super) fn retry_after(span: Duration) -> HeaderValue {
+/// Whole seconds, rounded up, so that a retry is not too early.
+pub fn retry_after(span: Duration) -> HeaderValue {
     HeaderValue::from(span.as_millis().div_ceil(1000).clamp(1, 86_400) as u64)
 }
 
 impl Refused {
-    pub(super) fn parts(self) -> (StatusCode, HeaderMap, String) {
+    pub fn parts(self) -> (StatusCode, HeaderMap, String) {
         let Self { code, detail, field, provider_code, again_in, location } = self;
         let problem = Problem {
             about: code.page(),
@@ -251,8 +252,8 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What the document says of these codes: one response for each status.
-pub(super) fn responses(codes: &[Code]) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+/// The description of these codes in the OpenAPI document: one response for each status.
+pub fn responses(codes: &[Code]) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes {
         by_status.entry(code.status()).or_default().push(*code);
@@ -282,24 +283,23 @@ fn response(codes: &[Code]) -> utoipa::openapi::Response {
     response.build()
 }
 
-/// Says which codes an operation can answer with, beside those that any can.
+/// Describes the codes that an operation can respond with, besides those of all operations.
+#[macro_export]
 macro_rules! problems {
     ($name:ident $(: $($code:ident),* $(,)?)?) => {
-        pub(super) struct $name;
+        pub(crate) struct $name;
 
         impl utoipa::IntoResponses for $name {
             fn responses() -> std::collections::BTreeMap<
                 String,
                 utoipa::openapi::RefOr<utoipa::openapi::Response>,
             > {
-                use crate::v1::problem::Code;
-                crate::v1::problem::responses(&[$($(Code::$code,)*)? Code::Overloaded, Code::Internal])
+                use $crate::v1::problem::Code;
+                $crate::v1::problem::responses(&[$($(Code::$code,)*)? Code::Overloaded, Code::Internal])
             }
         }
     };
 }
-pub(super) use problems;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
-//! What a caller sends: read by hand, field by field, so that whatever is wrong can be named without repeating it; and
-//! beside it what the document says about it.
+//! Request bodies: read field by field, so that an error can name the field without repeating its value; and their description in
+//! the OpenAPI document.
 
-use super::AppState;
 use super::problem::{Code, Refused};
 use crate::{OrderRequest, order_options, webhooks};
 use axum::extract::{FromRequest, Request};
@@ -18,41 +17,50 @@ use quittance_lifecycle::{Reuse, Value as Param};
 use quittance_protocol::classic::document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-pub(super) const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
+/// Pattern of the name of a kind.
+pub const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 const ADDRESS_PATTERN: &str = "^https?://";
 /// No answer that expires lives longer.
-pub(super) const MIN_LIFE_MAX_S: u64 = 86_400;
+pub const MIN_LIFE_MAX_S: u64 = 86_400;
 
 const MIN_LIFE_WORDS: &str = "Life that the answer must have left when it is handed out, also when it is read by its id. \
                               Orders with different values are different orders.";
 
-/// Standard, with its padding. Bits that do not fill a byte are nobody's business.
+/// Standard base64 with padding. Bits that do not fill a byte are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// A body that is one JSON object.
-pub(super) struct JsonBody(Map<String, Value>);
+/// A body that is one JSON object, read field by field.
+pub struct JsonBody(Map<String, Value>);
 
-impl FromRequest<AppState> for JsonBody {
+impl fmt::Debug for JsonBody {
+    /// Parameters are no business of a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonBody({} fields)", self.0.len())
+    }
+}
+
+impl<S: Sync> FromRequest<S> for JsonBody {
     type Rejection = Refused;
 
-    async fn from_request(request: Request, _room: &AppState) -> Result<Self, Refused> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
         if !is_json(request.headers()) {
             return Err(Code::WrongContentType.plain());
         }
-        // It has arrived whole, and was measured before.
+        // The server has read it whole and checked its size.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
         match document::read(&body) {
-            Ok(Value::Object(said)) => Ok(Self(said)),
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
             Err(BadDocument::SentTwice { name }) => {
                 let words = "It was sent twice in one object, with different values: send it once.";
@@ -72,12 +80,12 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl JsonBody {
-    /// What is null was not said.
-    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
+    /// Removes a field; null is the same as absent.
+    pub fn take(&mut self, field: &str) -> Option<Value> {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
+    pub fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
         match self.take(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -85,7 +93,7 @@ impl JsonBody {
         }
     }
 
-    pub(super) fn truth(&mut self, field: &str) -> Result<Option<bool>, Refused> {
+    pub fn truth(&mut self, field: &str) -> Result<Option<bool>, Refused> {
         match self.take(field) {
             None => Ok(None),
             Some(Value::Bool(truth)) => Ok(Some(truth)),
@@ -93,12 +101,7 @@ impl JsonBody {
         }
     }
 
-    pub(super) fn seconds(
-        &mut self,
-        field: &str,
-        least: u64,
-        most: u64,
-    ) -> Result<Option<Duration>, Refused> {
+    pub fn seconds(&mut self, field: &str, least: u64, most: u64) -> Result<Option<Duration>, Refused> {
         let Some(value) = self.take(field) else { return Ok(None) };
         let span = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let is_within =
@@ -109,7 +112,7 @@ impl JsonBody {
         })
     }
 
-    pub(super) fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
+    pub fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
         match self.take(field) {
             None => Ok(Map::new()),
             Some(Value::Object(fields)) if fields.len() <= PARAMS_MAX => Ok(fields),
@@ -120,14 +123,14 @@ impl JsonBody {
         }
     }
 
-    pub(super) fn done(self) -> Result<(), Refused> {
+    pub fn done(self) -> Result<(), Refused> {
         match self.0.keys().next() {
             None => Ok(()),
             Some(field) => Err(Refused::bad(field, "There is no such field here.")),
         }
     }
 
-    /// The order to be placed; `in_header` is the idempotency key that stands there, if any.
+    /// The order to place; `in_header` is the idempotency key of the headers, if any.
     pub(super) fn request(mut self, in_header: Option<String>) -> Result<OrderRequest, Refused> {
         let in_body = self.text("idempotency_key")?;
         let idempotency_key = order_options::one_key(in_header, in_body)
@@ -158,7 +161,7 @@ impl JsonBody {
         Ok(OrderRequest { idempotency_key, ..request })
     }
 
-    pub(super) fn kind(&mut self) -> Result<String, Refused> {
+    pub fn kind(&mut self) -> Result<String, Refused> {
         let kind = self.text("kind")?.ok_or_else(|| Refused::bad("kind", "`kind` is missing."))?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
         if kind.is_empty() || kind.len() > KIND_BYTES_MAX || !kind.bytes().all(is_plain) {
@@ -207,7 +210,7 @@ impl JsonBody {
         }
     }
 
-    /// Whether he says that an answer was good.
+    /// Whether the caller reports a good answer.
     pub(super) fn verdict(mut self) -> Result<bool, Refused> {
         let Some(Value::Bool(is_good)) = self.take("good") else {
             return Err(Refused::bad("good", "`good` must be true or false."));
@@ -217,9 +220,9 @@ impl JsonBody {
     }
 }
 
-/// Refuses the name of a parameter that is about the order or about the conversation: no provider gets those, and what is left out
-/// in silence may be what its caller relies on.
-pub(super) fn check_param_name(object: &str, name: &str) -> Result<(), Refused> {
+/// Refuses parameter names that are about the order or the request: they are not sent to a provider, and a caller may rely on one
+/// that is silently left out.
+pub fn check_param_name(object: &str, name: &str) -> Result<(), Refused> {
     let refuse = |words: &str| Err(Refused::bad(&format!("{object}.{name}"), words));
     if order_options::field_named(name).is_some() {
         return refuse("It is about the order: write it beside `params`.");
@@ -241,8 +244,8 @@ fn is_address(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
 }
 
-/// Providers write yes and no as 1 and 0.
-pub(super) fn param(value: Value) -> Option<Param> {
+/// A parameter's value; providers write true and false as 1 and 0.
+pub fn param(value: Value) -> Option<Param> {
     match value {
         Value::String(text) => Some(Param::Text(text)),
         Value::Number(number) => Some(Param::Text(number.to_string())),
@@ -259,7 +262,7 @@ fn bytes(text: &str) -> Option<Param> {
 /// An order to be placed.
 pub(super) struct NewOrder;
 
-pub(super) fn or_null(kind: Type) -> SchemaType {
+pub fn or_null(kind: Type) -> SchemaType {
     SchemaType::Array(vec![kind, Type::Null])
 }
 
@@ -285,7 +288,7 @@ fn param_schema() -> OneOfBuilder {
         .item(file)
 }
 
-pub(super) fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
+pub fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
     let name: Object = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -299,7 +302,7 @@ pub(super) fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBui
         .additional_properties(Some(AdditionalProperties::RefOr(value.into())))
 }
 
-pub(super) fn seconds(least: u64, most: u64, words: &str) -> ObjectBuilder {
+pub fn seconds(least: u64, most: u64, words: &str) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(or_null(Type::Number))
         .minimum(Some(least as f64))

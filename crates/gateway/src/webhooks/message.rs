@@ -56,7 +56,7 @@ impl Message {
                 let (method, body) = (Method::GET, Bytes::new());
                 Some(Self { method, uri, content_type: None, body, remaining_life })
             }
-            V1 => post("application/json", crate::v1::told(order, id, outcome, now, currency)?),
+            V1 => post("application/json", crate::v1::webhook_body(order, id, outcome, now, currency)?),
             other => {
                 let flavour = Flavour::parse(other.strip_prefix("json:")?)?;
                 post("application/json", json(flavour, order, id, outcome))

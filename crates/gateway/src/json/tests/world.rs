@@ -214,12 +214,9 @@ impl Room {
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
-        let told = Arc::clone(&provider) as Arc<dyn Provider>;
         let tenants = Tenants::new(tenants, None);
         let orders = OrderService::new(
             engine,
-            told,
-            Arc::new(StillClock),
             tenants,
             hub,
             Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),

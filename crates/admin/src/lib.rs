@@ -1,0 +1,158 @@
+//! The operator's API and the page: the only crate that shows all tenants' orders, changes pools, and replays or drops dead letters
+//! over HTTP. It is mounted into the gateway, which listens and checks keys. The types of its requests and responses are public, in
+//! one module for each resource.
+#![forbid(unsafe_code)]
+
+pub mod alerts;
+pub mod audit;
+pub mod bulk;
+mod days;
+pub mod dead;
+pub mod dead_letter;
+mod extract;
+pub mod find;
+pub mod live;
+mod metrics;
+pub mod node_state;
+pub mod nodes;
+pub mod outcome;
+mod page;
+mod paid;
+mod pool_request;
+pub mod pools;
+mod prices;
+pub mod settings;
+pub mod stock;
+pub mod timeline;
+pub mod usage;
+pub mod usage_sums;
+
+use axum::extract::FromRef;
+use quittance_gateway::v1::Endpoints;
+use quittance_gateway::{Mount, OrderService};
+use quittance_telemetry::{AlertSettings, Monitor, MonitorSources};
+use serde::{Deserialize, Deserializer};
+use settings::ShownSetting;
+use std::fmt;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+#[derive(Clone, Debug, Default)]
+pub struct AdminSettings {
+    pub alerts: AlertSettings,
+    /// The effective settings, for the operator to read; without secrets.
+    pub shown: Vec<ShownSetting>,
+    /// Kind of the store.
+    pub store: Option<&'static str>,
+}
+
+/// What the endpoints share.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    pub(crate) orders: OrderService,
+    pub(crate) monitor: Monitor,
+    pub(crate) settings: Arc<[ShownSetting]>,
+}
+
+impl FromRef<AppState> for OrderService {
+    fn from_ref(state: &AppState) -> Self {
+        state.orders.clone()
+    }
+}
+
+/// The operator's side of a node. Clones share it.
+#[derive(Clone)]
+pub struct Admin {
+    state: AppState,
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Admin({:?})", self.state.monitor)
+    }
+}
+
+impl Admin {
+    #[must_use]
+    pub fn new(orders: OrderService, settings: AdminSettings) -> Self {
+        let AdminSettings { alerts, shown, store } = settings;
+        let sources = MonitorSources {
+            engine: Arc::clone(orders.engine()),
+            account: orders.account_cache().clone(),
+            latencies: Arc::clone(orders.hub().latencies()),
+            store,
+        };
+        let monitor = Monitor::new(sources, alerts, live::snapshot);
+        Self { state: AppState { orders, monitor, settings: shown.into() } }
+    }
+
+    /// The endpoints and the page, for the gateway.
+    #[must_use]
+    pub fn mount(&self) -> Mount {
+        let (router, document) = endpoints().with_state(self.state.clone()).split_for_parts();
+        Mount { endpoints: Endpoints { router, document }, page: page::serve }
+    }
+
+    #[must_use]
+    pub fn monitor(&self) -> &Monitor {
+        &self.state.monitor
+    }
+
+    /// Takes samples, raises and clears alerts, and posts them to the operator's webhook, until it is dropped.
+    pub async fn run(self) {
+        let AppState { orders, monitor, .. } = &self.state;
+        let posting = async {
+            if let Some(webhook) = &monitor.settings().webhook {
+                orders.webhooks().post_alerts(webhook, monitor.announced()).await;
+            }
+        };
+        tokio::join!(monitor.clone().run(), posting);
+    }
+}
+
+/// The OpenAPI document of a gateway with these endpoints, as it is served.
+#[must_use]
+pub fn openapi() -> String {
+    quittance_gateway::v1::openapi(endpoints().into_openapi())
+}
+
+fn endpoints() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(node_state::account))
+        .routes(routes!(find::find))
+        .routes(routes!(timeline::timeline))
+        .routes(routes!(timeline::note))
+        .routes(routes!(dead::list))
+        .routes(routes!(dead::export))
+        .routes(routes!(dead::import))
+        .routes(routes!(bulk::list, bulk::begin))
+        .routes(routes!(bulk::read, bulk::stop))
+        .routes(routes!(outcome::outcome))
+        .routes(routes!(dead::replay))
+        .routes(routes!(dead::drop_dead))
+        .routes(routes!(node_state::release))
+        .routes(routes!(node_state::state))
+        .routes(routes!(usage::usage))
+        .routes(routes!(audit::audit))
+        .routes(routes!(live::now))
+        .routes(routes!(live::live))
+        .routes(routes!(live::history))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::see))
+        .routes(routes!(settings::settings))
+        .routes(routes!(nodes::nodes))
+        .routes(routes!(pools::list))
+        .routes(routes!(pools::read, pools::set, pools::remove))
+        .routes(routes!(stock::stock))
+        .routes(routes!(metrics::metrics))
+}
+
+/// Reads a field that may be absent, null or a value: an absent one is `None`, null is `Some(None)`.
+pub(crate) fn present<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,237 @@
+//! Each attempt of an order that was or may have been paid: why it was made, its state, and who got its answer. All of it is read from
+//! the order's record; a shortened timeline is reported as such.
+
+use quittance_lifecycle::{
+    Attempt, FaultClass, Key, Money, Order, Phase, Progress, Signal, TimelineEvent, Timestamp,
+};
+
+/// State of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Answered,
+    Solving,
+    /// It is not known whether the provider took it.
+    InDoubt,
+    /// The provider took it, and its answer is no longer awaited.
+    GivenUp,
+    Faulted,
+    /// The order continues without it, and it is still polled.
+    Trailing,
+}
+
+impl State {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Solving => "solving",
+            Self::InDoubt => "in_doubt",
+            Self::GivenUp => "given_up",
+            Self::Faulted => "faulted",
+            Self::Trailing => "trailing",
+        }
+    }
+
+    /// `None` if the provider certainly did not take it: it was not paid.
+    fn of(attempt: &Attempt) -> Option<Self> {
+        Some(match (&attempt.progress, attempt.accepted) {
+            (Progress::Answered | Progress::Surplus { .. }, _) => Self::Answered,
+            (Progress::Solving { .. }, _) => Self::Solving,
+            (Progress::Trailing { .. }, _) => Self::Trailing,
+            (Progress::Sent | Progress::GivenUp { .. }, false) => Self::InDoubt,
+            (Progress::Sent | Progress::GivenUp { .. }, true) => Self::GivenUp,
+            (Progress::Faulted, true) => Self::Faulted,
+            (Progress::Faulted, false) => return None,
+        })
+    }
+}
+
+pub(crate) const EXPIRED: &str = "it expired untaken, and is wasted";
+const UNCOLLECTED: &str = "no caller has been given it yet";
+
+/// Who got the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    /// The caller that placed the order, and those that joined it.
+    Caller,
+    /// Another order, from the stock.
+    Taker(Key),
+    /// It is in the stock.
+    StockPlace,
+    /// It went to the stock as an order of its own.
+    Stock(Key),
+    /// No one, and why.
+    None(&'static str),
+}
+
+impl Recipient {
+    pub(crate) fn words(&self, tenant: &str) -> String {
+        match self {
+            Self::Caller => format!("{tenant}, and placements that joined"),
+            Self::Taker(_) => format!("another order of {tenant}, from the stock"),
+            Self::StockPlace => "no one yet: it is in the stock".to_owned(),
+            Self::Stock(key) => format!("the stock, as order {}", key.short()),
+            Self::None(why) => format!("no one: {why}"),
+        }
+    }
+}
+
+/// An attempt that was or may have been paid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paid {
+    pub(crate) attempt: u32,
+    /// The provider's id, if it is known.
+    pub(crate) task: Option<String>,
+    pub(crate) sent: Timestamp,
+    pub(crate) why: String,
+    pub(crate) state: State,
+    /// Cost; `None` if it is not known, or not yet.
+    pub(crate) cost: Option<Money>,
+    /// It was charged, or may have been, and the price is not known.
+    pub(crate) is_unpriced: bool,
+    pub(crate) recipient: Recipient,
+    /// An earlier attempt of the same order may have been paid for, too.
+    pub(crate) is_possible_double: bool,
+}
+
+/// The paid attempts of an order. An answer from the stock was paid by another order.
+pub(crate) fn paid(order: &Order) -> Vec<Paid> {
+    if is_surplus(order) {
+        return Vec::new();
+    }
+    let own = || order.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+    let seen = |attempt: &Attempt| {
+        let state = State::of(attempt)?;
+        let before = own().filter(|earlier| earlier.number < attempt.number).max_by_key(|last| last.number);
+        Some(Paid {
+            attempt: attempt.number,
+            task: order.task_of(attempt).map(str::to_owned),
+            sent: attempt.sent,
+            why: why(order, attempt.number),
+            state,
+            cost: attempt.cost,
+            is_unpriced: attempt.is_unpriced(),
+            recipient: recipient(order, attempt, state),
+            is_possible_double: before.is_some_and(|before| was_open(order, before, attempt.number)),
+        })
+    };
+    own().filter_map(seen).collect()
+}
+
+/// An answer that stands in the stock as an order of its own.
+fn is_surplus(order: &Order) -> bool {
+    matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
+}
+
+fn events(order: &Order) -> impl DoubleEndedIterator<Item = &TimelineEvent> + Clone {
+    order.timeline.entries.iter().map(|entry| &entry.event)
+}
+
+/// The last event before the submit that asked for one.
+fn why(order: &Order, number: u32) -> String {
+    let is_it =
+        |event: &&TimelineEvent| matches!(event, TimelineEvent::Submitted { attempt } if *attempt == number);
+    let before = events(order).rev().skip_while(|event| !is_it(event)).skip(1);
+    let before =
+        before.map_while(|event| (!matches!(event, TimelineEvent::Submitted { .. })).then_some(event));
+    if before.clone().any(|event| matches!(event, TimelineEvent::Replayed)) {
+        return "replayed by a person".to_owned();
+    }
+    let reason = { before }.find_map(|event| match event {
+        TimelineEvent::Placed { .. } if order.terms.slot.is_some() => {
+            Some("to fill a place in a pool".to_owned())
+        }
+        TimelineEvent::Placed { life: 1 } => Some("the first of the order".to_owned()),
+        TimelineEvent::Placed { life } => Some(format!("placed again: life {life}")),
+        TimelineEvent::Retried { class: Signal::InDoubt, .. } | TimelineEvent::GaveUp { .. } => {
+            Some("after a doubt that was not settled in time".to_owned())
+        }
+        TimelineEvent::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
+        TimelineEvent::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
+        _ => None,
+    });
+    reason.unwrap_or_else(|| "not known: the middle of a long timeline is left out".to_owned())
+}
+
+/// Whether an earlier attempt could still be answered or charged when a later one was made.
+fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
+    // The provider did not take it.
+    if earlier.progress == Progress::Faulted && !earlier.accepted {
+        return false;
+    }
+    let until = events(order)
+        .position(|event| matches!(event, TimelineEvent::Submitted { attempt } if *attempt == later));
+    let is_earlier = |attempt: u32| attempt == earlier.number;
+    let timeline = || events(order).take(until.unwrap_or_default());
+    let is_known =
+        timeline().any(|event| matches!(event, TimelineEvent::Submitted { attempt } if is_earlier(*attempt)));
+    if !is_known {
+        return earlier.progress == (Progress::GivenUp { counted: true });
+    }
+    // An unlisted code does not end the attempt.
+    let is_over = |class: FaultClass| class != FaultClass::UnlistedCode;
+    !timeline().any(|event| match event {
+        TimelineEvent::Faulted { attempt, fault } => is_earlier(*attempt) && is_over(fault.class),
+        TimelineEvent::Solved { attempt, .. }
+        | TimelineEvent::CameLate { attempt }
+        | TimelineEvent::TooOld { attempt } => is_earlier(*attempt),
+        _ => false,
+    })
+}
+
+fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
+    match state {
+        State::Answered => {}
+        State::Solving | State::Trailing => return Recipient::None("it is being worked on"),
+        State::InDoubt => return Recipient::None("it is not known whether it was taken"),
+        State::GivenUp => return Recipient::None("no answer came in time"),
+        State::Faulted => return Recipient::None("it came to no answer"),
+    }
+    let stands = |number: u32| number == attempt.number;
+    match &order.phase {
+        Phase::Solved { answer, .. } if stands(answer.attempt) => {
+            return match (order.wanted, order.uncollected) {
+                (true, true) => Recipient::None(UNCOLLECTED),
+                (true, false) => Recipient::Caller,
+                (false, _) => Recipient::StockPlace,
+            };
+        }
+        Phase::Claimed { answer, .. } if stands(answer.attempt) => {
+            if matches!(events(order).next_back(), Some(TimelineEvent::Expired)) {
+                return Recipient::None(EXPIRED);
+            }
+            return order.taker().map_or(Recipient::Caller, Recipient::Taker);
+        }
+        _ => {}
+    }
+    if matches!(attempt.progress, Progress::Surplus { .. }) {
+        return Recipient::StockPlace;
+    }
+    let last = events(order).rev().find_map(|event| match event {
+        TimelineEvent::Stocked { attempt } if stands(*attempt) => {
+            Some(Recipient::Stock(order.key.surplus(order.born, *attempt)))
+        }
+        TimelineEvent::TooOld { attempt } if stands(*attempt) => {
+            Some(Recipient::None("it came too late to be of use, and is wasted"))
+        }
+        TimelineEvent::Solved { attempt, .. } if stands(*attempt) => {
+            Some(of_a_life_that_is_over(order, *attempt))
+        }
+        _ => None,
+    });
+    last.unwrap_or(Recipient::None("not known: the middle of a long timeline is left out"))
+}
+
+/// Who got an answer of an earlier life of the order.
+fn of_a_life_that_is_over(order: &Order, number: u32) -> Recipient {
+    let is_it =
+        |event: &&TimelineEvent| matches!(event, TimelineEvent::Solved { attempt, .. } if *attempt == number);
+    let after = events(order).skip_while(|event| !is_it(event)).skip(1);
+    let mut of_that_life = after.take_while(|event| !matches!(event, TimelineEvent::Placed { .. }));
+    match of_that_life.any(|event| matches!(event, TimelineEvent::Expired)) {
+        true => Recipient::None(EXPIRED),
+        false => Recipient::Caller,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The usage of the stock: how many orders it served, how old its answers were, what expired, and how long the answers of each site
+//! are trusted.
+
+use crate::AppState;
+use crate::days::read_days;
+use crate::pools::{PoolInShort, share};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use hyper::StatusCode;
+use quittance_engine::TrustShown;
+use quittance_gateway::problems;
+use quittance_gateway::v1::Watcher;
+use quittance_gateway::v1::decimal;
+use quittance_gateway::v1::errors::store_trouble;
+use quittance_gateway::v1::json;
+use quittance_gateway::v1::problem::Refused;
+use quittance_lifecycle::Counters;
+use quittance_ports::moment::date_text;
+use quittance_ports::{Day, UsageRow};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
+
+/// How many days one request may cover.
+const DAYS_MAX: u64 = 92;
+/// How many rows a response has; those with the most orders come first.
+const LINES_MAX: usize = 1000;
+
+problems!(StockProblems: Unauthorized, NeedsAPerson, BadParams, StoreUnavailable);
+
+/// As it is typed.
+#[derive(Debug, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct DaysQuery {
+    /// First day, in UTC; default today.
+    #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
+    pub from: Option<String>,
+    /// Last day; default today. At most 92 days in all.
+    #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
+    pub to: Option<String>,
+}
+
+/// The days of a request, both included.
+pub(crate) struct Days {
+    from: Day,
+    to: Day,
+}
+
+impl FromRequestParts<AppState> for Days {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
+        let query: Result<Query<DaysQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let Query(DaysQuery { from, to }) = query.map_err(|_| {
+            Refused::bad("query", "There are `from` and `to`, and each is given once at most.")
+        })?;
+        let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
+        Ok(Self { from, to })
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StockReport {
+    #[schema(format = Date)]
+    pub from: String,
+    #[schema(format = Date)]
+    pub to: String,
+    /// Currency of all amounts.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    pub currency: String,
+    pub all: StockCounts,
+    /// Rows with the most orders first.
+    pub lines: Vec<StockLine>,
+    /// Number of rows that are left out.
+    pub left_out: usize,
+    pub pools: Vec<PoolInShort>,
+}
+
+/// Usage of one tenant for one kind and one site.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StockLine {
+    pub tenant: String,
+    pub kind: String,
+    /// Host of the page; empty for orders without a page.
+    pub site: String,
+    #[serde(flatten)]
+    pub counts: StockCounts,
+    /// Present if callers have reported bad answers: how long answers are trusted now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<ShownTrust>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct StockCounts {
+    /// Placements, with any outcome.
+    pub asked: u64,
+    pub from_stock: u64,
+    /// `from_stock / (asked - joined - cached - refused)`.
+    #[schema(minimum = 0, maximum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_rate: Option<f64>,
+    /// Answers added to the stock.
+    pub stocked: u64,
+    /// Answers that were paid for and could not be used; their cost is null if no price is known.
+    pub wasted: u64,
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    pub wasted_cost: Option<String>,
+    pub wasted_micros: Option<u64>,
+    /// Wasted answers whose price is not known; they are not in the cost.
+    pub wasted_unpriced: u64,
+    /// Mean age of answers from the stock when they were handed out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_age_ms: Option<u64>,
+    /// Total time that answers from the stock saved, compared with buying them.
+    pub saved_ms: u64,
+    /// Answers that a caller reported as refused by the site.
+    pub reported_bad: u64,
+}
+
+impl StockCounts {
+    fn of(counters: &Counters) -> Self {
+        let wasted_cost = counters.wasted_cost().known();
+        let needed = counters.asked.saturating_sub(counters.joined).saturating_sub(counters.cached);
+        Self {
+            asked: counters.asked,
+            from_stock: counters.from_stock,
+            hit_rate: share(counters.from_stock, needed.saturating_sub(counters.refused)),
+            stocked: counters.stocked,
+            wasted: counters.wasted,
+            wasted_cost: wasted_cost.map(decimal),
+            wasted_micros: wasted_cost.map(|cost| cost.0),
+            wasted_unpriced: counters.wasted_unpriced,
+            mean_age_ms: counters.stock_age_ms.checked_div(counters.from_stock),
+            saved_ms: counters.saved_ms,
+            reported_bad: counters.reported_bad,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ShownTrust {
+    /// How long answers should be good.
+    pub life_s: u64,
+    /// How long answers are trusted.
+    pub trusted_s: u64,
+    /// Reports of bad answers on record; `approvals` counts good ones.
+    pub refusals: usize,
+    pub approvals: usize,
+    pub why: String,
+}
+
+impl ShownTrust {
+    fn of(shown: &TrustShown) -> Self {
+        let refusals = shown.trust.refusals.len();
+        let why = if shown.trusted < shown.life {
+            let age = shown.trusted.as_secs();
+            format!(
+                "answers that were {age} s old or older when they were handed out were refused at the site"
+            )
+        } else {
+            "what was refused does not say that answers live less long than they should".to_owned()
+        };
+        Self {
+            life_s: shown.life.as_secs(),
+            trusted_s: shown.trusted.as_secs(),
+            refusals,
+            approvals: shown.trust.approvals.len(),
+            why,
+        }
+    }
+}
+
+/// Tenant, kind and site.
+type Name = (String, String, String);
+
+/// The usage of several days and what was learned from reports, one row for each tenant, kind and site.
+fn lines(
+    usage: Vec<(UsageRow, Counters)>,
+    trusts: &[TrustShown],
+) -> BTreeMap<Name, (Counters, Option<ShownTrust>)> {
+    let mut lines: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
+    for (UsageRow { tenant, kind, site, .. }, counters) in usage {
+        lines.entry((tenant, kind, site)).or_default().0 += counters;
+    }
+    for shown in trusts {
+        let name = (shown.tenant.clone(), shown.kind.clone(), shown.site.clone());
+        lines.entry(name).or_default().1 = Some(ShownTrust::of(shown));
+    }
+    lines
+}
+
+/// Read the usage of the stock
+///
+/// For these days, by tenant, kind and site. The operator's key sees all tenants, a tenant's key its own rows.
+#[utoipa::path(
+    get, path = "/v1/stock", operation_id = "stock", tag = "stock",
+    params(DaysQuery),
+    responses((status = 200, body = StockReport, description = "From the usage of all nodes."), StockProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(crate) async fn stock(
+    State(state): State<AppState>,
+    Watcher(caller): Watcher,
+    Days { from, to }: Days,
+) -> Result<Response, Refused> {
+    let engine = state.orders.engine();
+    let is_shown = |tenant: &str| caller.as_ref().is_none_or(|caller| caller.tenant.name() == tenant);
+    let mut usage = state.orders.usage(from, to).await.map_err(|error| store_trouble(&error))?;
+    usage.retain(|(line, _)| is_shown(&line.tenant));
+    let mut trusts = engine.trusts();
+    trusts.retain(|shown| is_shown(&shown.tenant));
+    let pools = engine.pools().await.map_err(|error| store_trouble(&error))?;
+    let pools =
+        pools.iter().filter(|pool| is_shown(&pool.document.spec.tenant)).map(PoolInShort::of).collect();
+
+    let mut all = Counters::default();
+    usage.iter().for_each(|(_, counters)| all += *counters);
+    let mut lines: Vec<_> = lines(usage, &trusts).into_iter().collect();
+    lines.sort_by_key(|(_, (counters, _))| Reverse(counters.asked));
+    let left_out = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let lines = lines.into_iter().map(|((tenant, kind, site), (counters, trust))| StockLine {
+        tenant,
+        kind,
+        site,
+        counts: StockCounts::of(&counters),
+        trust,
+    });
+    let report = StockReport {
+        from: date_text(from.0),
+        to: date_text(to.0),
+        currency: engine.currency().to_owned(),
+        all: StockCounts::of(&all),
+        lines: lines.collect(),
+        left_out,
+        pools,
+    };
+    Ok(json(StatusCode::OK, &report))
+}

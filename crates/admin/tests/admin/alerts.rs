@@ -1,0 +1,216 @@
+//! Alerts on the API, and at the operator's webhook.
+
+use super::receiver::{Receiver, signature};
+use super::talk::Ask;
+use super::world::{ADMIN, ANNA, Room, path_of};
+use crate::eventually::eventually;
+use quittance_admin::{Admin, AdminSettings};
+use quittance_ports::SharedDocument;
+use quittance_telemetry::{AlertSettings, AlertWebhook, Announcement};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+fn settings(webhook: Option<AlertWebhook>) -> AdminSettings {
+    let alerts =
+        AlertSettings { webhook, sample_interval: Duration::from_millis(20), ..AlertSettings::default() };
+    AdminSettings { alerts, ..AdminSettings::default() }
+}
+
+async fn alerts(room: &Room) -> Vec<Value> {
+    let told = room.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
+    told["alerts"].as_array().unwrap().clone()
+}
+
+/// Looks until there is an alert of which this is true, letting time pass.
+async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually("such an alert", async || {
+        let found = alerts(room).await.into_iter().find(&is_so);
+        if found.is_none() {
+            room.pass(Duration::from_secs(1));
+            room.heartbeat(1, "here").await;
+        }
+        found
+    })
+    .await
+}
+
+fn run(admin: &Admin) -> broadcast::Receiver<Announcement> {
+    let announced = admin.monitor().announced();
+    tokio::spawn(admin.clone().run());
+    announced
+}
+
+#[tokio::test]
+async fn an_alert_is_raised_called_out_seen_and_cleared() {
+    let receiver = Receiver::start(&[500]).await;
+    let webhook = AlertWebhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
+    let room = Room::operated(settings(Some(webhook))).await;
+    let mut announced = run(&room.admin);
+    let path = path_of(&room.place("broke-1").await.order(202));
+    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    assert_eq!(
+        (&alert["is_grave"], &alert["cleared_at"], &alert["seen_at"]),
+        (&json!(true), &Value::Null, &Value::Null)
+    );
+    assert!(alert["words"].as_str().unwrap().contains("ERROR_ZERO_BALANCE"), "{alert}");
+    assert_eq!(announced.recv().await.unwrap().event, "raised");
+
+    let (refused, heard) = (receiver.next().await, receiver.next().await);
+    assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/alerts/hook"));
+    assert_eq!(heard.header("webhook-id"), refused.header("webhook-id"), "the same word, told again");
+    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    assert_eq!(
+        (&told["event"], &told["rule"], &told["at"]),
+        (&json!("raised"), &alert["rule"], &alert["raised_at"])
+    );
+    let (id, at) = (heard.header("webhook-id"), heard.header("webhook-timestamp"));
+    let signed = format!("{id}.{at}.{}", heard.body);
+    assert_eq!(heard.header("webhook-signature"), signature(&[9; 32], &signed));
+
+    let say = |body: Value| room.ask(Ask::post("/v1/admin/alerts/seen", &body).key(ADMIN));
+    let named = json!({ "rule": alert["rule"], "subject": alert["subject"] });
+    let seen = say(named.clone()).await.order(200);
+    assert!(seen["seen_at"].is_string() && seen["cleared_at"].is_null(), "{seen}");
+    assert_eq!(say(named).await.order(200), seen, "once is enough");
+    say(json!({ "rule": "provider_paused", "subject": "another" })).await.must_be(404, "unknown_alert");
+    say(json!({ "subject": "" })).await.must_be(422, "bad_params");
+    say(json!({ "rule": "x", "subject": "", "more": 1 })).await.must_be(422, "bad_params");
+
+    // Or it would be refused again.
+    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    room.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    let cleared =
+        until(&room, |alert| alert["rule"] == "provider_paused" && !alert["cleared_at"].is_null()).await;
+    assert_eq!(cleared["seen_at"], seen["seen_at"]);
+    let heard = receiver.next().await;
+    assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
+    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    let words = told["words"].as_str().unwrap();
+    assert!(words.starts_with("over after ") && words.ends_with("says ERROR_ZERO_BALANCE"), "{words}");
+}
+
+#[tokio::test]
+async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
+    let room = Room::operated(settings(None)).await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "there").await;
+    let (_, there) = room.neighbour(2, settings(None));
+    let mut announced = [run(&room.admin), run(&there)];
+    room.place("broke-1").await.order(202);
+    until(&room, |alert| alert["rule"] == "provider_paused").await;
+    // Whoever was not the one has seen it by the time the next one is told.
+    room.store_is_away.store(true, Ordering::Relaxed);
+    until(&room, |alert| alert["rule"] == "store_away").await;
+    room.store_is_away.store(false, Ordering::Relaxed);
+    let mut told = Vec::new();
+    for announced in &mut announced {
+        while let Ok(announcement) = announced.try_recv() {
+            told.push(announcement.rule);
+        }
+    }
+    assert_eq!(told.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{told:?}");
+
+    let (_, later) = room.neighbour(3, settings(None));
+    room.heartbeat(3, "later").await;
+    let mut announced = run(&later);
+    until(&room, |alert| alert["rule"] == "store_away" && !alert["cleared_at"].is_null()).await;
+    let paused = alerts(&room).await.into_iter().find(|alert| alert["rule"] == "provider_paused").unwrap();
+    assert_eq!(paused["cleared_at"], Value::Null, "it stands for as long as it is so");
+    while let Ok(announcement) = announced.try_recv() {
+        assert_ne!(announcement.rule, "provider_paused", "{announcement:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_went_silent_is_told() {
+    let room = Room::operated(settings(None)).await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "gone").await;
+    run(&room.admin);
+    let alert = until(&room, |alert| alert["rule"] == "node_silent").await;
+    assert_eq!((&alert["subject"], &alert["is_grave"]), (&json!("gone"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
+    let room = Room::operated(settings(None)).await;
+    run(&room.admin);
+    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    assert_eq!(dead["status"], "dead");
+    room.pass(Duration::from_secs(24 * 3600));
+    until(&room, |alert| alert["rule"] == "dead_letters_old").await;
+    let drop = format!("/v1/admin/dead/{}/drop", dead["key"].as_str().unwrap());
+    room.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
+    until(&room, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
+}
+
+#[tokio::test]
+async fn what_the_provider_said_to_one_node_is_told_by_another() {
+    let room = Room::operated(settings(None)).await;
+    room.heartbeat(1, "here").await;
+    // Only the other one looks.
+    let (_, there) = room.neighbour(2, settings(None));
+    room.heartbeat(2, "there").await;
+    run(&there);
+    room.place("broke-1").await.order(202);
+    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    assert!(alert["words"].as_str().unwrap().contains("says ERROR_ZERO_BALANCE: "), "{alert}");
+}
+
+#[tokio::test]
+async fn what_was_counted_before_a_restart_is_counted_after_it() {
+    let few = |webhook| {
+        let mut settings = settings(webhook);
+        settings.alerts.thresholds.dead_new = 3;
+        settings
+    };
+    let room = Room::operated(few(None)).await;
+    room.heartbeat(1, "here").await;
+    let watching = tokio::spawn(room.admin.clone().run());
+    let is_marked = async || {
+        let documents = room.gateway.orders().engine().membership().documents().await.unwrap();
+        documents.iter().any(
+            |found| matches!(&found.document, SharedDocument::Alerts(document) if !document.marks.is_empty()),
+        )
+    };
+    eventually("it is marked", async || is_marked().await.then_some(())).await;
+    for n in 1..=3 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    watching.abort();
+    let (_, anew) = room.neighbour(1, few(None));
+    run(&anew);
+    for n in 4..=5 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    let alert = until(&room, |alert| alert["rule"] == "dead_letters_grow").await;
+    assert!(alert["words"].as_str().unwrap().starts_with("5 orders"), "{alert}");
+}
+
+#[tokio::test]
+async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_again() {
+    let room = Room::operated(settings(None)).await;
+    room.heartbeat(1, "here").await;
+    let mut announced = run(&room.admin);
+    room.engine.note_forgetting("the store was flushed; 3 orders were put back: look".into());
+    let is_it = |alert: &Value| alert["rule"] == "store_forgot" && alert["cleared_at"].is_null();
+    let first = until(&room, is_it).await;
+    assert_eq!(announced.recv().await.unwrap().words, first["words"]);
+    let named = json!({ "rule": first["rule"], "subject": first["subject"] });
+    room.pass(Duration::from_secs(60));
+
+    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let second = until(&room, |alert| is_it(alert) && alert["words"] != first["words"]).await;
+    assert!(second["words"].as_str().unwrap().contains("7 orders"), "{second}");
+    assert!(second["raised_at"].as_str() > first["raised_at"].as_str(), "{first} {second}");
+    let told = announced.recv().await.unwrap();
+    assert_eq!((told.event, &json!(told.words)), ("raised", &second["words"]), "and it is told again");
+
+    // The same words once more are another loss, and a person has not seen it.
+    room.ask(Ask::post("/v1/admin/alerts/seen", &named).key(ADMIN)).await.order(200);
+    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let third = until(&room, |alert| is_it(alert) && alert["seen_at"].is_null()).await;
+    assert!(third["raised_at"].as_str() > second["raised_at"].as_str(), "{second} {third}");
+}

@@ -1,0 +1,218 @@
+//! A node at work, as whoever watches it sees it.
+
+use super::talk::Ask;
+use super::world::{ADMIN, ANNA, Room, order, path_of};
+use crate::eventually::eventually;
+use quittance_admin::AdminSettings;
+use quittance_admin::settings::ShownSetting;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+async fn now(room: &Room) -> Value {
+    room.ask(Ask::get("/v1/admin/now").key(ADMIN)).await.order(200)
+}
+
+/// Looks until the picture is as it should be, or for as long as nobody would wait.
+async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually("the picture is as it should be", async || {
+        let picture = now(room).await;
+        // What changed no order is written down a moment later.
+        room.pass(Duration::from_millis(50));
+        is_so(&picture).then_some(picture)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_there() {
+    let room = Room::operated(AdminSettings { store: Some("memory"), ..AdminSettings::default() }).await;
+    room.heartbeat(1, "here").await;
+    room.heartbeat(2, "there").await;
+    let path = path_of(&room.place("hold-1").await.order(202));
+    room.until(&path, "solving").await;
+    room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    room.end_of(&path_of(&room.place("solve-1").await.order(202))).await;
+    room.place("solve-1").await.order(200);
+    let picture =
+        until(&room, |picture| picture["today"]["cached"] == 1 && picture["orders"]["dead"] == 1).await;
+    let phases = json!({ "queued": 0, "held": 0, "submitting": 0, "solving": 1, "in_doubt": 0 });
+    assert_eq!(picture["orders"], json!({ "open": 1, "dead": 1, "phases": phases, "is_sampled": false }));
+    let today = &picture["today"];
+    assert_eq!((&today["asked"], &today["solved"], &today["dead"]), (&json!(4), &json!(1), &json!(1)));
+    // One more is being worked on: it has no price yet, and does not make an answer cheaper.
+    assert_eq!((&today["cost_micros"], &today["saved_micros"]), (&json!(2990), &json!(2990)), "{today}");
+    assert_eq!(picture["latency_ms"]["count"], 1);
+    assert_eq!(picture["providers"][0]["state"], "ok");
+    assert_eq!(picture["store"], json!({ "is_up": true, "kind": "memory" }));
+    assert_eq!((&picture["node"]["name"], &picture["alerts"]), (&json!("here"), &json!([])));
+    let nodes: Vec<_> = picture["nodes"].as_array().unwrap().iter().map(|node| &node["is_here"]).collect();
+    assert_eq!(nodes, [&json!(true), &json!(false)]);
+    let told = until(&room, |picture| !picture["balance"]["balance_micros"].is_null()).await;
+    assert_eq!(
+        told["balance"],
+        json!({ "balance_micros": 12_500_000, "threads": { "total": 5, "working": 2 } })
+    );
+}
+
+#[tokio::test]
+async fn rates_are_told_a_second() {
+    let room = Room::new().await;
+    let first = now(&room).await;
+    assert!(first["rates"]["asked"].is_null(), "one look has no rate: {first}");
+    for n in 0..20 {
+        room.place(&format!("solve-{n}")).await;
+    }
+    room.pass(Duration::from_secs(2));
+    let picture = until(&room, |picture| picture["today"]["asked"] == 20).await;
+    let asked = picture["rates"]["asked"].as_f64().unwrap();
+    assert!((2.0..=10.0).contains(&asked), "20 in 2 seconds, or in a few more: {asked}");
+}
+
+#[tokio::test]
+async fn whoever_watches_costs_no_more_than_one_who_does() {
+    let room = Room::new().await;
+    room.place("hold-1").await.order(202);
+    room.rest().await;
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(room.address).await;
+        assert_eq!(live.greeting().await, "retry: 2000");
+        all.push(live);
+    }
+    for live in &mut all {
+        let (name, first) = live.next().await.unwrap();
+        assert_eq!((name.as_str(), &first["orders"]["open"]), ("now", &json!(1)), "it is told at once");
+    }
+    for _ in 0..3 {
+        for live in &mut all {
+            assert_eq!(live.next().await.unwrap().0, "now");
+        }
+    }
+    let calls = room.store_calls();
+    let usage = calls.iter().filter(|call| **call == "usage").count();
+    assert!((2..=5).contains(&usage), "one look a second for all of them: {calls:?}");
+    drop(all);
+    // The streams are found to be gone when the next picture is to be sent.
+    let quiet = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            if room.store_calls().is_empty() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("nobody watches, and nothing is made");
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_told_and_hides_nothing_that_was_known() {
+    let room = Room::new().await;
+    room.place("hold-1").await.order(202);
+    until(&room, |picture| picture["orders"]["open"] == 1).await;
+    room.store_is_away.store(true, Ordering::Relaxed);
+    let picture = until(&room, |picture| picture["store"]["is_up"] == false).await;
+    assert_eq!(picture["orders"]["open"], 1, "as it was known before");
+    room.store_is_away.store(false, Ordering::Relaxed);
+    until(&room, |picture| picture["store"]["is_up"] == true).await;
+}
+
+/// As on a full disk: what is there can be read, and nothing can be written. The picture says what `/readyz` says.
+#[tokio::test]
+async fn a_store_that_took_no_order_a_moment_ago_is_not_up() {
+    let room = Room::new().await;
+    until(&room, |picture| picture["store"]["is_up"] == true).await;
+    room.store_is_away.store(true, Ordering::Relaxed);
+    room.place("hold-1").await.must_be(503, "store_unavailable");
+    room.store_is_away.store(false, Ordering::Relaxed);
+    // Long enough for several looks at a store that can be read.
+    for _ in 0..40 {
+        assert_eq!(until(&room, |picture| picture["store"]["is_up"] == false).await["store"]["is_up"], false);
+    }
+    assert_eq!(room.ask(Ask::get("/readyz")).await.json()["store"], false);
+    room.pass(Duration::from_secs(11));
+    until(&room, |picture| picture["store"]["is_up"] == true).await;
+}
+
+#[tokio::test]
+async fn streams_end_when_the_node_does() {
+    let room = Room::new().await;
+    let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(room.address).await;
+    live.greeting().await;
+    live.next().await.unwrap();
+    assert!(room.gateway.drain(Duration::from_secs(5)).await, "nobody had to be cut off");
+    while live.next().await.is_some() {}
+}
+
+/// An order is on record, so nobody needs to hold a connection for it: the next process has the answer.
+#[tokio::test]
+async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
+    let room = Room::new().await;
+    let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
+    let (address, gateway) = (room.address, room.gateway.clone());
+    let waiting = tokio::spawn(async move { ask.of(address).await });
+    until(&room, |picture| picture["orders"]["open"] == 1).await;
+    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    let answered = waiting.await.unwrap();
+    let placed = answered.order(202);
+    assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
+}
+
+/// Also a caller that has placed before and waits for the end of its order by reading it. One that does not wait is told how the order
+/// stands, as ever.
+#[tokio::test]
+async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("hold-1").await.order(202));
+    room.until(&path, "solving").await;
+    let ask = Ask::get(path.clone()).key(ANNA).header("Prefer", "wait=300");
+    let gateway = room.gateway.clone();
+    let begun = gateway.counts().requests;
+    let waiting = ask.send(room.address).await;
+    eventually("it has been read", async || (gateway.counts().requests > begun).then_some(())).await;
+    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    let answered = super::talk::read_callback(waiting).await;
+    assert_eq!(answered.order(202)["status"], "pending");
+    assert_eq!(answered.header("location"), Some(path.as_str()));
+    assert!(answered.header("retry-after").is_some());
+}
+
+#[tokio::test]
+async fn the_last_hour_is_told_in_steps() {
+    let room = Room::new().await;
+    now(&room).await;
+    for n in 0..7 {
+        room.place(&format!("solve-{n}")).await;
+    }
+    until(&room, |picture| picture["today"]["asked"] == 7).await;
+    room.pass(Duration::from_secs(5));
+    let history = eventually("a second sample", async || {
+        now(&room).await;
+        let history = room.ask(Ask::get("/v1/admin/history").key(ADMIN)).await.order(200);
+        (history["samples"].as_array().unwrap().len() > 1).then_some(history)
+    })
+    .await;
+    assert_eq!(history["step_ms"], 5000);
+    let samples = history["samples"].as_array().unwrap();
+    let asked: u64 = samples.iter().map(|sample| sample["asked"].as_u64().unwrap()).sum();
+    assert_eq!((samples.len(), asked), (2, 7), "{history}");
+    assert!(samples[1]["p50_ms"].is_u64() && samples[1]["spent_micros"] == 7 * 2990);
+    assert_eq!(
+        now(&room).await["sample"],
+        samples[1],
+        "whoever has read the curve goes on with the picture's step"
+    );
+}
+
+#[tokio::test]
+async fn the_settings_in_force_are_told_as_they_were_given() {
+    let shown = vec![ShownSetting {
+        name: "provider.main.key".into(),
+        value: "set".into(),
+        origin: "env <b>KEY</b>".into(),
+    }];
+    let room = Room::operated(AdminSettings { shown, ..AdminSettings::default() }).await;
+    let told = room.ask(Ask::get("/v1/admin/settings").key(ADMIN)).await.order(200);
+    let setting = json!({ "name": "provider.main.key", "value": "set", "origin": "env <b>KEY</b>" });
+    assert_eq!(told, json!({ "settings": [setting] }));
+}

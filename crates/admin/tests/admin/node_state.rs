@@ -1,0 +1,115 @@
+//! What the operator's key opens, and nobody else's.
+
+use super::talk::Ask;
+use super::world::{ADMIN, ANNA, Room, order, path_of};
+use serde_json::json;
+
+const NOBODY: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
+
+fn asks() -> Vec<Ask> {
+    vec![
+        Ask::get("/v1/admin/find?q=anna"),
+        Ask::get(format!("/v1/admin/orders/{NOBODY}")),
+        Ask::post(format!("/v1/admin/orders/{NOBODY}/note"), &json!({ "text": "mine" })),
+        Ask::get("/v1/admin/dead"),
+        Ask::get("/v1/admin/dead/export"),
+        Ask::new("POST", "/v1/admin/dead/import").body("{}"),
+        Ask::post("/v1/admin/dead/bulk", &json!({ "action": "replay" })),
+        Ask::get("/v1/admin/dead/bulk"),
+        Ask::get("/v1/admin/dead/bulk/1"),
+        Ask::new("DELETE", "/v1/admin/dead/bulk/1"),
+        Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/replay")),
+        Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/drop")),
+        Ask::new("POST", "/v1/admin/release"),
+        Ask::get("/v1/admin/state"),
+        Ask::get("/v1/admin/now"),
+        Ask::get("/v1/admin/live"),
+        Ask::get("/v1/admin/history"),
+        Ask::get("/v1/admin/alerts"),
+        Ask::post("/v1/admin/alerts/seen", &json!({ "rule": "store_away", "subject": "" })),
+        Ask::get("/v1/admin/settings"),
+        Ask::get("/v1/account"),
+        Ask::get("/v1/pools"),
+        Ask::get("/v1/pools/warm"),
+        Ask::put("/v1/pools/warm", &json!({})),
+        Ask::new("DELETE", "/v1/pools/warm"),
+        Ask::get("/metrics"),
+    ]
+}
+
+#[tokio::test]
+async fn a_tenants_key_opens_nothing_of_the_operators() {
+    let room = Room::new().await;
+    for ask in asks() {
+        room.ask(ask.clone()).await.must_be(401, "unauthorized");
+        room.ask(ask.clone().key(ANNA)).await.must_be(403, "forbidden");
+        room.ask(ask.key("nobody")).await.must_be(401, "unauthorized");
+    }
+}
+
+#[tokio::test]
+async fn dead_letters_of_all_tenants_are_listed_replayed_and_dropped() {
+    let room = Room::new().await;
+    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    assert_eq!((&dead["status"], &dead["error"]["code"]), (&json!("dead"), &json!("retries_spent")));
+    let key = dead["key"].as_str().unwrap();
+    let listed = room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200);
+    let letter = &listed["orders"][0];
+    assert_eq!(
+        (&letter["tenant"], &letter["key"], &letter["status"]),
+        (&json!("anna"), &dead["key"], &json!("dead"))
+    );
+    assert_eq!(room.get("/v1/orders?status=dead").await.order(200)["orders"][0]["id"], dead["id"]);
+
+    let tell = |what: &str| room.ask(Ask::new("POST", format!("/v1/admin/dead/{key}/{what}")).key(ADMIN));
+    let before = room.provider.submits("die-1");
+    assert_eq!(tell("replay").await.order(200)["status"], "pending");
+    assert_eq!(room.run_out(&path_of(&dead)).await["status"], "dead", "it dies again");
+    assert!(room.provider.submits("die-1") > before);
+    assert_eq!(tell("drop").await.order(200)["status"], "cancelled");
+    tell("drop").await.must_be(409, "not_dead");
+    let refused = tell("replay").await.must_be(409, "not_dead");
+    let why = format!("Order {key} is failed, and no dead letter.");
+    assert!(refused["detail"].as_str().unwrap().starts_with(&why), "{refused}");
+    assert_eq!(room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200), json!({ "orders": [] }));
+    for odd in [NOBODY, "short", "%ff"] {
+        let ask = Ask::new("POST", format!("/v1/admin/dead/{odd}/replay")).key(ADMIN);
+        room.ask(ask).await.must_be(404, "unknown_order");
+    }
+}
+
+#[tokio::test]
+async fn an_account_without_money_holds_everything_until_it_is_released() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("broke-1").await.order(202));
+    let state = || room.ask(Ask::get("/v1/admin/state").key(ADMIN));
+    while state().await.order(200).get("paused").is_none() {
+        tokio::task::yield_now().await;
+    }
+    let shown = state().await.order(200);
+    assert_eq!(shown["paused"], json!({ "class": "no_funds", "code": "ERROR_ZERO_BALANCE" }));
+    assert_eq!((&shown["forged"], &shown["panics"], &shown["unreadable"]), (&json!(0), &json!(0), &json!(0)));
+    assert!(shown["ignored"]["wrong_phase"].is_u64());
+    room.until(&path, "queued").await;
+    let released = room.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    assert_eq!(released, json!({ "released": 1 }));
+}
+
+#[tokio::test]
+async fn the_account_is_told_to_the_operator() {
+    let room = Room::new().await;
+    let account = room.ask(Ask::get("/v1/account").key(ADMIN)).await.order(200);
+    let threads = json!({ "total": 5, "working": 2 });
+    let expected =
+        json!({ "balance": "12.5", "balance_micros": 12_500_000, "currency": "USD", "threads": threads });
+    assert_eq!(account, expected);
+}
+
+#[tokio::test]
+async fn forged_callbacks_are_counted() {
+    let room = Room::new().await;
+    room.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await.order(202);
+    room.ask(Ask::get("/callback/nonsense?code=stolen")).await;
+    assert_eq!(room.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["forged"], 1);
+    assert_eq!(room.engine.forged(), 1);
+}

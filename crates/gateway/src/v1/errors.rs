@@ -1,0 +1,116 @@
+//! Errors of the order service, the engine and the store, as problems of the native API.
+
+use super::orders::{LOOK_SOONEST, address};
+use super::problem::{Code, Refused};
+use crate::{Declined, NotSeen};
+use quittance_engine::PlaceError;
+use quittance_engine::targets::NotAllowed;
+use quittance_lifecycle::{BadRequest, Refusal, Timestamp};
+use quittance_ports::StoreError;
+use std::time::Duration;
+
+/// `Retry-After` while the store is not available.
+const STORE_PAUSE: Duration = Duration::from_secs(2);
+
+pub fn store_away() -> Refused {
+    Code::StoreUnavailable.plain().again_in(STORE_PAUSE)
+}
+
+pub fn store_trouble(error: &StoreError) -> Refused {
+    match error {
+        StoreError::Unavailable { .. } => store_away(),
+        StoreError::Corrupt { .. } => {
+            Code::NeedsAPerson.because(
+                "The record of this order is damaged: whether it was paid for is not known. The operator must look at it \
+                 (`quittance dead list --cause unreadable`) and drop it before it can be placed again.",
+            )
+        }
+    }
+}
+
+pub(super) fn not_seen(why: NotSeen) -> Refused {
+    match why {
+        NotSeen::Unknown => Code::UnknownOrder.plain(),
+        NotSeen::StoreAway(error) => store_trouble(&error),
+    }
+}
+
+pub fn declined(why: Declined, now: Timestamp) -> Refused {
+    let detail = why.to_string();
+    match why {
+        Declined::Place(error) => not_placed(error, detail, now),
+        Declined::KindNotForYou { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+        Declined::HostNotForYou(why) => not_allowed(&why, detail),
+        Declined::TooFast { again_in } => Code::RateLimited.because(detail).again_in(again_in),
+        Declined::TooManyOpen { .. } => Code::TooManyOpen.because(detail).again_in(LOOK_SOONEST),
+        Declined::Callback(_) => Code::BadCallback.because(detail).at("callback_url"),
+        Declined::TooManyWebhooks => Code::TooManyWebhooks.because(detail).at("callback_url"),
+        Declined::InFlight { id } => Code::InFlight.because(detail).again_in(LOOK_SOONEST).see(address(id)),
+    }
+}
+
+pub fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
+    match why {
+        NotAllowed::Host { field, .. }
+        | NotAllowed::Vendor { field, .. }
+        | NotAllowed::NoPage { field }
+        | NotAllowed::NoVendorAddress { field }
+        | NotAllowed::Unreadable { field }
+        | NotAllowed::Packed { field } => {
+            Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
+        }
+        NotAllowed::NoProxy { field }
+        | NotAllowed::Name { field, .. }
+        | NotAllowed::NoChoice { field, .. }
+        | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
+        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
+            Refused::bad("params", detail)
+        }
+        NotAllowed::Images { .. }
+        | NotAllowed::Undescribed { .. }
+        | NotAllowed::Tenant { .. }
+        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+    }
+}
+
+pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
+    match why {
+        PlaceError::UnknownKind { .. } => {
+            Refused::bad("kind", "There is no kind of this name: GET /v1/kinds lists the kinds.")
+        }
+        PlaceError::BadRequest(why) => Refused::bad(&field(&why), detail),
+        PlaceError::NotAllowed(why) => not_allowed(&why, detail),
+        PlaceError::Store(error) => store_trouble(&error),
+        PlaceError::Refused(refusal) => match refusal {
+            Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
+            Refusal::HeldBack { fault, until } => {
+                Code::Refused.because(detail).said(fault.code).again_in(until.since(now))
+            }
+            Refusal::Expired => Code::AnswerExpired.because(detail),
+            Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
+        },
+    }
+}
+
+/// The field of the body that is wrong.
+fn field(why: &BadRequest) -> String {
+    match why {
+        BadRequest::MissingField { field, .. } => format!("params.{field}"),
+        BadRequest::NotAPageAddress { field, .. }
+        | BadRequest::NotText { field }
+        | BadRequest::NotAFile { field }
+        | BadRequest::FileTooSmall { field, .. }
+        | BadRequest::FileTooLarge { field, .. }
+        | BadRequest::TextTooLong { field, .. }
+        | BadRequest::BadParamName { name: field } => format!("params.{field}"),
+        BadRequest::TooManyParams { .. } | BadRequest::BadTenant { .. } => "params".into(),
+        BadRequest::BadKindName { .. } | BadRequest::MisspeltKind { .. } => "kind".into(),
+        BadRequest::MisspeltParam { name, .. }
+        | BadRequest::OtherKind { name, .. }
+        | BadRequest::NoSuchVersion { name, .. }
+        | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
+        BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
+        BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
+        BadRequest::BadTimeout { .. } => "deadline_s".into(),
+    }
+}

@@ -1,0 +1,7 @@
+//! The classic door, over real sockets: what every client may send, and what it is told, to the byte.
+
+mod answers;
+mod broken;
+mod callers;
+mod encodings;
+pub(crate) mod world;

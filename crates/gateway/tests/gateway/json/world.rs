@@ -1,0 +1,141 @@
+//! A whole gateway on a port of its own, in front of a provider that solves whatever it gets, at once.
+
+use crate::still_clock::StillClock;
+use async_trait::async_trait;
+use quittance_engine::{Engine, Settings, World};
+use quittance_gateway::{Gateway, GatewaySettings, Hub, OrderService, Tenants, WebhookSettings, Webhooks};
+use quittance_lifecycle::{Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome};
+use quittance_ports::{
+    Account, Callback, CallbackMessage, Guard, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks,
+    Params, Provider, Submission,
+};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+struct Prompt;
+
+#[async_trait]
+impl Provider for Prompt {
+    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
+        SubmitOutcome::Answered(ProviderAnswer {
+            payload: Payload::text("solved"),
+            solved_at: None,
+            cost: Some(Money(1000)),
+        })
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
+        None
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+        ReportOutcome::Accepted
+    }
+
+    async fn account(&self) -> Option<Account> {
+        Some(Account { balance: Some(Money(3_500_000)), threads: None })
+    }
+}
+
+pub(crate) struct RequestHandler {
+    address: SocketAddr,
+}
+
+impl RequestHandler {
+    pub(crate) async fn open() -> Self {
+        let provider: Arc<dyn Provider> = Arc::new(Prompt);
+        let world = World {
+            store: Arc::new(MemoryStore::default()),
+            provider: Arc::clone(&provider),
+            clock: Arc::new(StillClock),
+            spill: Arc::new(MemorySpill::default()),
+            webhook_sender: Arc::new(MemoryWebhooks::default()),
+            membership: Arc::new(MemoryMembership::default()),
+        };
+        let engine = Arc::new(Engine::new(world, Settings::new(1, quittance_protocol::kinds::kind)));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let tenants = Tenants::new(Vec::new(), None);
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
+        let orders = OrderService::new(engine, tenants, Hub::new([]), webhooks);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(Gateway::new(orders, GatewaySettings::default()).serve(listener, None));
+        Self { address }
+    }
+
+    pub(crate) async fn connect(&self) -> UsageRow {
+        self.connect_as("127.0.0.1").await
+    }
+
+    /// A client that says another host than the address it connects to.
+    pub(crate) async fn connect_as(&self, host: &str) -> UsageRow {
+        UsageRow(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
+    }
+}
+
+/// One connection, used again and again.
+pub(crate) struct UsageRow(TcpStream, String);
+
+impl UsageRow {
+    /// The head of an answer in small letters, and its body.
+    pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
+        let length = body.len();
+        let host = &self.1;
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}");
+        self.0.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(self.0.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).await.unwrap();
+        (head, String::from_utf8(body).unwrap())
+    }
+
+    /// What the JSON door answers: always 200, always JSON.
+    pub(crate) async fn ask(&mut self, path: &str, body: &Value) -> Value {
+        let (head, body) = self.exchange("POST", path, &body.to_string()).await;
+        assert!(head.starts_with("http/1.1 200 ok\r\n"), "{path}: {head}");
+        assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{path}: {head}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Polls without a pause until the task is no longer being worked on.
+    pub(crate) async fn result(&mut self, prefix: &str, id: &Value) -> Value {
+        let poll = serde_json::json!({"clientKey": "any", "taskId": id});
+        loop {
+            let told = self.ask(&format!("{prefix}/getTaskResult"), &poll).await;
+            if told["status"] != "processing" {
+                return told;
+            }
+        }
+    }
+}

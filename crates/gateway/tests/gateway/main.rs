@@ -1,0 +1,12 @@
+//! The gateway over real sockets: each API as its callers see it, the server around them, callbacks and webhooks.
+#![expect(clippy::unwrap_used, reason = "a failure in a test must be seen at once")]
+
+mod callbacks;
+mod classic;
+mod eventually;
+mod flaky_store;
+mod json;
+mod server;
+mod still_clock;
+mod v1;
+mod webhooks;

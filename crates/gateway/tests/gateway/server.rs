@@ -1,0 +1,12 @@
+//! The server around the doors: limits, slow and silent callers, certificates, and how it closes.
+
+mod closing;
+mod limits;
+mod manners;
+mod tls;
+
+use quittance_gateway::{GatewaySettings, Limits};
+
+fn with(limits: Limits) -> GatewaySettings {
+    GatewaySettings { limits, ..GatewaySettings::default() }
+}

@@ -1,0 +1,28 @@
+//! The native API as its callers see it, on an engine whose provider does what the site key says and whose clock moves when the test
+//! says so.
+
+mod about;
+mod apis;
+mod counting_store;
+mod endings;
+mod events;
+mod fields;
+mod idempotency;
+mod min_life;
+mod open_max;
+mod orders;
+mod problems;
+#[expect(dead_code, reason = "the tests of the operator's API use the rest")]
+mod provider;
+mod remaining_life;
+mod reuse;
+mod round_trips;
+mod shares;
+mod slow_uploads;
+mod strangers;
+#[expect(dead_code, reason = "the tests of the operator's API use the rest")]
+mod talk;
+mod tenants;
+mod traces;
+#[expect(dead_code, reason = "the tests of the operator's API use the rest")]
+mod world;

@@ -1,0 +1,184 @@
+//! The same placement on every API: classic, the JSON protocol in its four dialects, and our own.
+
+use super::talk::{Answered, Ask};
+use super::world::{ANNA, Room};
+use serde_json::{Value, json};
+
+pub(crate) const PAGE: &str = "https://shop.example.com/";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Api {
+    Classic,
+    /// The dialect of this path.
+    Json(&'static str),
+    V1,
+}
+
+pub(crate) const APIS: [Api; 6] = [
+    Api::Classic,
+    Api::Json("2captcha"),
+    Api::Json("anticaptcha"),
+    Api::Json("capsolver"),
+    Api::Json("capmonster"),
+    Api::V1,
+];
+
+/// An order for a token of one site key, and what its caller says about the job.
+#[derive(Clone, Debug)]
+pub(crate) struct Placing {
+    pub(crate) sitekey: String,
+    pub(crate) tenant: &'static str,
+    pub(crate) header: Option<String>,
+    pub(crate) fields: Vec<(&'static str, Value)>,
+}
+
+impl Placing {
+    pub(crate) fn of(sitekey: &str) -> Self {
+        Self { sitekey: sitekey.to_owned(), tenant: ANNA, header: None, fields: Vec::new() }
+    }
+
+    /// With this idempotency key in the header.
+    pub(crate) fn keyed(mut self, key: &str) -> Self {
+        self.header = Some(key.to_owned());
+        self
+    }
+
+    pub(crate) fn field(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.fields.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn by(mut self, tenant: &'static str) -> Self {
+        self.tenant = tenant;
+        self
+    }
+
+    fn body(&self, api: Api) -> Value {
+        let Self { sitekey, tenant, .. } = self;
+        let mut body = match api {
+            Api::Classic => json!({ "key": tenant, "json": 1, "method": "turnstile", "sitekey": sitekey,
+                "pageurl": PAGE }),
+            Api::Json(_) => json!({ "clientKey": tenant, "task": { "type": "TurnstileTaskProxyless",
+                "websiteKey": sitekey, "websiteURL": PAGE } }),
+            Api::V1 => json!({ "kind": "turnstile", "params": { "sitekey": sitekey, "pageurl": PAGE } }),
+        };
+        for (name, value) in &self.fields {
+            body[*name] = value.clone();
+        }
+        body
+    }
+}
+
+impl Api {
+    pub(crate) async fn place(self, room: &Room, placing: &Placing) -> Answered {
+        let path = match self {
+            Self::Classic => "/in.php".to_owned(),
+            Self::Json(dialect) => format!("/{dialect}/createTask"),
+            Self::V1 => "/v1/orders".to_owned(),
+        };
+        let mut ask = Ask::post(path, &placing.body(self));
+        if self == Self::V1 {
+            ask = ask.key(placing.tenant);
+        }
+        if let Some(key) = &placing.header {
+            ask = ask.header("Idempotency-Key", key);
+        }
+        room.ask(ask).await
+    }
+
+    /// The id of an order that was accepted.
+    #[track_caller]
+    pub(crate) fn id(self, answered: &Answered) -> Value {
+        let told = answered.json();
+        let id = match self {
+            Self::Classic => &told["request"],
+            Self::Json(_) => &told["taskId"],
+            Self::V1 => &told["id"],
+        };
+        assert!(!id.is_null() && !id.to_string().contains("ERROR"), "{self:?}: {told}");
+        id.clone()
+    }
+
+    /// The code of a refusal, and the reason that is told with it.
+    #[track_caller]
+    pub(crate) fn refusal(self, answered: &Answered) -> (String, String) {
+        let told = answered.json();
+        let (code, reason) = match self {
+            Self::Classic => (&told["request"], &told["error_text"]),
+            Self::Json(_) => (&told["errorCode"], &told["errorDescription"]),
+            Self::V1 => (&told["code"], &told["detail"]),
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{self:?}: {told}")).to_owned();
+        (text(code), text(reason))
+    }
+
+    /// The response to a caller that comes with this id.
+    pub(crate) async fn read(self, room: &Room, tenant: &str, id: &Value) -> Answered {
+        let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        let ask = match self {
+            Self::Classic => Ask::get(format!("/res.php?key={tenant}&action=get&json=1&id={plain}")),
+            Self::Json(dialect) => {
+                Ask::post(format!("/{dialect}/getTaskResult"), &json!({ "clientKey": tenant, "taskId": id }))
+            }
+            Self::V1 => Ask::get(format!("/v1/orders/{plain}")).key(tenant),
+        };
+        room.ask(ask).await
+    }
+
+    /// What this id has for its caller: the token, or `None` as long as it is on its way.
+    pub(crate) async fn look(self, room: &Room, tenant: &str, id: &Value) -> Option<String> {
+        let told = self.read(room, tenant, id).await.json();
+        let token = match self {
+            Self::Classic => Some(told["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY"),
+            Self::Json(_) => (told["status"] != "processing").then(|| told["solution"]["token"].clone()),
+            Self::V1 => (told["status"] != "pending").then(|| told["answer"]["text"].clone()),
+        };
+        token.map(|token| token.as_str().unwrap_or_else(|| panic!("{self:?} {id}: {token}")).to_owned())
+    }
+
+    /// The token of this id, when it is there.
+    pub(crate) async fn token(self, room: &Room, tenant: &str, id: &Value) -> String {
+        loop {
+            if let Some(token) = self.look(room, tenant, id).await {
+                return token;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// The code that a caller gets for this id, and the reason beside it, on a node at this address.
+async fn read_refused(api: Api, to: std::net::SocketAddr, id: &Value) -> (String, String) {
+    let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    let ask = match api {
+        Api::Classic => Ask::get(format!("/res.php?key={ANNA}&action=get&json=1&id={plain}")),
+        Api::Json(dialect) => {
+            Ask::post(format!("/{dialect}/getTaskResult"), &json!({ "clientKey": ANNA, "taskId": id }))
+        }
+        Api::V1 => Ask::get(format!("/v1/orders/{plain}")).key(ANNA),
+    };
+    api.refusal(&ask.of(to).await)
+}
+
+#[tokio::test]
+async fn a_damaged_record_that_is_read_by_its_id_is_not_unknown_on_any_api() {
+    let room = Room::new().await;
+    // One that has never heard of the id finds the record by it.
+    let (stranger, _) = room.neighbour(2, quittance_admin::AdminSettings::default());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = listener.local_addr().unwrap();
+    tokio::spawn(stranger.serve(listener, None));
+    for api in APIS {
+        let placing = Placing::of(&format!("damaged-{api:?}"))
+            .keyed(&format!("job-{}", APIS.iter().position(|other| *other == api).unwrap()));
+        let id = api.id(&api.place(&room, &placing).await);
+        // The same job, whose record has the same key.
+        room.break_record(Api::V1.place(&room, &placing).await.json()["key"].as_str().unwrap());
+        let expected = if api == Api::V1 { "needs_a_person" } else { "ERROR_RECORD_DAMAGED" };
+        for node in [room.address, elsewhere] {
+            let (code, reason) = read_refused(api, node, &id).await;
+            assert_eq!(code, expected, "{api:?}: {reason}");
+            assert!(reason.contains("cannot be read") || reason.contains("damaged"), "{api:?}: {reason}");
+        }
+    }
+}

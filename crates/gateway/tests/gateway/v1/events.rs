@@ -1,0 +1,98 @@
+//! Live events.
+
+use super::talk::Ask;
+use super::world::{ADMIN, ANNA, BERT, Room, order, path_of};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn one_order_is_watched_from_now_to_its_end() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("hold-1").await.order(202));
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    assert_eq!(live.greeting().await, "retry: 2000");
+    let (name, first) = live.next().await.unwrap();
+    assert_eq!((name.as_str(), &first["status"]), ("order", &json!("pending")), "it is told at once");
+    room.call_back("hold-1", "token").await;
+    let mut last = first;
+    while let Some((name, order)) = live.next().await {
+        assert_eq!((name.as_str(), &order["id"]), ("order", &last["id"]));
+        last = order;
+    }
+    assert_eq!(
+        (&last["status"], &last["answer"]["text"]),
+        (&json!("solved"), &json!("token")),
+        "and then it closes"
+    );
+}
+
+#[tokio::test]
+async fn an_order_that_is_over_is_told_once() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("solve-1").await.order(202));
+    room.end_of(&path).await;
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    assert_eq!(live.next().await.unwrap().1["answer"]["text"], "token of solve-1");
+    assert_eq!(live.next().await, None);
+}
+
+#[tokio::test]
+async fn an_order_that_is_cancelled_ends_its_stream() {
+    let room = Room::new().await;
+    let path = path_of(&room.place("hold-1").await.order(202));
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    live.next().await.unwrap();
+    room.ask(Ask::new("DELETE", &path).key(ANNA)).await.order(200);
+    let mut last = Value::Null;
+    while let Some((_, order)) = live.next().await {
+        last = order;
+    }
+    assert_eq!(last["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn everybody_watches_his_own_and_the_operator_all() {
+    let room = Room::new().await;
+    let mut of_anna = Ask::get("/v1/events").key(ANNA).live(room.address).await;
+    let mut of_bert = Ask::get("/v1/events").key(BERT).live(room.address).await;
+    let mut of_all = Ask::get("/v1/events").key(ADMIN).live(room.address).await;
+    let by_anna = room.place("solve-a").await.order(202)["id"].clone();
+    room.end_of(&format!("/v1/orders/{}", by_anna.as_str().unwrap())).await;
+    let by_bert =
+        room.ask(Ask::post("/v1/orders", &order("solve-b")).key(BERT)).await.order(202)["id"].clone();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&(by_bert.clone(), json!("solved"))) {
+        let (name, change) = of_all.next().await.unwrap();
+        assert_eq!(name, "change");
+        assert!(!change.to_string().contains("solve-") && change.get("answer").is_none(), "{change}");
+        assert_eq!(
+            (&change["kind"], &change["at"]),
+            (&json!("turnstile"), &json!("2100-01-01T00:00:00.000Z"))
+        );
+        seen.push((change["id"].clone(), change["status"].clone()));
+    }
+    assert!(seen.contains(&(by_anna.clone(), json!("solved"))), "{seen:?}");
+    for (live, id) in [(&mut of_anna, &by_anna), (&mut of_bert, &by_bert)] {
+        let mut phases = Vec::new();
+        while phases.last() != Some(&json!("solved")) {
+            let (_, change) = live.next().await.unwrap();
+            assert_eq!(&change["id"], id, "nobody sees another's");
+            phases.push(change["phase"].clone());
+        }
+        assert_eq!(phases, ["queued", "submitting", "solved"], "each step is told once");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_is_given_back() {
+    let room = Room::new().await;
+    let streams =
+        || async { room.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["streams"].clone() };
+    let live = Ask::get("/v1/events").key(ANNA).live(room.address).await;
+    assert_eq!(streams().await, 1);
+    drop(live);
+    while streams().await != 0 {
+        // The server learns of it when it has something to say.
+        room.place("solve-1").await;
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,167 @@
+//! `open_max`: as many orders of a tenant may be open as it says, whatever comes at the same moment, on every API.
+
+use super::talk::{Answered, Ask};
+use super::world::{ANNA, BERT, Room, order};
+use futures_util::future::join_all;
+use quittance_gateway::{KeyDigest, TenantSettings};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+const OPEN_MAX: usize = 5;
+const AT_ONCE: usize = 60;
+
+fn tenants(open_max: usize) -> Vec<TenantSettings> {
+    let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
+    anna.open_max = Some(open_max);
+    vec![anna, TenantSettings::new("bert", KeyDigest::of(BERT))]
+}
+
+async fn limited(open_max: usize) -> Room {
+    Room::with(tenants(open_max)).await
+}
+
+/// The `n`th placement, by each API in turn.
+fn placement(n: usize, sitekey: &str, more: &str) -> Ask {
+    let task = json!({ "type": "TurnstileTaskProxyless", "websiteKey": sitekey, "websiteURL": "https://shop.example.com/" });
+    match n % 3 {
+        0 => Ask::new("POST", "/in.php").header("Content-Type", "application/x-www-form-urlencoded").body(
+            &format!("key={ANNA}&method=turnstile&sitekey={sitekey}&pageurl=https://shop.example.com/{more}"),
+        ),
+        1 => Ask::post(
+            format!("/2captcha/createTask?{}", more.trim_start_matches('&')),
+            &json!({ "clientKey": ANNA, "task": task }),
+        ),
+        _ => {
+            let mut order = order(sitekey);
+            order["reuse"] = if more.is_empty() { json!("exclusive") } else { json!("shared") };
+            Ask::post("/v1/orders", &order).key(ANNA)
+        }
+    }
+}
+
+async fn ask(ask: Ask, address: SocketAddr) -> Answered {
+    ask.of(address).await
+}
+
+/// Whether it was accepted; if not, it was told that too many are open.
+fn is_accepted(answered: &Answered) -> bool {
+    let body: Value = serde_json::from_str(&answered.text).unwrap_or_default();
+    let is_accepted = answered.text.starts_with("OK|") || body["errorId"] == 0 || answered.status == 202;
+    let is_refused = answered.text.contains("ERROR_NO_SLOT_AVAILABLE") || body["code"] == "too_many_open";
+    assert_ne!(is_accepted, is_refused, "{answered:?}");
+    is_accepted
+}
+
+/// Trap: 60 placements at once, and 7 orders open where 5 may be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_placements_at_once_on_all_apis_exactly_as_many_are_accepted_as_may_be_open() {
+    for round in 0..20 {
+        let room = limited(OPEN_MAX).await;
+        let asks = (0..AT_ONCE).map(|n| room.ask(placement(n, &format!("hold-{n}"), "")));
+        let answers = join_all(asks).await;
+        let accepted = answers.iter().filter(|answered| is_accepted(answered)).count();
+        assert_eq!(accepted, OPEN_MAX, "round {round}");
+        let me = room.get("/v1/me").await.order(200);
+        assert_eq!(me["open_orders"], OPEN_MAX, "round {round}");
+        let listed = room.get("/v1/orders?status=open").await.order(200);
+        assert_eq!(listed["orders"].as_array().unwrap().len(), OPEN_MAX, "round {round}");
+        room.ask(Ask::post("/v1/orders", &order("hold-b")).key(BERT)).await.order(202);
+    }
+}
+
+/// A placement that only joins needs no place of its own, also when it comes at the same moment as the first one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn equal_placements_at_once_take_one_place_together() {
+    for round in 0..20 {
+        let room = limited(1).await;
+        let asks =
+            (0..AT_ONCE).filter(|n| n % 3 != 1).map(|n| room.ask(placement(n, "hold-1", "&reuse=shared")));
+        for answered in join_all(asks).await {
+            assert!(is_accepted(&answered), "round {round}: {answered:?}");
+        }
+        assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 1, "round {round}");
+    }
+}
+
+/// Three nodes on one store, which know of each other: together they accept what one would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_as_may_be_open() {
+    for round in 0..10 {
+        let room = limited(OPEN_MAX).await;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(room.twin(tenants(OPEN_MAX)).await);
+        }
+        let at_once = async |mark: &str| {
+            let asks =
+                (0..AT_ONCE).map(|n| ask(placement(n, &format!("hold-{mark}-{n}"), ""), nodes[n / 3 % 3].1));
+            join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count()
+        };
+        assert_eq!(at_once("first").await, OPEN_MAX, "round {round}");
+        let listed = room.get("/v1/orders?status=open").await.order(200);
+        let listed = listed["orders"].as_array().unwrap();
+        assert_eq!(listed.len(), OPEN_MAX, "round {round}");
+        for order in &listed[..3] {
+            let path = format!("/v1/orders/{}", order["id"].as_str().unwrap());
+            room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+        }
+        assert_eq!(at_once("again").await, 3, "round {round}");
+    }
+}
+
+/// A placement that only joins needs no place, on whichever node the first one is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
+    for round in 0..10 {
+        let room = limited(1).await;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            nodes.push(room.twin(tenants(1)).await);
+        }
+        let asks = (0..AT_ONCE)
+            .filter(|n| n % 3 != 1)
+            .map(|n| ask(placement(n, "hold-1", "&reuse=shared"), nodes[n / 3 % 3].1));
+        for answered in join_all(asks).await {
+            assert!(is_accepted(&answered), "round {round}: {answered:?}");
+        }
+    }
+}
+
+/// A store that is away is an error, at once and for all that wait, and no place is lost by it for long.
+#[tokio::test]
+async fn a_store_that_is_away_is_told_to_all_that_wait_for_a_place() {
+    let room = limited(OPEN_MAX).await;
+    let (_twin, address) = room.twin(tenants(OPEN_MAX)).await;
+    room.store_is_away.store(true, Ordering::Relaxed);
+    let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
+    for answered in join_all(asks).await {
+        assert_eq!(answered.status, 503, "{answered:?}");
+    }
+    room.store_is_away.store(false, Ordering::Relaxed);
+    let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
+    let accepted = join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count();
+    assert_eq!(accepted, OPEN_MAX);
+}
+
+/// Two nodes on one store: each counts what the other has accepted, at every placement and not only every few seconds.
+#[tokio::test]
+async fn a_node_counts_what_other_nodes_on_the_same_store_have_accepted() {
+    let room = limited(OPEN_MAX).await;
+    let (_twin, address) = room.twin(tenants(OPEN_MAX)).await;
+    let mut accepted = Vec::new();
+    for n in 0..12 {
+        let ask = placement(n, &format!("hold-{n}"), "");
+        // The first node has no neighbours as far as it knows, and is asked first: the twin must count what it did.
+        let answered = if n < 3 { room.ask(ask).await } else { ask.of(address).await };
+        accepted.push(is_accepted(&answered));
+    }
+    assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), OPEN_MAX, "{accepted:?}");
+    let listed = room.get("/v1/orders?status=open").await.order(200);
+    assert_eq!(listed["orders"].as_array().unwrap().len(), OPEN_MAX);
+    // What has ended elsewhere makes room here.
+    let path = format!("/v1/orders/{}", listed["orders"][0]["id"].as_str().unwrap());
+    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    assert!(is_accepted(&placement(2, "hold-again", "").of(address).await));
+    assert!(!is_accepted(&placement(2, "hold-once-more", "").of(address).await));
+}

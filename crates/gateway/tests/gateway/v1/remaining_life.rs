@@ -1,0 +1,125 @@
+//! How much life an answer has left is told with it, on every API: in the body of `/v1`, and in a header of the others.
+
+use super::apis::{APIS, Api, Placing};
+use super::talk::{Answered, Ask};
+use super::world::{ANNA, Room};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A turnstile token lives for 300 s; all but 12.4 s of them are left.
+const LEFT: Duration = Duration::from_millis(287_600);
+
+/// What a response says about the life that is left.
+fn told(api: Api, answered: &Answered) -> Option<Duration> {
+    match api {
+        Api::V1 => answered.json()["expires_in_ms"].as_u64().map(Duration::from_millis),
+        _ => answered
+            .header("quittance-remaining-life")
+            .map(|seconds| Duration::from_secs(seconds.parse().unwrap())),
+    }
+}
+
+/// In whole seconds, rounded down, where a header says it.
+fn left(api: Api) -> Duration {
+    if api == Api::V1 { LEFT } else { Duration::from_secs(LEFT.as_secs()) }
+}
+
+#[tokio::test]
+async fn the_remaining_life_is_told_with_the_answer_on_every_api() {
+    let room = Room::new().await;
+    for (n, api) in APIS.into_iter().enumerate() {
+        let sitekey = format!("hold-{n}");
+        let placed = api.place(&room, &Placing::of(&sitekey)).await;
+        let id = api.id(&placed);
+        let pending = api.read(&room, ANNA, &id).await;
+        assert_eq!((told(api, &placed), told(api, &pending)), (None, None), "{api:?}: there is no answer");
+        // Nothing says when it arrived, so it is dated from its submit.
+        room.call_back(&sitekey, "token").await;
+        room.pass(Duration::from_millis(12_400));
+        let read = api.read(&room, ANNA, &id).await;
+        assert_eq!(told(api, &read), Some(left(api)), "{api:?}");
+        room.pass(Duration::from_secs(300));
+        let expired = api.read(&room, ANNA, &id).await;
+        assert_eq!(told(api, &expired), None, "{api:?}: {}", expired.text);
+    }
+}
+
+#[tokio::test]
+async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
+    let room = Room::new().await;
+    let mut answered_at_once = Vec::new();
+    for (n, api) in APIS.into_iter().enumerate() {
+        let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
+        let id = api.id(&api.place(&room, &shared).await);
+        api.token(&room, ANNA, &id).await;
+        room.pass(Duration::from_millis(12_400));
+        let again = api.place(&room, &shared).await;
+        let has_answer = again.text.contains(&format!("token 1 of fresh-{n}"));
+        assert_eq!(told(api, &again), has_answer.then(|| left(api)), "{api:?}: {}", again.text);
+        if has_answer {
+            answered_at_once.push(api);
+        }
+    }
+    assert_eq!(answered_at_once, [Api::Json("capsolver"), Api::V1]);
+}
+
+/// The caller of a cached answer has the same id as the one that the answer was bought for.
+#[tokio::test]
+async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_is_told_how_long() {
+    let room = Room::new().await;
+    for (n, api) in APIS.into_iter().enumerate() {
+        let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
+        let id = api.id(&api.place(&room, &shared).await);
+        api.token(&room, ANNA, &id).await;
+        // 66 s are left, and a repeat is given at least the margin of 50 s when it comes within 15 s.
+        room.pass(Duration::from_secs(234));
+        let repeat = api.id(&api.place(&room, &shared).await);
+        assert_eq!(repeat, id, "{api:?}");
+        room.pass(Duration::from_secs(15));
+        assert_eq!(
+            told(api, &api.read(&room, ANNA, &repeat).await),
+            Some(Duration::from_secs(51)),
+            "{api:?}"
+        );
+        room.pass(Duration::from_secs(50));
+        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), Some(Duration::from_secs(1)), "{api:?}");
+        room.pass(Duration::from_secs(1));
+        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), None, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_an_expiry_has_no_remaining_life() {
+    let room = Room::new().await;
+    // 100 bytes of zero in base64: any picture will do.
+    let body = format!("{}AA==", "A".repeat(132));
+    let solve = json!({ "key": ANNA, "json": 1, "method": "base64", "body": body });
+    let task = json!({ "clientKey": ANNA, "task": { "type": "ImageToTextTask", "body": body } });
+    for (path, order) in [("/solve.php", solve), ("/capsolver/createTask", task)] {
+        let answered = room.ask(Ask::post(path, &order)).await;
+        assert!(answered.text.contains("picture"), "{answered:?}");
+        assert_eq!(answered.header("quittance-remaining-life"), None, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn of_several_ids_the_shortest_remaining_life_is_told() {
+    let room = Room::new().await;
+    let mut ids: Vec<Value> = Vec::new();
+    for sitekey in ["fresh-1", "fresh-2", "hold-3"] {
+        let id = Api::Classic.id(&Api::Classic.place(&room, &Placing::of(sitekey)).await);
+        if sitekey.starts_with("fresh") {
+            Api::Classic.token(&room, ANNA, &id).await;
+        }
+        ids.push(id);
+        room.pass(Duration::from_secs(10));
+    }
+    let life_of = async |ids: &[Value]| {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str().unwrap()).collect();
+        let path = format!("/res.php?key={ANNA}&action=get&ids={}", ids.join(","));
+        told(Api::Classic, &room.ask(Ask::get(path)).await)
+    };
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(life_of(&ids).await, seconds(270));
+    assert_eq!((life_of(&ids[1..]).await, life_of(&ids[2..]).await), (seconds(280), None));
+}

@@ -1,0 +1,222 @@
+//! Requests without a right key: idle connections, guessed keys, pages in a browser, lists and balances of others. None of them
+//! takes anything from those who have a key.
+
+use super::talk::Ask;
+use super::world::{ADMIN, ANNA, BERT, Room, order};
+use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// Far more than an answer takes, and far less than a stranger may stay.
+const SOON: Duration = Duration::from_secs(5);
+const STRANGERS: usize = 260;
+
+fn both() -> Vec<TenantSettings> {
+    [("anna", ANNA), ("bert", BERT)].map(|(name, key)| TenantSettings::new(name, KeyDigest::of(key))).into()
+}
+
+async fn small() -> Room {
+    let limits = Limits { connections_max: 200, ..Limits::default() };
+    Room::limited(both(), GatewaySettings { limits, ..GatewaySettings::default() }).await
+}
+
+/// A connection on which these bytes were sent.
+async fn connected(room: &Room, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(room.address).await.unwrap();
+    // A server that has closed the connection again is not what is tested here.
+    _ = stream.write_all(bytes).await;
+    stream
+}
+
+async fn everybody_gets_in(room: &Room) {
+    let asks = [
+        Ask::get("/healthz"),
+        Ask::get("/callback/x"),
+        Ask::get("/v1/me").key(ANNA),
+        Ask::get("/v1/me").key(BERT),
+        Ask::get("/metrics").key(ADMIN),
+        Ask::get("/v1/admin/state").key(ADMIN),
+    ];
+    for ask in asks {
+        let answered = timeout(SOON, room.ask(ask.clone())).await;
+        assert_eq!(answered.map(|answered| answered.status), Ok(200), "{ask:?}");
+    }
+}
+
+/// Trap: 260 idle connections where there are seats for 200, and health checks and callbacks time out for more than 30 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_without_a_key_keep_nobody_out() {
+    let room = small().await;
+    let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
+    let mut of_tenant = connected(&room, request.as_bytes()).await;
+    assert!(of_tenant.read(&mut [0; 4096]).await.unwrap() > 0);
+    let mut strangers = Vec::new();
+    for _ in 0..STRANGERS {
+        let mut stranger = connected(&room, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        timeout(SOON, stranger.read(&mut [0; 4096])).await.unwrap().unwrap();
+        strangers.push(stranger);
+    }
+    everybody_gets_in(&room).await;
+    of_tenant.write_all(request.as_bytes()).await.unwrap();
+    let read = timeout(SOON, of_tenant.read(&mut [0; 4096])).await.unwrap().unwrap();
+    assert!(read > 0, "the connection of a tenant was not closed to make room");
+    drop(strangers);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_say_nothing_or_never_end_their_head_keep_nobody_out() {
+    for begun in [&b""[..], b"GET /healthz HTTP/1.1\r\nHost: "] {
+        let room = small().await;
+        let mut strangers = Vec::new();
+        for _ in 0..STRANGERS {
+            strangers.push(connected(&room, begun).await);
+        }
+        everybody_gets_in(&room).await;
+        drop(strangers);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connections_of_one_tenant_keep_nobody_else_out() {
+    let room = small().await;
+    let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
+    let mut of_anna = Vec::new();
+    for _ in 0..STRANGERS {
+        let mut stream = connected(&room, request.as_bytes()).await;
+        timeout(SOON, stream.read(&mut [0; 4096])).await.unwrap().unwrap();
+        of_anna.push(stream);
+    }
+    everybody_gets_in(&room).await;
+    drop(of_anna);
+}
+
+/// The key itself is in no log: `no_secret_is_in_the_log_at_any_level` in the tests of `serve`.
+#[tokio::test]
+async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
+    let room = Room::new().await;
+    let form = "application/x-www-form-urlencoded";
+    let wrong = "wrong67890wrong67890wrong67890wr";
+    let guesses = [
+        Ask::get("/v1/me").key(wrong),
+        Ask::get(format!("/res.php?key={wrong}&action=getbalance")),
+        Ask::post("/getBalance", &json!({ "clientKey": wrong })),
+        Ask::get("/v1/admin/state").key(wrong),
+        Ask::new("POST", "/in.php")
+            .header("Content-Type", form)
+            .body(&format!("key={wrong}&method=turnstile")),
+    ];
+    let mut waits = Vec::new();
+    for guess in guesses {
+        let begun = Instant::now();
+        room.ask(guess).await;
+        waits.push(begun.elapsed());
+    }
+    let second = Duration::from_secs(1);
+    assert!(
+        waits[..3].iter().all(|wait| *wait < second) && waits[3..].iter().all(|wait| *wait >= second),
+        "{waits:?}"
+    );
+    let begun = Instant::now();
+    assert_eq!(room.ask(Ask::get("/v1/me").key(ANNA)).await.status, 200);
+    assert_eq!(room.ask(Ask::get("/v1/me")).await.status, 401, "no key at all is not a guess");
+    assert!(begun.elapsed() < second, "from the same address, with the right key or none");
+    let metrics = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    assert!(metrics.contains("\nquittance_wrong_keys_total 5\n"), "{metrics}");
+}
+
+/// Trap: `<img src="http://127.0.0.1:8780/in.php?...">` on any page, in a browser that sends neither `Origin` nor `Sec-Fetch-Site`.
+#[tokio::test]
+async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
+    let room = Room::with(Vec::new()).await;
+    let query = format!("key={ANNA}&method=turnstile&sitekey=hold-1&pageurl=https://shop.example.com/");
+    let safari =
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_13_6) AppleWebKit/605.1.15 Version/12.1 Safari/605.1.15";
+    let image = "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5";
+    let task = json!({ "clientKey": ANNA, "task": { "type": "TurnstileTaskProxyless",
+        "websiteKey": "hold-1", "websiteURL": "https://shop.example.com/" } });
+    let plain =
+        |path: &str, body: &str| Ask::new("POST", path).header("Content-Type", "text/plain").body(body);
+    for ask in [
+        Ask::get(format!("/in.php?{query}")),
+        plain("/in.php", &query),
+        plain("/createTask", &task.to_string()),
+        plain("/v1/orders", &order("hold-1").to_string()),
+    ] {
+        let by_agent = ask.clone().header("User-Agent", safari);
+        let by_both = by_agent.clone().header("Accept", image);
+        for seen in [by_agent, by_both, ask.clone().header("Accept", image)] {
+            let told = room.ask(seen.clone()).await;
+            let is_refused = told.status == 403 || told.text.contains("ERROR_IP_NOT_ALLOWED");
+            assert!(is_refused, "{seen:?}: {told:?}");
+        }
+    }
+    assert_eq!(room.provider.submits("hold-1"), 0);
+    let listed = room.ask(Ask::get("/v1/orders?status=all")).await.order(200);
+    assert_eq!(listed, json!({ "orders": [] }));
+    let told =
+        room.ask(Ask::get(format!("/in.php?{query}")).header("User-Agent", "python-requests/2.32")).await;
+    assert!(told.text.starts_with("OK|"), "a program is let in: {told:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_is_not_told_the_balance_of_the_provider_unless_it_may_see_it() {
+    let mut tenants = both();
+    tenants[1].sees_balance = true;
+    let room = Room::with(tenants).await;
+    let told = async |key: &str| {
+        let classic = room.ask(Ask::get(format!("/res.php?key={key}&action=getbalance"))).await.text;
+        let json =
+            room.ask(Ask::post("/getBalance", &json!({ "clientKey": key }))).await.json()["balance"].clone();
+        let threads = room.ask(Ask::get(format!("/res.php?key={key}&action=threadsinfo&json=1"))).await.text;
+        (
+            classic,
+            json.as_f64().unwrap(),
+            threads.contains("\"working_threads\":2") || threads.contains("\"working_threads\":\"2\""),
+        )
+    };
+    assert_eq!(told(ANNA).await, ("10.00".to_owned(), 10.0, false));
+    let (classic, json, sees_threads) = told(BERT).await;
+    assert!(
+        classic.starts_with("12.5") && (json - 12.5).abs() < 1e-9 && sees_threads,
+        "{classic} {json} {sees_threads}"
+    );
+    room.ask(Ask::get("/v1/account").key(ANNA)).await.must_be(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_tenant_of_another_list_or_altered_is_a_clear_error() {
+    let room = Room::new().await;
+    for n in 0..3 {
+        for key in [ANNA, BERT] {
+            room.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(key)).await.order(202);
+        }
+    }
+    let page = |query: String, key: &'static str| room.ask(Ask::get(format!("/v1/orders?{query}")).key(key));
+    let first = page("status=all&limit=1".into(), ANNA).await.order(200);
+    let cursor = first["next"].as_str().unwrap().to_owned();
+    assert_eq!(
+        page(format!("status=all&after={cursor}"), ANNA).await.order(200)["orders"].as_array().unwrap().len(),
+        2
+    );
+    let mut altered = cursor.clone().into_bytes();
+    altered[7] = if altered[7] == b'0' { b'1' } else { b'0' };
+    let altered = String::from_utf8(altered).unwrap();
+    for (query, key) in [
+        (format!("status=all&after={cursor}"), BERT),
+        (format!("status=open&after={cursor}"), ANNA),
+        (format!("status=all&after={altered}"), ANNA),
+        (format!("status=all&after={}", &cursor[..64]), ANNA),
+        ("status=all&after=nonsense".to_owned(), ANNA),
+    ] {
+        let refused = page(query.clone(), key).await;
+        let problem = refused.must_be(422, "bad_params");
+        assert_eq!(problem["field"], "after", "{query}");
+        assert!(
+            problem["detail"].as_str().unwrap().contains("`next` of the page before"),
+            "{query}: {problem}"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! Callers who asked to be called, over real HTTP: what they are told, in which form, with which signature, and where nobody
+//! is ever called.
+
+mod receiver;
+mod world;
+
+use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest};
+use quittance_lifecycle::{DeliveryState, Reuse, Timestamp, Webhook};
+use quittance_ports::WebhookSender;
+use receiver::Receiver;
+use world::{SECRET, World, token};
+
+fn turnstile(site: &str, callback: Option<(String, &'static str)>) -> OrderRequest {
+    let params = [("sitekey", site), ("pageurl", "https://example.com/")];
+    OrderRequest {
+        kind: "turnstile".into(),
+        params: params.map(|(name, value)| (name.to_owned(), value.into())).into(),
+        callback,
+        reuse: Some(Reuse::Shared),
+        ..OrderRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn each_protocol_is_called_in_the_form_that_it_promises() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    for dialect in [
+        "2captcha",
+        "captchaai",
+        "json:2captcha",
+        "json:anticaptcha",
+        "json:capmonster",
+        "json:capsolver",
+        "v1",
+    ] {
+        let url = receiver.url(&format!("/hook?mine={}", dialect.replace(':', "-")));
+        let accepted =
+            world.orders.place(&world.caller, turnstile(dialect, Some((url, dialect)))).await.unwrap();
+        let heard = receiver.next().await;
+        let id = accepted.id.to_string();
+        let mine = format!("/hook?mine={}", dialect.replace(':', "-"));
+        match dialect {
+            "2captcha" => {
+                assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", mine.as_str()));
+                assert_eq!(heard.header("content-type"), "application/x-www-form-urlencoded");
+                assert_eq!(heard.body, format!("id={id}&code={}", token(dialect)));
+            }
+            "captchaai" => {
+                assert_eq!(heard.method, "GET");
+                assert_eq!(heard.target, format!("{mine}&id={id}&code={}", token(dialect)));
+                assert_eq!(heard.body, "");
+            }
+            _ => {
+                assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", mine.as_str()));
+                assert_eq!(heard.header("content-type"), "application/json");
+                let body: serde_json::Value = serde_json::from_str(&heard.body).unwrap();
+                assert!(heard.body.contains(&token(dialect).replace("%3A", ":")), "{}", heard.body);
+                if dialect == "v1" {
+                    assert_eq!(body["data"]["id"], id.as_str());
+                } else if dialect == "json:capsolver" {
+                    assert!(body["taskId"].is_string(), "{body}");
+                } else {
+                    assert_eq!(body["taskId"], accepted.id.number());
+                    assert_eq!((&body["errorId"], &body["status"]), (&0.into(), &"ready".into()));
+                }
+            }
+        }
+        // All APIs are told how long the answer lives: `/v1` in the body, too.
+        let life: u64 = heard.header("quittance-remaining-life").parse().unwrap();
+        assert!((290..=300).contains(&life), "{dialect}: {life}");
+        // What is said is signed: the body, or else the query.
+        let said = if heard.method == "GET" { heard.target.split_once('?').unwrap().1 } else { &heard.body };
+        let signed = format!("{}.{}.{said}", heard.header("webhook-id"), heard.header("webhook-timestamp"));
+        assert_eq!(heard.header("webhook-signature"), receiver::signature(&SECRET, &signed));
+    }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_webhook_about_an_order_without_an_answer_has_a_code_of_its_dialect_and_the_reason() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let reason = "the provider rejected the task (ERROR_OF_ITS_OWN)";
+    for (dialect, code) in [
+        ("2captcha", "ERROR_BAD_PARAMETERS"),
+        ("captchaai", "ERROR_BAD_PARAMETERS"),
+        ("json:2captcha", "ERROR_BAD_PARAMETERS"),
+        ("json:anticaptcha", "ERROR_BAD_PARAMETERS"),
+        ("json:capmonster", "ERROR_BAD_PARAMETERS"),
+        ("json:capsolver", "ERROR_INVALID_TASK_DATA"),
+    ] {
+        let request = turnstile(&format!("refuse-{dialect}"), Some((receiver.url("/hook"), dialect)));
+        let id = world.orders.place(&world.caller, request).await.unwrap().id;
+        let heard = receiver.next().await;
+        match dialect {
+            "2captcha" => assert_eq!(heard.body, format!("id={id}&code={code}")),
+            "captchaai" => assert_eq!(heard.target, format!("/hook?id={id}&code={code}")),
+            _ => {
+                let body: serde_json::Value = serde_json::from_str(&heard.body).unwrap();
+                assert_eq!(
+                    (&body["errorCode"], &body["errorDescription"]),
+                    (&code.into(), &reason.into()),
+                    "{body}"
+                );
+            }
+        }
+    }
+    world.stop().await;
+}
+
+/// A word that was not taken is said again, under the same name, so that whoever got it twice can tell.
+#[tokio::test]
+async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
+    let receiver = Receiver::start(&[500]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let request = turnstile("again", Some((receiver.url("/"), "2captcha")));
+    let accepted = world.orders.place(&world.caller, request).await.unwrap();
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    assert_eq!(first.body, second.body);
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
+    world.until_told(accepted.placed.key).await;
+    world.stop().await;
+}
+
+/// A route that takes only the method that the caller's dialect does not use would else be called in vain for ever.
+#[tokio::test]
+async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_then_on() {
+    for (dialect, first, then) in [("2captcha", "POST", "GET"), ("captchaai", "GET", "POST")] {
+        let receiver = Receiver::start(&[405]).await;
+        let world = World::start(&["127.0.0.1"]).await;
+        let place =
+            |site: &'static str| turnstile(site, Some((receiver.url(&format!("/hook?of={site}")), dialect)));
+        let accepted = world.orders.place(&world.caller, place("one")).await.unwrap();
+        assert_eq!([receiver.next().await.method, receiver.next().await.method], [first, then]);
+        world.until_told(accepted.placed.key).await;
+        world.orders.place(&world.caller, place("two")).await.unwrap();
+        assert_eq!(receiver.next().await.method, then, "it is remembered");
+        world.stop().await;
+    }
+}
+
+/// A redirect could lead inside, so none is followed: it counts as not taken.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let receiver = Receiver::start(&[302]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let request = turnstile("redirected", Some((receiver.url("/from"), "2captcha")));
+    world.orders.place(&world.caller, request).await.unwrap();
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    assert_eq!((first.target.as_str(), second.target.as_str()), ("/from", "/from"));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_inside_is_refused_and_nothing_is_bought() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&[]).await;
+    for url in
+        [receiver.url("/"), receiver.url("/").replace("127.0.0.1", "localhost"), "http://10.0.0.1/".into()]
+    {
+        let declined = world.orders.place(&world.caller, turnstile("inside", Some((url, "2captcha")))).await;
+        assert!(matches!(declined, Err(Declined::Callback(BadCallback::Inside))), "{declined:?}");
+    }
+    assert_eq!(world.submits(), 0);
+    world.stop().await;
+}
+
+/// A name may change its mind after the order was accepted: it is judged again when it is called.
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_called() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&[]).await;
+    let accepted = world.orders.place(&world.caller, turnstile("later", None)).await.unwrap();
+    let order = world.orders.find(&world.caller, accepted.id).await.unwrap();
+    let webhook = Webhook {
+        number: 1,
+        url: receiver.url("/").replace("127.0.0.1", "localhost"),
+        dialect: "2captcha".into(),
+        state: DeliveryState::Owed { at: Timestamp::ZERO, tries: 0 },
+    };
+    let told = world.webhooks.tell(&order, &webhook).await;
+    assert!(format!("{told:?}").contains("operator's network"), "{told:?}");
+    assert_eq!(receiver.heard(), 0);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_comes_after_the_answer_is_called_too() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let first = world.orders.place(&world.caller, turnstile("shared", None)).await.unwrap();
+    world.until_solved(first.placed.key).await;
+    let url = receiver.url("/late");
+    let second =
+        world.orders.place(&world.caller, turnstile("shared", Some((url, "2captcha")))).await.unwrap();
+    assert_eq!(second.id, first.id);
+    assert_eq!(receiver.next().await.body, format!("id={}&code={}", first.id, token("shared")));
+    assert_eq!(OrderId::of(&first.placed.key, first.placed.origin), first.id);
+    assert_eq!(world.submits(), 1);
+    world.stop().await;
+}

@@ -1,0 +1,50 @@
+//! The provider's account, read seldom: clients ask for their balance all the time, and providers ban accounts that pass that on.
+
+use quittance_lifecycle::Timestamp;
+use quittance_ports::{Account, Provider};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The provider is asked no more often than this; some providers allow two requests a minute.
+const READ_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a caller waits for a slow provider; then it gets the last known account.
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The last known account. Clones share it.
+#[derive(Clone)]
+pub struct AccountCache {
+    provider: Arc<dyn Provider>,
+    /// When the account was last read, and what it was. One caller reads at a time; the others wait for the result.
+    last: Arc<Mutex<Option<(Timestamp, Option<Account>)>>>,
+}
+
+impl fmt::Debug for AccountCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccountCache")
+    }
+}
+
+impl AccountCache {
+    #[must_use]
+    pub fn new(provider: Arc<dyn Provider>) -> Self {
+        Self { provider, last: Arc::default() }
+    }
+
+    /// The account, at most half a minute old if the provider answers; `None` if it was never known.
+    pub async fn read(&self, now: Timestamp) -> Option<Account> {
+        let mut last = self.last.lock().await;
+        if let Some((read_at, account)) = *last
+            && read_at <= now
+            && now.since(read_at) < READ_INTERVAL
+        {
+            return account;
+        }
+        let known = last.and_then(|(_, account)| account);
+        let reported = tokio::time::timeout(READ_TIMEOUT, self.provider.account()).await.ok().flatten();
+        let account = reported.or(known);
+        *last = Some((now, account));
+        account
+    }
+}

@@ -1,0 +1,287 @@
+//! Watches a node: one snapshot each second for all who watch, made by one task as one text; samples of the last hour; and the
+//! alerts.
+
+mod alert_keeper;
+mod announcement;
+mod history;
+mod marks;
+mod oldest_dead_letter;
+mod settings;
+mod store_reader;
+
+pub use announcement::Announcement;
+pub use history::Sample;
+pub use settings::{AlertSettings, AlertWebhook};
+pub use store_reader::{OpenPhases, SnapshotData};
+
+use crate::account::AccountCache;
+use crate::latencies::Latencies;
+use alert_keeper::AlertKeeper;
+use bytes::Bytes;
+use history::History;
+use quittance_engine::Engine;
+use quittance_lifecycle::Timestamp;
+use quittance_ports::{Account, AlertNote};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store_reader::StoreReader;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// For how long after a failed write the store counts as down.
+pub const STORE_ERROR_PERIOD: Duration = Duration::from_secs(10);
+/// Time between two snapshots of a stream.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
+/// The latencies in a snapshot are of this last period.
+const LATENCY_PERIOD: Duration = Duration::from_secs(300);
+/// Time between two reads of the provider's account: while the node is watched; and else, on the node that raises alerts and on the
+/// other nodes.
+const ACCOUNT_INTERVAL_WATCHED: Duration = Duration::from_secs(60);
+const ACCOUNT_INTERVAL_KEEPER: Duration = Duration::from_secs(300);
+const ACCOUNT_INTERVAL: Duration = Duration::from_secs(1800);
+/// How many announcements may wait for a slow receiver.
+const ANNOUNCED_MAX: usize = 64;
+
+/// What the monitor reads from.
+#[derive(Clone, Debug)]
+pub struct MonitorSources {
+    pub engine: Arc<Engine>,
+    pub account: AccountCache,
+    /// Filled by the commits of this node.
+    pub latencies: Arc<Latencies>,
+    /// Kind of the store, for the snapshot.
+    pub store: Option<&'static str>,
+}
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct Monitor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    sources: MonitorSources,
+    settings: AlertSettings,
+    /// Writes a snapshot as JSON.
+    render: fn(&SnapshotData<'_>) -> String,
+    started: Timestamp,
+    /// One task reads the store at a time; the others wait for the result.
+    state: tokio::sync::Mutex<MonitorState>,
+    /// The newest event of the snapshot stream.
+    events: watch::Sender<Bytes>,
+    is_publishing: AtomicBool,
+    /// When the account was last asked for, and what it was.
+    account: Mutex<(Option<Instant>, Option<Account>)>,
+    announced: broadcast::Sender<Announcement>,
+}
+
+/// What the monitor has read so far.
+struct MonitorState {
+    reader: StoreReader,
+    history: History,
+    keeper: AlertKeeper,
+    snapshot: Option<(Instant, Bytes)>,
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Monitor({} streams)", self.inner.events.receiver_count())
+    }
+}
+
+impl Monitor {
+    /// `render` writes a snapshot as JSON.
+    #[must_use]
+    pub fn new(
+        sources: MonitorSources,
+        settings: AlertSettings,
+        render: fn(&SnapshotData<'_>) -> String,
+    ) -> Self {
+        let state = MonitorState {
+            reader: StoreReader::default(),
+            history: History::default(),
+            keeper: AlertKeeper::new(&settings.thresholds),
+            snapshot: None,
+        };
+        let inner = Inner {
+            started: sources.engine.now(),
+            sources,
+            settings,
+            render,
+            state: tokio::sync::Mutex::new(state),
+            events: watch::Sender::new(Bytes::new()),
+            is_publishing: AtomicBool::new(false),
+            account: Mutex::default(),
+            announced: broadcast::Sender::new(ANNOUNCED_MAX),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    #[must_use]
+    pub fn sources(&self) -> &MonitorSources {
+        &self.inner.sources
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> &AlertSettings {
+        &self.inner.settings
+    }
+
+    /// Takes samples and evaluates the alert rules until it is dropped. Without it, snapshots are made on request, and no alert is
+    /// raised.
+    pub async fn run(self) {
+        let mut ticks = tokio::time::interval(self.inner.settings.sample_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_first = true;
+        loop {
+            ticks.tick().await;
+            let mut state = self.inner.state.lock().await;
+            let is_watched = self.inner.events.receiver_count() > 0;
+            self.refresh(&mut state, is_watched).await;
+            // A process that ends at once does not ask for the account.
+            if !std::mem::take(&mut is_first) {
+                self.request_account(match (is_watched, self.is_keeper(&state)) {
+                    (true, _) => ACCOUNT_INTERVAL_WATCHED,
+                    (false, true) => ACCOUNT_INTERVAL_KEEPER,
+                    (false, false) => ACCOUNT_INTERVAL,
+                });
+            }
+            self.evaluate_rules(&mut state).await;
+        }
+    }
+
+    /// Receives every alert that this node raises or clears from now on.
+    #[must_use]
+    pub fn announced(&self) -> broadcast::Receiver<Announcement> {
+        self.inner.announced.subscribe()
+    }
+
+    /// A snapshot of the node as JSON, at most half a second old.
+    pub async fn snapshot(&self) -> Bytes {
+        let mut state = self.inner.state.lock().await;
+        if let Some((_, snapshot)) =
+            state.snapshot.as_ref().filter(|(at, _)| at.elapsed() < SNAPSHOT_INTERVAL / 2)
+        {
+            return snapshot.clone();
+        }
+        self.refresh(&mut state, true).await;
+        self.request_account(ACCOUNT_INTERVAL_WATCHED);
+        let snapshot = Bytes::from((self.inner.render)(&self.snapshot_data(&state)));
+        state.snapshot = Some((Instant::now(), snapshot.clone()));
+        snapshot
+    }
+
+    /// Receives a snapshot each second, each as a whole server-sent event.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Bytes> {
+        let events = self.inner.events.subscribe();
+        if !self.inner.is_publishing.swap(true, Ordering::AcqRel) {
+            tokio::spawn(self.clone().publish_snapshots());
+        }
+        events
+    }
+
+    /// Runs until the last watcher is gone.
+    async fn publish_snapshots(self) {
+        let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if self.inner.events.receiver_count() == 0 {
+                self.inner.is_publishing.store(false, Ordering::Release);
+                // A watcher that came in between has seen that this task runs, and relies on it.
+                let is_needed = self.inner.events.receiver_count() > 0;
+                if !is_needed || self.inner.is_publishing.swap(true, Ordering::AcqRel) {
+                    return;
+                }
+            }
+            let snapshot = self.snapshot().await;
+            let event = [b"event: now\ndata: ".as_slice(), &snapshot, b"\n\n"].concat();
+            self.inner.events.send_replace(Bytes::from(event));
+        }
+    }
+
+    /// The time between two samples, and the samples of the last hour, oldest first.
+    pub async fn history(&self) -> (Duration, Vec<Sample>) {
+        let state = self.inner.state.lock().await;
+        (self.inner.settings.sample_interval, state.history.samples())
+    }
+
+    /// The active alerts and those cleared within a day, newest first.
+    pub async fn alerts(&self) -> Vec<AlertNote> {
+        let mut state = self.inner.state.lock().await;
+        self.refresh(&mut state, true).await;
+        state.keeper.all(&state.reader.documents)
+    }
+
+    /// The provider's account, at most half a minute old.
+    pub(crate) async fn read_account(&self) -> Option<Account> {
+        let MonitorSources { account, engine, .. } = &self.inner.sources;
+        account.read(engine.now()).await
+    }
+
+    /// Reads what is due from the store, and adds a sample if it is time for one.
+    async fn refresh(&self, state: &mut MonitorState, is_watched: bool) {
+        let Inner { sources: MonitorSources { engine, latencies, .. }, settings, .. } = &*self.inner;
+        let MonitorState { reader, history, .. } = state;
+        reader.read(engine, history, is_watched).await;
+        let interval = settings.sample_interval;
+        history.add_sample(engine.now(), interval, reader.order_counts, reader.saved, latencies);
+    }
+
+    fn snapshot_data<'a>(&'a self, state: &'a MonitorState) -> SnapshotData<'a> {
+        let Inner { sources, started, .. } = &*self.inner;
+        let MonitorState { reader, history, keeper, .. } = state;
+        let (engine, now) = (&*sources.engine, sources.engine.now());
+        let (phases, is_sampled) = reader.phases();
+        let (recent, recent_period) = history.recent();
+        let own = reader.members.nodes.iter().find(|member| member.node_status.node == engine.node());
+        SnapshotData {
+            at: now,
+            node: engine.node(),
+            currency: engine.currency(),
+            name: own.map(|member| member.node_status.name.clone()).unwrap_or_default(),
+            started: own.map_or(*started, |member| member.node_status.started),
+            store: sources.store,
+            // A store that can be read but not written is down, as for `/readyz`.
+            store_is_up: reader.store_is_up && !engine.store_was_away(STORE_ERROR_PERIOD),
+            order_counts: reader.order_counts,
+            phases,
+            is_sampled,
+            recent,
+            recent_period,
+            latency: sources.latencies.within(now, LATENCY_PERIOD),
+            sample: history.newest(),
+            today: reader.today,
+            saved: reader.saved,
+            account: self.account().1,
+            provider: (engine.provider_name(), engine.provider_state()),
+            pools: engine.pools_among(&reader.documents, &reader.members),
+            members: &reader.members,
+            alerts: keeper.all(&reader.documents),
+            bulks: reader.bulks(),
+        }
+    }
+
+    /// Reads the account in a task of its own, so that a slow provider delays nothing.
+    fn request_account(&self, interval: Duration) {
+        {
+            let mut account = self.account();
+            if account.0.is_some_and(|requested| requested.elapsed() < interval) {
+                return;
+            }
+            account.0 = Some(Instant::now());
+        }
+        let monitor = self.clone();
+        drop(tokio::spawn(async move {
+            let account = monitor.read_account().await;
+            monitor.account().1 = account;
+        }));
+    }
+
+    fn account(&self) -> MutexGuard<'_, (Option<Instant>, Option<Account>)> {
+        self.inner.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

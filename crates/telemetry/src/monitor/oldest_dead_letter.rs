@@ -1,0 +1,55 @@
+//! Since when the oldest dead letter waits. There may be a million, so each call reads one page and continues after the page before.
+//! Once a dead letter has waited too long, only that one is read until it is replayed or dropped.
+
+use quittance_engine::Engine;
+use quittance_lifecycle::{Key, Timestamp};
+use quittance_ports::{StoreError, Which};
+use std::time::Duration;
+
+/// How many dead letters one call reads.
+const PAGE: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct OldestDeadLetter {
+    /// The oldest of the last complete pass, and of this pass so far.
+    last_pass: Option<(Timestamp, Key)>,
+    this_pass: Option<(Timestamp, Key)>,
+    after: Option<Key>,
+}
+
+impl OldestDeadLetter {
+    /// Since when the oldest known dead letter waits. One that has waited for `age_max` has waited too long.
+    pub(super) async fn read(
+        &mut self,
+        engine: &Engine,
+        now: Timestamp,
+        age_max: Duration,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let known = self.known();
+        if let Some((since, key)) = known.filter(|(since, _)| now.since(*since) >= age_max) {
+            let order = engine.read(&key).await?;
+            if order.and_then(|order| order.dead_letter()).is_some_and(|letter| letter.since <= since) {
+                return Ok(Some(since));
+            }
+            *self = Self { after: self.after, ..Self::default() };
+        }
+        let page = engine.list(Which::DEAD, self.after.as_ref(), PAGE).await?;
+        for found in page.iter().flatten() {
+            let Some(letter) = found.order.dead_letter() else { continue };
+            if self.this_pass.is_none_or(|(since, _)| letter.since < since) {
+                self.this_pass = Some((letter.since, found.order.key));
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE => {
+                self.after = Some(last.as_ref().map_or_else(|odd| odd.key, |found| found.order.key));
+            }
+            _ => (self.last_pass, self.this_pass, self.after) = (self.this_pass.take(), None, None),
+        }
+        Ok(self.known().map(|(since, _)| since))
+    }
+
+    fn known(&self) -> Option<(Timestamp, Key)> {
+        [self.last_pass, self.this_pass].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,4 @@
+//! The crate from outside.
+#![expect(clippy::unwrap_used, reason = "a failure in a test must be seen at once")]
+
+mod timeline;
