@@ -3,6 +3,6 @@
 
 mod answers;
 mod copying;
+mod fixture;
 mod restarts;
-mod room;
 mod stock;
