@@ -1,7 +1,7 @@
 //! One word for one thing: names that the glossary has replaced do not come back, and a doc comment makes sense alone.
 
-use super::Finding;
-use crate::source::{Source, named_after, numbered};
+use super::TidyFinding;
+use crate::source::{SourceView, named_after, numbered};
 use crate::tree::Tree;
 
 /// A word that was ours alone, and the one that readers know; docs/glossary.md explains the second.
@@ -33,15 +33,15 @@ const NAMERS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const
 /// How a doc comment begins that leans on the one before it.
 const LEANING: &[&str] = &["The same", "And "];
 
-pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<Finding> {
+pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.path.ends_with("tidy/words.rs")) {
-        let code = Source::read(&file.text).code;
+        let code = SourceView::read(&file.text).code;
         for namer in NAMERS {
             for (line, name) in named_after(&code, namer) {
                 if let Some((old, new)) = replaced_in(name) {
                     let what = format!("`{name}` says `{old}`; the glossary says `{new}`");
-                    findings.push(Finding::breach(&file.path, line, what));
+                    findings.push(TidyFinding::breach(&file.path, line, what));
                 }
             }
         }
@@ -50,7 +50,7 @@ pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A doc comment is read on hover, without the one above it.
-pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<Finding> {
+pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.path.contains("/tests/")) {
         let mut before = "";
@@ -60,7 +60,7 @@ pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<Finding> {
                 && !before.starts_with("///")
                 && LEANING.iter().any(|leaning| text.starts_with(leaning))
             {
-                findings.push(Finding::breach(
+                findings.push(TidyFinding::breach(
                     &file.path,
                     number,
                     format!("a doc comment begins with `{text}`"),
@@ -95,7 +95,7 @@ fn replaced_in(name: &str) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::*;
 
-    fn lines(rule: fn(&Tree) -> Vec<Finding>, text: &str) -> Vec<usize> {
+    fn lines(rule: fn(&Tree) -> Vec<TidyFinding>, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[("crates/a/src/lib.rs", text)])).into_iter().map(|finding| finding.line).collect()
     }
 
