@@ -39,7 +39,7 @@ pub use id::{NotAnId, OrderId};
 pub use monitor::{AlertSettings, Announcement, Monitor, ShownSetting, Webhook};
 pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 pub use plain::{is_odd, plain_json};
-pub use quittance_lifecycle::secrets::shown_param;
+pub use quittance_lifecycle::secrets::harmless_param;
 pub use server::{Counts, Limits};
 pub use tenant::{
     Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, ReuseSetting, Tenant, TenantSettings, Tenants,

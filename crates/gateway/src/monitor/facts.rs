@@ -4,10 +4,10 @@
 use super::history::{History, Sample};
 use super::latencies::Spread;
 use crate::OrderService;
-use quittance_engine::{PoolShown, ProviderState};
+use quittance_engine::{PoolView, ProviderState};
 use quittance_lifecycle::{Counters, Phase, PriceSum, Timestamp};
 use quittance_ports::{
-    Account, AlertNote, BulkDocument, Day, DocumentFound, Members, OrderCounts, SharedDocument, Which,
+    Account, AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoredDocument, Which,
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -103,7 +103,7 @@ pub(super) struct Looks {
     phases: Phases,
     is_sampled: bool,
     pub(super) members: Members,
-    pub(super) documents: Vec<DocumentFound>,
+    pub(super) documents: Vec<StoredDocument>,
     /// Whether there is anything to go by at all.
     pub(super) has_usage: bool,
     pub(super) has_order_counts: bool,
@@ -195,7 +195,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) currency: &'a str,
     pub(crate) account: Option<Account>,
     pub(crate) provider: (&'a str, ProviderState),
-    pub(crate) pools: Vec<PoolShown>,
+    pub(crate) pools: Vec<PoolView>,
     pub(crate) members: &'a Members,
     pub(crate) alerts: Vec<AlertNote>,
     pub(crate) bulks: Vec<&'a BulkDocument>,

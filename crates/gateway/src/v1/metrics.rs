@@ -9,9 +9,9 @@ use crate::monitor::{Latencies, SECONDS};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::{Engine, PoolShown, ProviderState};
+use quittance_engine::{Engine, PoolView, ProviderState};
 use quittance_lifecycle::{Counters, PriceSum, Timestamp, provider_of};
-use quittance_ports::{Account, AlertNote, Day, Demand, LevelShown, OrderCounts, UsageRow};
+use quittance_ports::{Account, AlertNote, Day, Demand, LevelView, OrderCounts, UsageRow};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn escaped(value: &str) -> String {
 
 /// A pool at this moment, as far as it concerns a monitoring system.
 struct PoolNow {
-    level: Option<LevelShown>,
+    level: Option<LevelView>,
     enabled: bool,
     spent: PriceSum,
     is_stopped: bool,
@@ -144,7 +144,7 @@ const OF_DEMAND: &[Metric<Demand>] = &[
     ),
 ];
 
-fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
+fn pools_now(pools: &[PoolView], now: Timestamp) -> Vec<(String, PoolNow)> {
     let shown = pools.iter().map(|pool| {
         let document = &pool.document;
         let now = PoolNow {

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_ports::membership::SILENT_AFTER;
-use quittance_ports::{Members, SeenNode};
+use quittance_ports::{Member, Members};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -61,8 +61,8 @@ pub(super) struct ShownNode {
     has_spilled: bool,
 }
 
-fn shown(signed: &SeenNode, members: &Members, attended_by_all: u64) -> ShownNode {
-    let SeenNode { node_status, seen } = signed;
+fn shown(signed: &Member, members: &Members, attended_by_all: u64) -> ShownNode {
+    let Member { node_status, seen } = signed;
     let node_stats = &node_status.node_stats;
     ShownNode {
         node: format!("{:016x}", node_status.node),

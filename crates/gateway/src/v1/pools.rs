@@ -14,12 +14,12 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use quittance_engine::{PoolError, PoolShown};
-use quittance_lifecycle::secrets::shown_param;
+use quittance_engine::{PoolError, PoolView};
+use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
 use quittance_pool::Goal;
-use quittance_ports::{Demand, LevelShown, PoolSpec, Spent};
+use quittance_ports::{Demand, LevelView, PoolSpec, Spent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ pub(super) struct ShownLevel {
 }
 
 impl ShownLevel {
-    fn of(level: &LevelShown) -> Self {
+    fn of(level: &LevelView) -> Self {
         Self {
             at: rfc3339(level.at),
             size: level.size,
@@ -149,8 +149,8 @@ pub(super) struct ShownPool {
 }
 
 impl ShownPool {
-    fn of(pool: &PoolShown, now: Timestamp) -> Self {
-        let PoolShown { document, target, demand, is_kept_here, usable, price, currency } = pool;
+    fn of(pool: &PoolView, now: Timestamp) -> Self {
+        let PoolView { document, target, demand, is_kept_here, usable, price, currency } = pool;
         let spec = &document.spec;
         let (service_level, size) = match spec.goal {
             Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
@@ -164,7 +164,7 @@ impl ShownPool {
             params: spec
                 .params
                 .iter()
-                .map(|(name, value)| (name.clone(), shown_param(name, value)))
+                .map(|(name, value)| (name.clone(), harmless_param(name, value)))
                 .collect(),
             service_level,
             size,
@@ -209,7 +209,7 @@ pub(super) struct PoolInShort {
 }
 
 impl PoolInShort {
-    pub(super) fn of(pool: &PoolShown) -> Self {
+    pub(super) fn of(pool: &PoolView) -> Self {
         let spec = &pool.document.spec;
         Self {
             name: spec.name.clone(),

@@ -13,7 +13,7 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_engine::TrustShown;
+use quittance_engine::TrustView;
 use quittance_lifecycle::Counters;
 use quittance_ports::{Day, UsageRow};
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ pub(super) struct ShownTrust {
 }
 
 impl ShownTrust {
-    fn of(shown: &TrustShown) -> Self {
+    fn of(shown: &TrustView) -> Self {
         let refusals = shown.trust.refusals.len();
         let why = if shown.trusted < shown.life {
             let age = shown.trusted.as_secs();
@@ -177,7 +177,7 @@ type Name = (String, String, String);
 /// The usage of several days, and what reports have taught, in one line for each name.
 fn lines(
     usage: Vec<(UsageRow, Counters)>,
-    trusts: &[TrustShown],
+    trusts: &[TrustView],
 ) -> BTreeMap<Name, (Counters, Option<ShownTrust>)> {
     let mut lines: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
     for (UsageRow { tenant, kind, site, .. }, counters) in usage {

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{Applied, Engine};
-use quittance_lifecycle::secrets::shown_param;
+use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::timeline::{NOTE_BYTES_MAX, TIMELINE_BEGINNING, TimelineEntry};
 use quittance_lifecycle::{
     Attempt, DeadCause, Evidence, Fault, OnReplay, Order, Progress, Signal, TimelineEvent, Timestamp,
@@ -44,13 +44,13 @@ pub(super) struct ToldFault {
 
 impl From<&Fault> for ToldFault {
     fn from(fault: &Fault) -> Self {
-        Self { class: fault.class.name(), code: fault.code.clone(), said: fault.said.clone() }
+        Self { class: fault.class.name(), code: fault.code.clone(), said: fault.text.clone() }
     }
 }
 
 impl From<&Evidence> for ToldFault {
     fn from(evidence: &Evidence) -> Self {
-        Self { class: Signal::InDoubt.name(), code: evidence.seen.clone(), said: evidence.said.clone() }
+        Self { class: Signal::InDoubt.name(), code: evidence.summary.clone(), said: evidence.text.clone() }
     }
 }
 
@@ -194,7 +194,7 @@ impl Timeline {
             spent_micros: spent.known().map(|spent| spent.0),
             unpriced: spent.unpriced,
             currency: order.terms.currency(engine.currency()).to_owned(),
-            params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
+            params: params.map(|(name, value)| (name.clone(), cut(harmless_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
             left_out: order.timeline.left_out,
