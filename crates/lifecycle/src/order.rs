@@ -30,20 +30,19 @@ pub enum Phase {
     /// Next: `Submitting`, `Solved` (an answer from the stock), `Dead` at the deadline, or `Failed` if it is cancelled.
     Queued { until: Timestamp, held: bool },
     /// An attempt is in the store, and one node makes the call to the provider. Money may be spent from here on.
-    /// The node that submits sets it, before the call. `stamp` is that node's own, so no other node takes the intent
-    /// for its own. Next: `Solving`, `Solved`, `Queued` or `Failed`, as the provider replies; `InDoubt` if no reply
-    /// came by `until`.
+    /// The node that submits sets it, before the call. Only that node has the `stamp`, so no other takes over the call.
+    /// Next, as the provider replies: `Solving`, `Solved`, `Queued` (a retry), `Failed` or `Dead`.
+    /// Without a clear reply by `until`: `InDoubt`, or `Dead` if the policy wants that.
     Submitting { attempt: u32, stamp: u64, until: Timestamp },
     /// The provider has taken the task, and it is paid for or will be.
-    /// The reply to the submit sets it, or a callback that settles a doubt.
+    /// The reply to the submit sets it, also a late one, and a replay or placement that resumes an open task.
     /// The order waits for the callback, and polls at `poll_at`. `misses` counts polls in a row without a clear reply.
     /// Next: `Solved`, `Queued` (a retry), `Failed`, or `Dead`.
     Solving { attempt: u32, poll_at: Timestamp, misses: u8 },
     /// A submit ended without a clear reply: the provider may have taken the task, or not.
     /// A lost reply, a timeout or the crash of a node sets it.
-    /// Until `until` the order only waits for a callback, because a second submit could pay twice.
-    /// Next: `Solving` or `Solved` by a callback; else `Queued` or `Submitting` (a retry) or `Dead`, as the policy
-    /// says.
+    /// Until `until` nothing is submitted, because a second submit could pay twice; a callback may settle the doubt.
+    /// Next: `Solved` by a callback, or `Solving` by a late reply; after the wait `Submitting`, `Queued` or `Dead`.
     InDoubt { attempt: u32, until: Timestamp },
     /// The answer is here, and is handed out until it expires.
     /// A callback, a poll, the reply to the submit or a take from the stock sets it.
@@ -60,12 +59,12 @@ pub enum Phase {
     Expired { at: Timestamp },
     /// The order has ended without an answer, and another try would not help.
     /// A fault in the request sets it, or a cancellation. The caller gets the cause.
-    /// No operator is needed. A new placement begins a new life, and a late answer can still revive the order.
+    /// No operator is needed. A new placement begins a new life. A late answer goes to the stock.
     Failed { cause: FailCause, at: Timestamp },
-    /// A dead letter: the order has no answer, and only an operator can decide how it goes on.
+    /// A dead letter: the order has no answer, and an operator should look at it.
     /// Used-up retries, the deadline, an unsettled doubt or a store that forgot set it; `cause` says which.
-    /// The caller gets an error. The record is kept until an operator replays or drops it.
-    /// Next: `Queued`, `Solving` or `InDoubt` by a replay, or `Solved` by a late answer.
+    /// The caller gets an error. The record is kept until an operator replays or drops it, or a caller places it again.
+    /// Next: `Queued`, `Solving` or `InDoubt`, or `Solved` by a late answer. An open paid task is resumed.
     Dead { cause: DeadCause, at: Timestamp },
 }
 
