@@ -195,7 +195,7 @@ mod tests {
     use crate::config::tests::config_with;
     use quittance::lifecycle::{Counters, Timestamp};
     use quittance::{TrustDocument, UsageRow};
-    use quittance_pool::Trust;
+    use quittance_ports::Trust;
     use std::time::Duration;
 
     fn line(day: u64, site: &str) -> UsageRow {

@@ -25,6 +25,7 @@ mod reach;
 mod recovery;
 mod run_queue;
 mod settings;
+pub mod sizing;
 mod spilled;
 mod stock;
 pub mod targets;

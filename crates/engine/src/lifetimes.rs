@@ -6,7 +6,7 @@ use crate::pools::WRITES_MAX;
 use crate::targets::HostPattern;
 use crate::{Engine, lock};
 use quittance_lifecycle::{Draft, Kind, Order, Phase, Timestamp};
-use quittance_pool::Trust;
+use quittance_ports::Trust;
 use quittance_ports::document::DOCUMENTS_MAX;
 use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, TrustDocument, Version};
 use std::time::Duration;

@@ -13,13 +13,13 @@ mod put_back;
 use crate::{Engine, PlaceError};
 use local::LocalPool;
 use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
-use quittance_pool::{Goal, SIZE_MAX};
 use quittance_ports::document::POOL_NAME_BYTES_MAX;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
     Demand, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument, StoreError,
     StoredDocument, TrustDocument, Version,
 };
+use quittance_ports::{Goal, SIZE_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

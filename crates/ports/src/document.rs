@@ -2,16 +2,31 @@
 //! pools that people have set, what reports have taught about how long the answers of a site really live, what people
 //! do with a great many dead letters at once, and the alerts that stand.
 
+use crate::hours::Hours;
 use crate::store::Version;
+use crate::trust::Trust;
 use quittance_lifecycle::{DeadLetterFilter, Key, Money, PriceSum, Timestamp, Value};
-use quittance_pool::{Goal, Hours, Trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// So many documents at most: all of them are read every few seconds.
 pub const DOCUMENTS_MAX: usize = 512;
+/// No pool holds more than this, whatever is asked of it.
+pub const SIZE_MAX: u32 = 1000;
 /// The longest name of a pool.
 pub const POOL_NAME_BYTES_MAX: usize = 64;
+
+/// What the operator asks of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The share of orders, in thousandths, that the stock is to serve: 1 to 999.
+    Served {
+        permille: u32,
+    },
+    Fixed {
+        size: u32,
+    },
+}
 
 /// A standing instruction to keep the stock of one target at a level.
 #[derive(Clone, Debug, PartialEq, Eq)]

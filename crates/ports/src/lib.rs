@@ -10,20 +10,23 @@
 pub mod clock;
 pub mod conformance;
 pub mod document;
+mod hours;
 pub mod leases;
 pub mod membership;
 pub mod memory;
 mod provider;
 pub mod spill;
 pub mod store;
+mod trust;
 pub mod watch;
 pub mod webhook_sender;
 
 pub use clock::Clock;
 pub use document::{
-    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, LevelView, Mark, PoolDocument,
-    PoolSpec, PriceBasis, Reserved, SharedDocument, Spent, StoredDocument, TrustDocument,
+    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, Goal, LevelView, Mark, PoolDocument,
+    PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
+pub use hours::{Hours, HoursError};
 pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
 pub use membership::{
     Demand, Finding, MarkRequest, Member, Members, Membership, MemoryMembership, NodeStats, NodeStatus,
@@ -39,5 +42,6 @@ pub use store::{
     Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
     Which,
 };
+pub use trust::{HEARD_MAX, Heard, Trust};
 pub use watch::{Watch, Watchers};
 pub use webhook_sender::{MemoryWebhooks, WebhookSender};

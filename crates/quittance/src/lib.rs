@@ -55,7 +55,6 @@ pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Money, Origin, Value};
-pub use quittance_pool::{Goal, Hours, HoursError};
 pub use quittance_ports::{Day, StoreError, Unreadable, UsageRow, Versioned, Which};
 pub use quittance_ports::{
     Demand, LevelView, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
@@ -63,6 +62,7 @@ pub use quittance_ports::{
 pub use quittance_ports::{
     Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
 };
+pub use quittance_ports::{Goal, Hours, HoursError};
 pub use quittance_protocol::classic::Profile;
 pub use quittance_provider::classic::Settings as ClassicSettings;
 pub use quittance_provider::json::Settings as JsonSettings;

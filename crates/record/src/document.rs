@@ -9,11 +9,11 @@ use crate::fields::{
 };
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::{Money, Timestamp};
-use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{
     AlertDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent,
     TrustDocument,
 };
+use quittance_ports::{Goal, Heard, Hours, Trust};
 use std::time::Duration;
 
 names! { enum DocumentName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts" } }

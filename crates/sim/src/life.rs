@@ -15,7 +15,7 @@ use crate::weather::Weather;
 use futures_util::FutureExt;
 use quittance_engine::{Applied, CallbackAddress, Settings};
 use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
-use quittance_pool::Goal;
+use quittance_ports::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use std::sync::{Arc, Mutex};
 

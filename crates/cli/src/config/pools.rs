@@ -15,7 +15,7 @@ use quittance::{DEFAULT_TENANT, PoolSpec};
 use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;
 use quittance_lifecycle::{Draft, Reuse, Target, Timestamp, Value as Param};
-use quittance_pool::{Goal, Hours};
+use quittance_ports::{Goal, Hours};
 use std::path::Path;
 
 /// The tables of `[pools]`.

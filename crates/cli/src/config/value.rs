@@ -8,7 +8,7 @@ use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{FaultClass, Money, Signal};
-use quittance_pool::Hours;
+use quittance_ports::Hours;
 use quittance_protocol::classic::Profile;
 use quittance_protocol::classic::code::class_named;
 use quittance_protocol::json::Flavour;

@@ -4,14 +4,15 @@
 use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
 use super::money::{self, Affordable, settle};
 use super::{alive, pool_draft};
+use crate::sizing::{LIVES_UNTIL_IDLE, shortfall};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
 use quittance_lifecycle::{FailCause, Key, Order, Phase, TimelineEvent, Timestamp};
-use quittance_pool::{Goal, LIVES_UNTIL_IDLE, SIZE_MAX, shortfall};
 use quittance_ports::{
     DocumentWritten, LevelView, Members, PoolDocument, PoolSpec, SharedDocument, StoreError, StoredDocument,
     Versioned,
 };
+use quittance_ports::{Goal, SIZE_MAX};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -280,10 +281,10 @@ impl Engine {
         // The sizer knows the demand since this node started; the document, what was before.
         let given_up = local.usable.saturating_mul(LIVES_UNTIL_IDLE);
         if matches!(local.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
-            return nothing(&quittance_pool::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
+            return nothing(&crate::sizing::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
-        let is_new = matches!(level.why, quittance_pool::Why::NothingSeenYet);
+        let is_new = matches!(level.why, crate::sizing::Why::NothingSeenYet);
         if let (Goal::Served { .. }, true, Some(before)) = (local.spec.goal, is_new, &document.level)
             && now.since(before.at) < local.usable
             && before.size > 0

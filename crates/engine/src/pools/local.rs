@@ -1,8 +1,8 @@
 //! What a node knows of a pool: its demand, the state of each of its places, and what it may spend.
 
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
+use crate::sizing::Sizer;
 use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
-use quittance_pool::Sizer;
 use quittance_ports::{Demand, Members, PoolSpec, SharedDocument, StoredDocument};
 use std::collections::BTreeMap;
 use std::time::Duration;

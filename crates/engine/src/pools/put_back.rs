@@ -76,7 +76,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_pool::Trust;
+    use quittance_ports::Trust;
     use quittance_ports::{AlertDocument, TrustDocument};
 
     fn stored(name: &str, document: SharedDocument) -> StoredDocument {

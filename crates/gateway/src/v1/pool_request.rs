@@ -6,8 +6,8 @@ use super::request::{
 };
 use quittance_lifecycle::terms::{KIND_BYTES_MAX, TENANT_BYTES_MAX, TEXT_BYTES_MAX};
 use quittance_lifecycle::{Money, Value as Param};
-use quittance_pool::{Goal, Hours, SIZE_MAX};
 use quittance_ports::PoolSpec;
+use quittance_ports::{Goal, Hours, SIZE_MAX};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};

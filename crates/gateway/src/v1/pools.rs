@@ -18,7 +18,7 @@ use quittance_engine::{PoolError, PoolView};
 use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
-use quittance_pool::Goal;
+use quittance_ports::Goal;
 use quittance_ports::{Demand, LevelView, PoolSpec, Spent};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -8,9 +8,9 @@ use crate::document::{
 };
 use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
+use crate::{Goal, Hours, Trust};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Money, Outage, Timestamp, Value};
-use quittance_pool::{Goal, Hours, Trust};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

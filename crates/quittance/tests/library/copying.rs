@@ -10,7 +10,7 @@ use quittance::{
     StartError, UsageRow,
 };
 use quittance::{NodeStats, TrustDocument, Turnstile, Which};
-use quittance_pool::Trust;
+use quittance_ports::Trust;
 use quittance_ports::conformance::samples;
 use quittance_ports::{Commit, DocumentWritten, Version};
 use std::sync::Arc;

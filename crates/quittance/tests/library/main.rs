@@ -4,5 +4,6 @@
 mod answers;
 mod copying;
 mod fixture;
+mod hosts;
 mod restarts;
 mod stock;

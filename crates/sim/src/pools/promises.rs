@@ -1,8 +1,8 @@
 //! What a pool that sizes itself promises, and whether a row of the study keeps it.
 
 use super::study::{GOAL_PERMILLE, StudyRow};
+use quittance_engine::sizing::EXPIRED_MAX;
 use quittance_lifecycle::Money;
-use quittance_pool::EXPIRED_MAX;
 
 const SERVED_GOAL: f64 = GOAL_PERMILLE as f64 / 1000.0;
 /// How far under the goal the stock may stay: one point.

@@ -3,8 +3,8 @@
 
 use super::script::{RateScript, RateSpan};
 use crate::rng::Rng;
+use quittance_engine::sizing::{Sizer, shortfall};
 use quittance_lifecycle::Timestamp;
-use quittance_pool::{Sizer, shortfall};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;

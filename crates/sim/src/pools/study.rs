@@ -3,8 +3,9 @@
 
 use super::script::{RateScript, stepped};
 use super::stock::{LevelPolicy, SimPlace, StudyOutcome};
+use quittance_engine::sizing::{EXPIRED_MAX, Sizer, expected};
 use quittance_lifecycle::{Kind, Money};
-use quittance_pool::{EXPIRED_MAX, Goal, SIZE_MAX, Sizer, expected};
+use quittance_ports::{Goal, SIZE_MAX};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

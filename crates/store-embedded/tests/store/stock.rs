@@ -198,7 +198,7 @@ fn pool(name: &str) -> SharedDocument {
         tenant: "ann".into(),
         kind: "riddle".into(),
         params: BTreeMap::new(),
-        goal: quittance_pool::Goal::Fixed { size: 3 },
+        goal: quittance_ports::Goal::Fixed { size: 3 },
         budget: None,
         hours: Vec::new(),
         min_life: None,

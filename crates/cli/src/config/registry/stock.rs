@@ -3,7 +3,7 @@
 use super::{MOMENT, POSITIVE, flag, optional, row};
 use crate::config::setting::Setting;
 use crate::config::value::{SPAN_MOST, Shape};
-use quittance_pool::SIZE_MAX;
+use quittance_ports::SIZE_MAX;
 use std::time::Duration;
 
 const SIZE: Shape = Shape::Count { least: 1, most: SIZE_MAX as u64 };

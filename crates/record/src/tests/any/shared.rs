@@ -3,12 +3,12 @@
 use super::Any;
 use quittance_lifecycle::Money;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
-use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark};
 use quittance_ports::{
     Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reserved,
     SharedDocument, Spent, TrustDocument,
 };
+use quittance_ports::{Goal, Heard, Hours, Trust};
 
 impl Any {
     pub(super) fn node_status(&mut self) -> NodeStatus {

@@ -3,11 +3,11 @@
 use super::{SECRET, at, secret};
 use crate::tests::AnyRecord;
 use quittance_lifecycle::{Money, Value};
-use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{
     Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, SharedDocument, Spent,
     TrustDocument,
 };
+use quittance_ports::{Goal, Heard, Hours, Trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

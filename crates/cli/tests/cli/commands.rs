@@ -1,0 +1,44 @@
+//! The built binary on what is in a store: orders that are moved, pools, the stock. Stores are folders here, or servers that
+//! are not there; real servers, and daemons that share one, are in `crates/e2e`.
+
+mod house;
+mod init;
+mod pools;
+mod stores;
+mod unread;
+
+use house::House;
+
+/// A look into the wrong folder must not say that all is well, nor leave a store behind.
+#[test]
+fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
+    let house = House::new();
+    for look in [&["dead", "list"][..], &["usage"], &["audit"], &["stock"], &["pool", "list"]] {
+        let said = house.run(look).exits(5);
+        assert!(
+            said.err.contains("there is no store in") && said.err.contains("store.url"),
+            "{look:?}: {}",
+            said.err
+        );
+    }
+    let doctor = house.run(&["doctor"]);
+    assert!(doctor.out.contains("there is no store in"), "{}", doctor.out);
+    assert!(!house.path("quittance-data").exists(), "nothing was created");
+}
+
+#[test]
+fn config_show_does_not_write_over_the_file_that_it_reads() {
+    let house = House::new();
+    let file = house.path("quittance.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:1\"\n").unwrap();
+    let out = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+    let ended = std::process::Command::new(env!("CARGO_BIN_EXE_quittance"))
+        .args(["config", "show"])
+        .current_dir(file.parent().unwrap())
+        .stdout(out)
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("the config file itself"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "listen = \"127.0.0.1:1\"\n");
+}

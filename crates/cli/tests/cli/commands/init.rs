@@ -1,0 +1,92 @@
+//! `quittance init` as a shell sees it: what it writes is right for `config check`, and it overwrites nothing.
+
+use crate::commands::house::House;
+
+const ALL: [&str; 14] = [
+    "init",
+    "--provider",
+    "capsolver",
+    "--url",
+    "http://127.0.0.1:9",
+    "--key-env",
+    "SOLVER_KEY",
+    "--allow",
+    "shop.example.org",
+    "--allow",
+    "*.example.net",
+    "--reuse",
+    "shared",
+    "--public-url=https://q.example.org",
+];
+
+#[test]
+fn config_check_passes_on_what_init_writes() {
+    let house = House::new();
+    let said = house.run(&ALL).exits(1);
+    assert!(said.out.starts_with("wrote quittance.toml\n"), "{}", said.out);
+    for step in ["export SOLVER_KEY=", "quittance doctor", "quittance serve"] {
+        assert!(said.err.contains(step), "{step}: {}", said.err);
+    }
+    assert!(!said.err.contains("paid for twice"), "{}", said.err);
+    let key = [("SOLVER_KEY", "a-key-of-the-provider")];
+    house.run_with(&["config", "check", "--set", "listen=127.0.0.1:0"], &key).exits(0);
+    let shown = house.run(&["config", "show"]).exits(0).out;
+    for value in [
+        "capsolver",
+        "http://127.0.0.1:9",
+        "shop.example.org",
+        "*.example.net",
+        "shared",
+        "https://q.example.org",
+    ] {
+        assert!(shown.contains(value), "{value}: {shown}");
+    }
+}
+
+#[test]
+fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
+    let house = House::new();
+    let said = house.run(&["init", "--profile", "captchaai"]).exits(1);
+    let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap();
+    for text in [&said.err, &file.replace("\n# ", " ")] {
+        assert!(text.contains("submitted again by default, and may be paid for twice"), "{text}");
+    }
+    assert!(file.contains("# public_url = "), "{file}");
+    let key = [("CAPTCHAAI_API_KEY", "12345678901234567890123456789012")];
+    house.run_with(&["config", "check", "--set", "listen=127.0.0.1:0"], &key).exits(0);
+}
+
+#[test]
+fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
+    let house = House::new();
+    house.run(&ALL).exits(1);
+    let before = std::fs::read(house.path("quittance.toml")).unwrap();
+    let said = house.run(&ALL).exits(3);
+    assert!(said.err.contains("is there already") && said.out.is_empty(), "{}", said.err);
+    assert_eq!(std::fs::read(house.path("quittance.toml")).unwrap(), before);
+    for (flag, bad, word) in [
+        ("--url", "ocr.example.org", "http://"),
+        ("--allow", "https://shop.example.org/", "shop.example.org"),
+        ("--public-url", "q.example.org", "http://"),
+        ("--key-env", "a b", "key_env"),
+    ] {
+        let said = house.run(&["init", "--config", "new.toml", "--profile", "2captcha", flag, bad]).exits(2);
+        assert!(said.err.contains(word) && said.err.contains("nothing was written"), "{flag}: {}", said.err);
+        assert!(!house.path("new.toml").exists());
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(house.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["quittance.toml"]);
+}
+
+/// A failing check does not undo the file, and each finding says what is left to do.
+#[test]
+fn init_runs_doctor_and_says_what_is_left_to_do() {
+    let house = House::new();
+    let said = house.run(&["init", "--profile", "captchaai", "--allow", "*"]).exits(1);
+    assert!(said.out.contains("BAD") && said.out.contains("CAPTCHAAI_API_KEY"), "{}", said.out);
+    assert!(said.out.contains("every site may be automated"), "{}", said.out);
+    assert!(said.err.contains("Warning: `*` allows every site to be automated"), "{}", said.err);
+    assert!(said.err.contains("Fix what is marked BAD above"), "{}", said.err);
+    assert!(house.path("quittance.toml").exists());
+}

@@ -1,0 +1,247 @@
+//! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the stock.
+//! The level is the smallest that serves the share of orders that was asked for, unless too much of it would expire.
+
+use super::erlang::{Expected, Ladder, expected};
+use super::leads::Leads;
+use super::level::{Level, Why};
+use super::regimes::{Regimes, Settings};
+use quittance_lifecycle::Timestamp;
+use quittance_ports::Goal;
+use quittance_ports::SIZE_MAX;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// With fewer orders than this in an answer's usable life even a pool of one wastes more than [`EXPIRED_MAX`].
+pub const PER_LIFE_MIN: f64 = 3.0;
+/// The most that may expire of what is bought for a stock.
+pub const EXPIRED_MAX: f64 = 0.05;
+/// A fixed pool that nobody has asked for so many usable lives holds nothing until somebody does: an idle pool costs nothing.
+pub const LIVES_UNTIL_IDLE: u32 = 10;
+
+/// Whatever an answer's life, demand is followed as if it were no longer than this.
+const FOLLOW_MAX: Duration = Duration::from_secs(300);
+const FOLLOW_MIN: Duration = Duration::from_secs(1);
+/// Demand is looked at so often in a life.
+const LOOKS: u32 = 64;
+/// New memories of demand begin so often in a life.
+const BEGINNINGS: u32 = 16;
+/// Demand is thought to change once in so many lives.
+const LIVES_BETWEEN_CHANGES: f64 = 100.0;
+/// Longer silence than so many lives is a clock that jumped or a node that slept, and says no more than this much.
+const SILENCE_LIVES_MAX: u32 = 4;
+
+#[derive(Clone, Debug)]
+pub struct Sizer {
+    goal: Goal,
+    usable: Duration,
+    demand: Regimes,
+    leads: Leads,
+    looked: Option<Timestamp>,
+    /// Asked for since then.
+    asked: u64,
+    recent: Recent,
+    began: Option<Timestamp>,
+    level: Option<Level>,
+    /// What the level was made from has changed.
+    is_stale: bool,
+}
+
+impl Sizer {
+    /// `usable`: how long after its solve an answer can be handed out (life less margin). `lead`: how long one takes from
+    /// the decision to buy to the stock, until we have seen for ourselves.
+    #[must_use]
+    pub fn new(goal: Goal, usable: Duration, lead: Duration) -> Self {
+        Self {
+            goal,
+            usable,
+            demand: demand(usable),
+            leads: Leads::new(lead),
+            looked: None,
+            asked: 0,
+            recent: Recent::default(),
+            began: None,
+            level: None,
+            is_stale: true,
+        }
+    }
+
+    /// So many orders asked for this target since the last call; none is news, too.
+    pub fn asked(&mut self, now: Timestamp, count: u64) {
+        self.asked = self.asked.saturating_add(count);
+        self.recent.saw(now, count, self.usable);
+        self.began.get_or_insert(now);
+        let looked = *self.looked.get_or_insert(now);
+        if now < looked {
+            self.looked = Some(now);
+            return;
+        }
+        let since = now.since(looked);
+        let follow = follow(self.usable);
+        if since < follow / LOOKS {
+            return;
+        }
+        let span = since.min(follow * SILENCE_LIVES_MAX);
+        self.demand.saw(self.asked as f64, span.as_secs_f64(), 1.0);
+        self.asked = 0;
+        self.looked = Some(now);
+        self.leads.look(now);
+        self.is_stale = true;
+    }
+
+    /// One answer took so long until it stood on the stock.
+    pub fn bought(&mut self, lead: Duration) {
+        self.leads.came(self.looked.unwrap_or_default(), lead);
+    }
+
+    /// Answers are trusted for less (or longer) than before.
+    pub fn set_usable(&mut self, usable: Duration) {
+        self.demand.settings = settings(usable);
+        self.usable = usable;
+        self.is_stale = true;
+    }
+
+    /// The operator changed his mind.
+    pub fn set_goal(&mut self, goal: Goal) {
+        self.goal = goal;
+        self.is_stale = true;
+    }
+
+    pub fn level(&mut self, now: Timestamp) -> Level {
+        self.asked(now, 0);
+        match self.level {
+            Some(level) if !self.is_stale => level,
+            _ => self.size(now),
+        }
+    }
+}
+
+fn follow(usable: Duration) -> Duration {
+    usable.clamp(FOLLOW_MIN, FOLLOW_MAX)
+}
+
+fn settings(usable: Duration) -> Settings {
+    let follow = follow(usable).as_secs_f64();
+    Settings {
+        apart: follow / f64::from(BEGINNINGS),
+        change: 1.0 / (LIVES_BETWEEN_CHANGES * f64::from(BEGINNINGS)),
+        prior: 0.25,
+        rate_min: 1.0 / follow,
+    }
+}
+
+/// Demand of which nothing is known: about one order in a life, and easily persuaded.
+fn demand(usable: Duration) -> Regimes {
+    let settings = settings(usable);
+    Regimes::new(settings.prior, settings.prior / settings.rate_min, settings)
+}
+
+/// The orders of the last usable life, in a few sums.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    sums: VecDeque<(Timestamp, u64)>,
+    last: Option<Timestamp>,
+}
+
+impl Recent {
+    fn saw(&mut self, now: Timestamp, count: u64, usable: Duration) {
+        self.sums.retain(|(at, _)| *at <= now && now.since(*at) < usable);
+        if count == 0 {
+            return;
+        }
+        self.last = Some(now);
+        match self.sums.back_mut() {
+            Some((at, sum)) if now.since(*at) < usable / LOOKS => *sum += count,
+            _ => self.sums.push_back((now, count)),
+        }
+    }
+
+    fn orders(&self) -> u64 {
+        self.sums.iter().map(|(_, count)| count).sum()
+    }
+}
+
+/// What a pool is sized by.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Orders in a lead.
+    load: f64,
+    /// Orders in a usable life.
+    per_life: f64,
+}
+
+impl Sizer {
+    fn size(&mut self, now: Timestamp) -> Level {
+        let rate = if self.recent.last.is_some() { self.demand.rate() } else { 0.0 };
+        let lead = self.leads.mean_s();
+        let seen = Seen { load: rate * lead, per_life: rate * self.usable.as_secs_f64() };
+        let held = self.level.map_or(0, |level| level.size);
+        let (size, why) = match self.goal {
+            Goal::Fixed { size } => self.fixed(size.min(SIZE_MAX), now),
+            Goal::Served { .. } if self.recent.last.is_none() => (0, Why::NothingSeenYet),
+            Goal::Served { permille } => self.steadied(permille, seen, held),
+        };
+        let Expected { served, expired } = expected(size, seen.load, seen.per_life);
+        let level = Level { size, why, rate, lead: Duration::from_secs_f64(lead), served, expired };
+        self.level = Some(level);
+        self.is_stale = false;
+        level
+    }
+
+    fn fixed(&self, size: u32, now: Timestamp) -> (u32, Why) {
+        let idle = follow(self.usable).max(self.usable).saturating_mul(LIVES_UNTIL_IDLE);
+        match self.recent.last.or(self.began) {
+            Some(last) if now.since(last) >= idle => (0, Why::Idle { lives: LIVES_UNTIL_IDLE }),
+            _ => (size, Why::Fixed),
+        }
+    }
+
+    /// The size for what is seen, or the one that is held as long as that is right for something very near to it: two
+    /// sizes are never taken in turn because of a hair's breadth.
+    fn steadied(&self, permille: u32, seen: Seen, held: u32) -> (u32, Why) {
+        let (size, why) = self.sized(permille, seen);
+        if size == held {
+            return (size, why);
+        }
+        // The first answers are bought when three orders were really there, not because of one after a long silence.
+        if held == 0 && (self.recent.orders() as f64) < PER_LIFE_MIN {
+            let per_life = seen.per_life.min(self.recent.orders() as f64);
+            return (0, Why::TooLittleDemand { per_life, usable: self.usable });
+        }
+        let hair = (0.25 / seen.load.max(1e-9)).min(0.1);
+        let nudge = if held == 0 {
+            1.0
+        } else if size > held {
+            1.0 - hair
+        } else {
+            1.0 + hair
+        };
+        let near = Seen { load: seen.load * nudge, per_life: seen.per_life * nudge };
+        let (size_near, why_near) = self.sized(permille, near);
+        if size_near == held { (held, why_near) } else { (size, why) }
+    }
+
+    fn sized(&self, permille: u32, seen: Seen) -> (u32, Why) {
+        let Seen { load, per_life } = seen;
+        if per_life < PER_LIFE_MIN {
+            return (0, Why::TooLittleDemand { per_life, usable: self.usable });
+        }
+        let goal = f64::from(permille.clamp(1, 999)) / 1000.0;
+        let mut ladder = Ladder::new(load, per_life);
+        let mut keeps = None;
+        for size in 1..=SIZE_MAX {
+            let Expected { served, expired } = ladder.climb();
+            if expired > EXPIRED_MAX && keeps.is_none() {
+                keeps = Some((size - 1).max(1));
+            }
+            if served >= goal {
+                return match keeps {
+                    Some(held) if held < size => {
+                        (held, Why::ExpiresTooSoon { asked: size, held, expired_if_asked: expired })
+                    }
+                    _ => (size, Why::Served { permille, load }),
+                };
+            }
+        }
+        (SIZE_MAX, Why::TooMuchDemand { load })
+    }
+}
