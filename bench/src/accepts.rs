@@ -2,10 +2,10 @@
 //! callers; and how many waits for the disk an order costs, accepted only and over a whole life.
 
 use crate::bare::BareLog;
-use crate::provider::ResponseFormat;
+use crate::provider::TaskBehaviour;
 use crate::scene::{self, KIND, WORKS};
-use crate::stopwatch::{Best, time};
-use crate::table::{Aim, Row, Unit};
+use crate::stopwatch::{LeastCost, time};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance_engine::{Engine, Outcome};
 use quittance_lifecycle::Draft;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 /// Callers, orders in a round, and the share of the bare log that is aimed at.
 const CROWDS: [(u64, u64, f64); 3] = [(1, 1000, 0.5), (64, 20_000, 0.5), (1024, 60_000, 1.0 / 6.0)];
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let runtime = scene::runtime();
     CROWDS
         .iter()
@@ -27,11 +27,11 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
         .collect()
 }
 
-fn crowd(runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, share: f64) -> [Row; 2] {
+fn crowd(runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, share: f64) -> [BenchRow; 2] {
     say(&format!("accepts: {callers} callers"));
     let dir = scale.fresh_dir();
     let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
-    let engine = scene::engine(Arc::new(store.clone()), ResponseFormat::NeverEnding);
+    let engine = scene::engine(Arc::new(store.clone()), TaskBehaviour::NeverEnding);
     let log = Arc::new(BareLog::open(&dir.path().join("log")));
     let sample = scene::in_flight(1_000_000, scene::now());
     // What both write is as long; that SQLite also writes an index and whole pages is its own affair.
@@ -61,10 +61,10 @@ fn crowd(runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, share: f64
     let fsyncs = fraction(store.transactions() - before, accepted);
     let who = if callers == 1 { "1 caller".into() } else { format!("{callers} callers") };
     [
-        Row::new("accepts", &who, durable, Unit::PerSecond)
+        BenchRow::new("accepts", &who, durable, BenchUnit::PerSecond)
             .against(bare, "bare log")
             .aim(Aim::AtLeast(share)),
-        Row::new("accepts", format!("  fsyncs per order, {who}"), fsyncs, Unit::Count),
+        BenchRow::new("accepts", format!("  fsyncs per order, {who}"), fsyncs, BenchUnit::Count),
     ]
 }
 
@@ -116,8 +116,8 @@ pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-/// Whole lives: placed, submitted, taken, asked for, answered, handed out.
-pub(crate) fn lives(scale: &Scale) -> Vec<Row> {
+/// Whole lives: placed, submitted, taken, polled, answered, handed out.
+pub(crate) fn lives(scale: &Scale) -> Vec<BenchRow> {
     let runtime = scene::runtime();
     [(1, 40), (64, 4000), (1024, 20_000)]
         .into_iter()
@@ -125,7 +125,7 @@ pub(crate) fn lives(scale: &Scale) -> Vec<Row> {
             say(&format!("lives: {callers} callers"));
             let dir = scale.fresh_dir();
             let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
-            let engine = scene::engine(Arc::new(store.clone()) as Arc<dyn Store>, ResponseFormat::WhenAsked);
+            let engine = scene::engine(Arc::new(store.clone()) as Arc<dyn Store>, TaskBehaviour::WhenAsked);
             let worker = runtime.spawn({
                 let engine = Arc::clone(&engine);
                 async move { engine.work().await }
@@ -139,16 +139,21 @@ pub(crate) fn lives(scale: &Scale) -> Vec<Row> {
             let fsyncs = fraction(store.transactions() - before, lives);
             engine.stop();
             runtime.block_on(worker).expect(WORKS);
-            let mut pace = Best::NONE;
+            let mut pace = LeastCost::NONE;
             pace.note(span, lives);
             [
-                Row::new(
+                BenchRow::new(
                     "lives",
                     format!("whole lives, {callers} at a time"),
                     pace.per_second(),
-                    Unit::PerSecond,
+                    BenchUnit::PerSecond,
                 ),
-                Row::new("lives", format!("  fsyncs per life, {callers} at a time"), fsyncs, Unit::Count),
+                BenchRow::new(
+                    "lives",
+                    format!("  fsyncs per life, {callers} at a time"),
+                    fsyncs,
+                    BenchUnit::Count,
+                ),
             ]
         })
         .collect()

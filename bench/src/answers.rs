@@ -1,10 +1,10 @@
-//! How many joined and cached answers one core gives in a second, in the library: whoever places an order that exists
+//! How many joined and cached answers one core gives in a second, in the library: a placement of an order that exists
 //! is answered from memory, so this is what a herd costs.
 
-use crate::provider::{Free, ResponseFormat};
+use crate::provider::{Free, TaskBehaviour};
 use crate::scene::{self, KIND, WORKS};
-use crate::stopwatch::{Best, time};
-use crate::table::{Aim, Row, Unit};
+use crate::stopwatch::{LeastCost, time};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance::{Order, Quittance};
 use quittance_engine::{Engine, Outcome};
@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 const SECTION: &str = "answers";
 const AIM_PER_SECOND: f64 = 1_000_000.0;
-/// Different orders that are asked for in turn.
+/// Different orders that are placed in turn.
 const HOT: u64 = 1000;
 /// Drafts are made before the watch starts, and not more than the core's own cache can hold.
 const BATCH: u64 = 250;
@@ -29,7 +29,7 @@ const WHOLE: &str = "joined, engine, embedded";
 struct Subject<'a> {
     what: String,
     run: Box<dyn FnMut(u64) -> Duration + 'a>,
-    best: Best,
+    best: LeastCost,
 }
 
 /// `run` takes a batch that `make` has made before the watch started.
@@ -42,7 +42,7 @@ fn subject<'a, T>(
         let batch = (first..first + BATCH).map(&make).collect();
         time(|| run(batch)).0
     };
-    Subject { what: what.into(), run: Box::new(run), best: Best::NONE }
+    Subject { what: what.into(), run: Box::new(run), best: LeastCost::NONE }
 }
 
 /// In turn, so that whatever else the machine does disturbs all of them alike.
@@ -59,7 +59,7 @@ fn measure(subjects: &mut [Subject<'_>], scale: &Scale) {
     }
 }
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let runtime = scene::runtime();
     let dir = scale.fresh_dir();
     say("answers: stores with orders in flight and solved");
@@ -74,7 +74,7 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     });
     let nodes = [false, true].map(|durable| {
         let at = |name: &str| durable.then(|| dir.path().join(name));
-        [ResponseFormat::NeverEnding, ResponseFormat::AtOnce].map(|response_format| {
+        [TaskBehaviour::NeverEnding, TaskBehaviour::AtOnce].map(|response_format| {
             runtime.block_on(node(at(&format!("{response_format:?}")), response_format))
         })
     });
@@ -95,16 +95,16 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     measure(&mut subjects, scale);
     let whole =
         subjects.iter().find(|subject| subject.what == WHOLE).expect("it is one of them").best.nanos();
-    let mut rows: Vec<Row> = subjects[..answers]
+    let mut rows: Vec<BenchRow> = subjects[..answers]
         .iter()
         .map(|subject| {
-            Row::new(SECTION, &subject.what, subject.best.per_second(), Unit::PerSecond)
+            BenchRow::new(SECTION, &subject.what, subject.best.per_second(), BenchUnit::PerSecond)
                 .against(AIM_PER_SECOND, "aimed at")
                 .aim(Aim::AtLeast(1.0))
         })
         .collect();
     rows.extend(subjects[answers..].iter().map(|subject| {
-        Row::new(SECTION, &subject.what, subject.best.nanos(), Unit::Nanos).against(whole, WHOLE)
+        BenchRow::new(SECTION, &subject.what, subject.best.nanos(), BenchUnit::Nanos).against(whole, WHOLE)
     }));
     drop(subjects);
     for node in nodes.iter().flatten() {
@@ -113,24 +113,24 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     rows
 }
 
-type Seat = (Arc<Engine>, Arc<dyn Store>);
+type AnswerSeat = (Arc<Engine>, Arc<dyn Store>);
 
 /// One whose orders are all in flight, and one whose orders are all solved.
-fn two_engines(runtime: &Runtime, mut store: impl FnMut() -> Arc<dyn Store>) -> [Seat; 2] {
+fn two_engines(runtime: &Runtime, mut store: impl FnMut() -> Arc<dyn Store>) -> [AnswerSeat; 2] {
     let at = scene::now();
     let (open, solved) = (store(), store());
     runtime.block_on(async {
         scene::write(&*open, (0..HOT).map(|n| scene::in_flight(n, at))).await;
         scene::write(&*solved, (0..HOT).map(|n| scene::at_rest(n, at))).await;
     });
-    [open, solved].map(|store| (scene::engine(Arc::clone(&store), ResponseFormat::NeverEnding), store))
+    [open, solved].map(|store| (scene::engine(Arc::clone(&store), TaskBehaviour::NeverEnding), store))
 }
 
-async fn node(dir: Option<std::path::PathBuf>, response_format: ResponseFormat) -> Quittance {
+async fn node(dir: Option<std::path::PathBuf>, response_format: TaskBehaviour) -> Quittance {
     let builder = Quittance::builder().provider(Free(response_format)).settings(|settings| {
         settings.kinds = Arc::new(scene::kind);
         settings.policy = scene::policy();
-        // Nobody asks while it is measured.
+        // No caller asks while it is measured.
         settings.policy.first_poll = Duration::from_secs(3600);
     });
     let builder = match dir {
@@ -140,7 +140,7 @@ async fn node(dir: Option<std::path::PathBuf>, response_format: ResponseFormat) 
     let node = builder.start().await.expect(WORKS);
     for n in 0..HOT {
         let ticket = node.place(order(n)).await.expect(WORKS);
-        if response_format == ResponseFormat::AtOnce {
+        if response_format == TaskBehaviour::AtOnce {
             ticket.wait().await.expect(WORKS);
         }
     }
@@ -153,14 +153,14 @@ fn order(n: u64) -> Order {
     params.into_iter().fold(Order::of(KIND).tenant(tenant), |order, (name, value)| order.with(&name, value))
 }
 
-fn join_engine(engine: &Seat, drafts: Vec<Draft>) {
+fn join_engine(engine: &AnswerSeat, drafts: Vec<Draft>) {
     for draft in drafts {
         let placed = scene::at_once(engine.0.place(KIND, draft)).expect(WORKS);
         assert_eq!(placed.origin, Origin::Joined);
     }
 }
 
-fn wait_engine(engine: &Seat, drafts: Vec<Draft>) {
+fn wait_engine(engine: &AnswerSeat, drafts: Vec<Draft>) {
     for draft in drafts {
         let placed = scene::at_once(engine.0.place(KIND, draft)).expect(WORKS);
         let outcome = scene::at_once(engine.0.wait(&placed));
@@ -190,14 +190,14 @@ fn repeat<'a>(what: &str, mut once: impl FnMut() + 'a) -> Subject<'a> {
 }
 
 /// What a join is made of, as far as its parts can be called by themselves.
-fn parts(seat: &Seat) -> Vec<Subject<'_>> {
+fn parts(seat: &AnswerSeat) -> Vec<Subject<'_>> {
     let (engine, store) = seat;
     let kind = scene::kind(KIND).expect("the catalog has it");
     let policy = scene::policy();
     let at = scene::now();
     let (key, terms) = scene::checked(0, at);
     let found = scene::at_once(engine.read(&key)).expect(WORKS).expect("it is there");
-    let (next, target, asked) = (scene::in_flight(0, at), terms.target, Arc::clone(&terms));
+    let (next, target, shared_terms) = (scene::in_flight(0, at), terms.target, Arc::clone(&terms));
     vec![
         repeat("the time, once", || _ = black_box(scene::now())),
         repeat("find the kind", || drop(black_box(scene::kind(black_box(KIND))))),
@@ -210,7 +210,7 @@ fn parts(seat: &Seat) -> Vec<Subject<'_>> {
         repeat("one digest of the three (Key::shared)", move || {
             _ = black_box(quittance::Key::shared(black_box(&target), Duration::ZERO, None, at));
         }),
-        repeat("a new life that nobody needs", move || {
+        repeat("a new life that is not needed", move || {
             drop(black_box(place(None, None, key, &terms, at, &policy)));
         }),
         repeat("a commit that loses", move || {
@@ -218,7 +218,7 @@ fn parts(seat: &Seat) -> Vec<Subject<'_>> {
             assert!(matches!(commit, Ok(Commit::Conflict(_))));
         }),
         repeat("the rule for an order that is there", move || {
-            drop(black_box(place(Some(&found), None, key, &asked, at, &policy)));
+            drop(black_box(place(Some(&found), None, key, &shared_terms, at, &policy)));
         }),
     ]
 }

@@ -1,5 +1,5 @@
-//! The limit: a file that is appended to, and one wait for the disk for all who came in the meantime. No store at all, so
-//! nothing that keeps the same promise can be faster.
+//! The limit: a file that is appended to, and one wait for the disk for all who came in the meantime. No store at
+//! all, so nothing that keeps the same promise can be faster.
 
 use crate::scene::WORKS;
 use futures_channel::oneshot;
@@ -9,24 +9,24 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-type Waiting = (Vec<u8>, oneshot::Sender<()>);
+type BareWaiter = (Vec<u8>, oneshot::Sender<()>);
 
 #[derive(Default)]
-struct UsageRow {
-    waiting: Mutex<(Vec<Waiting>, bool)>,
+struct BareLine {
+    waiting: Mutex<(Vec<BareWaiter>, bool)>,
     bell: Condvar,
 }
 
 /// A log with one writer thread.
 pub(crate) struct BareLog {
-    line: Arc<UsageRow>,
+    line: Arc<BareLine>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl BareLog {
     pub(crate) fn open(path: &Path) -> Self {
         let file = File::create(path).expect("the directory was just made");
-        let line = Arc::new(UsageRow::default());
+        let line = Arc::new(BareLine::default());
         let writer = std::thread::spawn({
             let line = Arc::clone(&line);
             move || write_all(&line, file)
@@ -39,7 +39,7 @@ impl BareLog {
         let (done, is_done) = oneshot::channel();
         self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push((record, done));
         self.line.bell.notify_one();
-        is_done.await.expect("the writer answers everybody");
+        is_done.await.expect("the writer answers every call");
     }
 }
 
@@ -53,7 +53,7 @@ impl Drop for BareLog {
     }
 }
 
-fn write_all(line: &UsageRow, mut file: File) {
+fn write_all(line: &BareLine, mut file: File) {
     let mut buffer = Vec::new();
     loop {
         let mut state = line.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ fn write_all(line: &UsageRow, mut file: File) {
         batch.iter().for_each(|(record, _)| buffer.extend_from_slice(record));
         file.write_all(&buffer).and_then(|()| file.sync_data()).expect(WORKS);
         for (_, done) in batch {
-            // Whoever stopped waiting does not need to be told.
+            // A caller that stopped waiting does not need the answer.
             _ = done.send(());
         }
     }

@@ -1,15 +1,15 @@
-//! How soon a caller who waits has the answer that a callback brings. The callers are connections from another process, so
-//! that both ends have handles enough, and never fewer than ten thousand of them wait.
+//! How soon a caller who waits has the answer that a callback brings. The callers are connections from another
+//! process, so that both ends have handles enough, and never fewer than ten thousand of them wait.
 
 use crate::accepts::fraction;
-use crate::child::Callers;
-use crate::client::UsageRow;
+use crate::child::CallerProcess;
+use crate::client::ClientConnection;
 use crate::doors::post;
 use crate::provider::delivery;
 use crate::scene::{self, WORKS};
 use crate::server;
 use crate::stopwatch::moment;
-use crate::table::{Aim, Row, Unit, thousands};
+use crate::table::{Aim, BenchRow, BenchUnit, thousands};
 use crate::{Scale, say};
 use async_trait::async_trait;
 use quittance_engine::CallbackAddress;
@@ -22,7 +22,7 @@ use quittance_store_embedded::EmbeddedStore;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use timed::Timed;
+use timed::TimedStore;
 use tokio::runtime::Runtime;
 
 mod timed;
@@ -40,9 +40,9 @@ const AIM_MICROS: f64 = 1000.0;
 
 /// Takes every task, notes where to call about it, and never calls by itself.
 #[derive(Debug, Default)]
-struct Calling(Mutex<Vec<Option<String>>>);
+struct CallingProvider(Mutex<Vec<Option<String>>>);
 
-impl Calling {
+impl CallingProvider {
     fn addresses(&self) -> MutexGuard<'_, Vec<Option<String>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +59,7 @@ fn number(page: Option<&Value>) -> usize {
 }
 
 #[async_trait]
-impl Provider for Calling {
+impl Provider for CallingProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let n = number(submission.terms.params.get("pageurl"));
         let mut addresses = self.addresses();
@@ -103,7 +103,7 @@ impl Provider for Calling {
     }
 }
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let calls = scale.of(5000, 2000);
     if handles() < WAITING + calls + HANDLES_BESIDE {
         say(&format!("callbacks: left out, `ulimit -n` must be {}", WAITING + calls + HANDLES_BESIDE));
@@ -135,20 +135,20 @@ fn daemon() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS)
 }
 
-fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<Row> {
+fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<BenchRow> {
     say(&format!("callbacks: {name} store, {} callers come", WAITING + calls));
     let daemon = daemon();
-    let timed = Arc::new(Timed::new(store));
-    let provider = Arc::new(Calling::default());
+    let timed = Arc::new(TimedStore::new(store));
+    let provider = Arc::new(CallingProvider::default());
     let (address, house) = daemon.block_on(serve(Arc::clone(&timed), Arc::clone(&provider)));
-    let mut callers = Callers::start(address, WAITING + calls, calls);
+    let mut callers = CallerProcess::start(address, WAITING + calls, calls);
     let everybody = usize::try_from(WAITING + calls).expect("a small number");
     daemon.block_on(async {
         while provider.known() < everybody || house.counts().requests_open < WAITING + calls {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    say("callbacks: everybody waits, the provider calls");
+    say("callbacks: all callers wait, the provider calls");
     let called: Vec<Duration> = call(address, &provider, calls);
     let received = callers.received();
     let commits = timed.commits();
@@ -156,7 +156,7 @@ fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<Row> {
     let mut spans: [Vec<Duration>; 4] = Default::default();
     for (n, at) in received {
         let at_n = usize::try_from(n).expect("a small number");
-        let commit = commits.get(&n).expect("what was told was committed");
+        let commit = commits.get(&n).expect("what was answered was committed");
         let whole = at.saturating_sub(called[at_n]);
         let committing = commit.end.saturating_sub(commit.start);
         let parts = [whole.saturating_sub(committing), at.saturating_sub(commit.end), committing, whole];
@@ -172,17 +172,17 @@ fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<Row> {
     for (n, (what, mut spans)) in what.into_iter().zip(spans).enumerate() {
         spans.sort_unstable();
         let micros = |share: usize| spans[(spans.len() - 1) * share / 100].as_secs_f64() * 1e6;
-        let p99 = Row::new(SECTION, format!("{what}, p99"), micros(99), Unit::Micros);
+        let p99 = BenchRow::new(SECTION, format!("{what}, p99"), micros(99), BenchUnit::Micros);
         rows.push(match n {
             0 => p99.against(AIM_MICROS, "allowed").aim(Aim::AtMost(1.0)),
             _ => p99,
         });
-        rows.push(Row::new(SECTION, format!("{what}, p50"), micros(50), Unit::Micros));
+        rows.push(BenchRow::new(SECTION, format!("{what}, p50"), micros(50), BenchUnit::Micros));
     }
     rows
 }
 
-async fn serve(store: Arc<Timed>, provider: Arc<Calling>) -> (SocketAddr, Gateway) {
+async fn serve(store: Arc<TimedStore>, provider: Arc<CallingProvider>) -> (SocketAddr, Gateway) {
     let (listener, address) = server::listen().await;
     let hub = Hub::new([]);
     let engine = scene::engine_with(store, Arc::clone(&provider) as Arc<dyn Provider>, |settings| {
@@ -200,7 +200,7 @@ async fn serve(store: Arc<Timed>, provider: Arc<Calling>) -> (SocketAddr, Gatewa
 }
 
 /// Calls at its pace, and says when it made each call.
-fn call(to: SocketAddr, provider: &Calling, calls: u64) -> Vec<Duration> {
+fn call(to: SocketAddr, provider: &CallingProvider, calls: u64) -> Vec<Duration> {
     let requests: Vec<Vec<u8>> = provider
         .addresses()
         .iter()
@@ -218,7 +218,7 @@ fn call(to: SocketAddr, provider: &Calling, calls: u64) -> Vec<Duration> {
             .map(|first| {
                 let requests = Arc::clone(&requests);
                 tokio::spawn(async move {
-                    let mut line = UsageRow::open(to).await;
+                    let mut line = ClientConnection::open(to).await;
                     let mut called = Vec::new();
                     for n in (first..calls).step_by(usize::try_from(LINES).expect("a small number")) {
                         let turn = u32::try_from(n).expect("a small number");

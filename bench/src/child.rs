@@ -1,9 +1,9 @@
-//! Other processes of this same binary: one whose memory is measured and nobody else's, and one that is killed.
+//! Other processes of this same binary: one whose own memory is measured, and one that is killed.
 
 use crate::accepts::{accept, crowded, fraction};
-use crate::client::UsageRow;
+use crate::client::ClientConnection;
 use crate::doors::place_and_wait;
-use crate::provider::ResponseFormat;
+use crate::provider::TaskBehaviour;
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::moment;
 use quittance_lifecycle::Timestamp;
@@ -26,8 +26,8 @@ pub(crate) const IN_FLIGHT: u64 = 4096;
 
 /// Starts a child, and waits for the first line that it says.
 fn start(words: &[&str]) -> (Child, String) {
-    let (child, _, said) = converse(words);
-    (child, said)
+    let (child, _, output) = converse(words);
+    (child, output)
 }
 
 /// Starts this program again as a child that prints more than one line.
@@ -39,10 +39,10 @@ fn converse(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("another of this binary");
-    let mut said = String::new();
-    let mut more = BufReader::new(child.stdout.take().expect("it was asked for"));
-    more.read_line(&mut said).expect(WORKS);
-    (child, more, said)
+    let mut output = String::new();
+    let mut more = BufReader::new(child.stdout.take().expect("it is piped"));
+    more.read_line(&mut output).expect(WORKS);
+    (child, more, output)
 }
 
 pub(crate) fn run(words: &[String]) {
@@ -59,7 +59,7 @@ pub(crate) fn run(words: &[String]) {
             let number = |text: &str| text.parse().expect("we wrote it ourselves");
             wait_all(to.parse().expect("we wrote it ourselves"), number(count), number(answers));
         }
-        other => unreachable!("nobody asks for {other:?}"),
+        other => unreachable!("no bench has {other:?}"),
     }
 }
 
@@ -71,18 +71,18 @@ fn tell(what: &Value) {
 // ---- memory --------------------------------------------------------------------------------------------------
 
 /// What so many orders in flight, and so many who wait for one each, cost in a process of their own.
-pub(crate) struct Weight {
+pub(crate) struct ProcessWeight {
     pub(crate) bytes_per_order: f64,
     pub(crate) bytes_per_waiter: f64,
 }
 
-pub(crate) fn weigh(store: &str, dir: &Path, orders: u64, waiters: u64) -> Weight {
+pub(crate) fn weigh(store: &str, dir: &Path, orders: u64, waiters: u64) -> ProcessWeight {
     let dir = dir.to_str().expect("a path that is text");
-    let (mut child, said) = start(&["memory", store, dir, &orders.to_string(), &waiters.to_string()]);
+    let (mut child, output) = start(&["memory", store, dir, &orders.to_string(), &waiters.to_string()]);
     child.wait().expect(WORKS);
-    let said: Value = serde_json::from_str(&said).expect("it tells what it weighs");
-    let each = |name: &str| said[name].as_f64().expect("it tells what it weighs");
-    Weight { bytes_per_order: each("order"), bytes_per_waiter: each("waiter") }
+    let output: Value = serde_json::from_str(&output).expect("it tells what it weighs");
+    let each = |name: &str| output[name].as_f64().expect("it tells what it weighs");
+    ProcessWeight { bytes_per_order: each("order"), bytes_per_waiter: each("waiter") }
 }
 
 fn resident_bytes() -> u64 {
@@ -99,7 +99,7 @@ fn in_memory(is_embedded: bool, dir: &Path, orders: u64, waiters: u64) -> Value 
     } else {
         Arc::new(MemoryStore::default())
     };
-    let engine = scene::engine(store, ResponseFormat::NeverEnding);
+    let engine = scene::engine(store, TaskBehaviour::NeverEnding);
     let place = |from: u64, to: u64| {
         for first in (from..to).step_by(10_000) {
             let drafts = (first..to.min(first + 10_000)).map(scene::draft);
@@ -141,8 +141,8 @@ fn in_memory(is_embedded: bool, dir: &Path, orders: u64, waiters: u64) -> Value 
 /// leaves it.
 pub(crate) fn fill_and_kill(dir: &Path, orders: u64, at: Timestamp) {
     let dir = dir.to_str().expect("a path that is text");
-    let (mut child, said) = start(&["fill", dir, &orders.to_string(), &at.as_millis().to_string()]);
-    assert_eq!(said.trim(), "\"filled\"");
+    let (mut child, output) = start(&["fill", dir, &orders.to_string(), &at.as_millis().to_string()]);
+    assert_eq!(output.trim(), "\"filled\"");
     child.kill().expect("it does not end by itself");
     child.wait().expect(WORKS);
 }
@@ -166,30 +166,30 @@ fn fill(dir: &Path, orders: u64, at: Timestamp) {
 // ---- waiting -------------------------------------------------------------------------------------------------
 
 /// Callers in a process of their own, each with an order and a connection, who wait for their answers.
-pub(crate) struct Callers {
+pub(crate) struct CallerProcess {
     child: Child,
-    said: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
-impl Callers {
+impl CallerProcess {
     /// Returns when all have sent what they want. `answers`: how many of them will be answered.
     pub(crate) fn start(to: SocketAddr, count: u64, answers: u64) -> Self {
         let [to, count, answers] = [to.to_string(), count.to_string(), answers.to_string()];
-        let (child, said, first) = converse(&["callers", &to, &count, &answers]);
+        let (child, output, first) = converse(&["callers", &to, &count, &answers]);
         assert_eq!(first.trim(), "\"waiting\"");
-        Self { child, said }
+        Self { child, output }
     }
 
-    /// Who had his answer when; returns when all have it who will.
+    /// Which caller had its answer when; returns when all have it that will.
     pub(crate) fn received(&mut self) -> Vec<(u64, Duration)> {
         let mut line = String::new();
-        self.said.read_line(&mut line).expect(WORKS);
-        let told: Vec<(u64, u64)> = serde_json::from_str(&line).expect("it tells who and when");
-        told.into_iter().map(|(n, nanos)| (n, Duration::from_nanos(nanos))).collect()
+        self.output.read_line(&mut line).expect(WORKS);
+        let reply: Vec<(u64, u64)> = serde_json::from_str(&line).expect("it tells who and when");
+        reply.into_iter().map(|(n, nanos)| (n, Duration::from_nanos(nanos))).collect()
     }
 }
 
-impl Drop for Callers {
+impl Drop for CallerProcess {
     fn drop(&mut self) {
         // Most of them still wait.
         _ = self.child.kill();
@@ -200,25 +200,25 @@ impl Drop for Callers {
 fn wait_all(to: SocketAddr, count: u64, answers: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
     runtime.block_on(async move {
-        let (told, mut heard) = mpsc::unbounded_channel();
+        let (reply, mut wakeups) = mpsc::unbounded_channel();
         for n in 0..count {
-            let mut line = UsageRow::open(to).await;
+            let mut line = ClientConnection::open(to).await;
             line.send(&place_and_wait(n, "Prefer: wait=300\r\n")).await;
-            let told = told.clone();
+            let reply = reply.clone();
             tokio::spawn(async move {
                 let answer = line.receive().await;
                 let at = moment();
-                assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "he has his answer");
-                _ = told.send((n, at));
+                assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "the caller has its answer");
+                _ = reply.send((n, at));
             });
         }
         tell(&json!("waiting"));
         let mut times = Vec::new();
         for _ in 0..answers {
-            let (n, at): (u64, Duration) = heard.recv().await.expect("we hold a sender ourselves");
+            let (n, at): (u64, Duration) = wakeups.recv().await.expect("we hold a sender ourselves");
             times.push((n, u64::try_from(at.as_nanos()).expect("not before the year 2554")));
         }
-        // Not before all have it: whoever writes does not read.
+        // Not before all have it: a client that writes does not read.
         tell(&json!(times));
     });
 }

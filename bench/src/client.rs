@@ -1,5 +1,5 @@
-//! Whoever asks: many connections that stay open, requests that are ready as bytes, one at a time on each, and no more of
-//! an answer understood than where it ends. It must cost less than whoever answers, or it would measure itself.
+//! The client: many connections that stay open, requests that are ready as bytes, one at a time on each, and no more
+//! of a reply understood than where it ends. It must cost less than the server, or it would measure itself.
 
 use crate::scene::WORKS;
 use crate::stopwatch::now;
@@ -12,14 +12,14 @@ use tokio::net::TcpStream;
 const LENGTH: &[u8] = b"\r\ncontent-length: ";
 
 /// One connection.
-pub(crate) struct UsageRow {
+pub(crate) struct ClientConnection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl UsageRow {
+impl ClientConnection {
     pub(crate) async fn open(to: SocketAddr) -> Self {
-        let stream = TcpStream::connect(to).await.expect("somebody listens");
+        let stream = TcpStream::connect(to).await.expect("the server listens");
         stream.set_nodelay(true).expect(WORKS);
         Self { stream, read: Vec::with_capacity(4096) }
     }
@@ -66,7 +66,7 @@ pub(crate) async fn crowd(
 ) -> Duration {
     let mut lines = Vec::new();
     for _ in 0..connections {
-        lines.push(UsageRow::open(to).await);
+        lines.push(ClientConnection::open(to).await);
     }
     // Each connection is known and warm before the watch starts.
     for line in &mut lines {

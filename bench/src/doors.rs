@@ -1,12 +1,12 @@
-//! What an answer costs over HTTP that memory can give: joined, pending, solved, at the classic door and at `/v1`, against
-//! hyper alone with the same bytes. Same client, same number of connections, in turn.
+//! What an answer costs over HTTP that memory can give: joined, pending, solved, at the classic door and at `/v1`,
+//! against hyper alone with the same bytes. Same client, same number of connections, in turn.
 
 use crate::accepts::fraction;
-use crate::client::{UsageRow, crowd};
-use crate::provider::{Free, ResponseFormat};
+use crate::client::{ClientConnection, crowd};
+use crate::provider::{Free, TaskBehaviour};
 use crate::scene::{self, KIND, WORKS};
 use crate::server::{self, KEY, OwnThread, Ready};
-use crate::table::{Aim, Row, Unit};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance_engine::Engine;
 use quittance_gateway::Hub;
@@ -20,13 +20,13 @@ use tokio::runtime::Runtime;
 const SECTION: &str = "gateway";
 const AIM: f64 = 0.7;
 const CONNECTIONS: usize = 64;
-/// Different orders that are asked for in turn.
+/// Different orders that are placed in turn.
 const HOT: u64 = 1000;
 
 /// One sort of request, and what every answer to it begins with.
-struct Case {
+struct ApiCase {
     what: &'static str,
-    response_format: ResponseFormat,
+    response_format: TaskBehaviour,
     write: fn(u64, &str) -> Vec<u8>,
     starts: &'static str,
     /// What the body begins with; checked once.
@@ -35,52 +35,52 @@ struct Case {
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK";
 
-const CASES: &[Case] = &[
-    Case {
+const CASES: &[ApiCase] = &[
+    ApiCase {
         what: "in.php, joined",
-        response_format: ResponseFormat::NeverEnding,
+        response_format: TaskBehaviour::NeverEnding,
         write: submit,
         starts: OK,
         body: "OK|",
     },
-    Case {
+    ApiCase {
         what: "res.php, pending",
-        response_format: ResponseFormat::NeverEnding,
+        response_format: TaskBehaviour::NeverEnding,
         write: poll,
         starts: OK,
         body: "CAPCHA_NOT_READY",
     },
-    Case {
+    ApiCase {
         what: "in.php, cached",
-        response_format: ResponseFormat::AtOnce,
+        response_format: TaskBehaviour::AtOnce,
         write: submit,
         starts: OK,
         body: "OK|",
     },
-    Case {
+    ApiCase {
         what: "res.php, solved",
-        response_format: ResponseFormat::AtOnce,
+        response_format: TaskBehaviour::AtOnce,
         write: poll,
         starts: OK,
         body: "OK|ttt",
     },
-    Case {
+    ApiCase {
         what: "POST /v1/orders, joined",
-        response_format: ResponseFormat::NeverEnding,
+        response_format: TaskBehaviour::NeverEnding,
         write: place,
         starts: "HTTP/1.1 202 Accepted",
         body: "{",
     },
-    Case {
+    ApiCase {
         what: "POST /v1/orders, cached",
-        response_format: ResponseFormat::AtOnce,
+        response_format: TaskBehaviour::AtOnce,
         write: place,
         starts: OK,
         body: "{",
     },
-    Case {
+    ApiCase {
         what: "GET /v1/orders/ID, solved",
-        response_format: ResponseFormat::AtOnce,
+        response_format: TaskBehaviour::AtOnce,
         write: read,
         starts: OK,
         body: "{",
@@ -135,19 +135,19 @@ pub(crate) fn post(path: &str, head: &str, body: &str) -> Vec<u8> {
 }
 
 /// A gateway with its worker on a thread of its own, and the ids of the orders that it knows.
-struct Stage {
-    response_format: ResponseFormat,
+struct ApiStage {
+    response_format: TaskBehaviour,
     address: SocketAddr,
     thread: OwnThread,
     ids: Vec<String>,
 }
 
-fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: ResponseFormat) -> Stage {
+fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: TaskBehaviour) -> ApiStage {
     let (thread, address) = OwnThread::start("gateway", move || async move {
         let hub = Hub::new([]);
         let provider: Arc<dyn Provider> = Arc::new(Free(response_format));
         let engine: Arc<Engine> = scene::engine_with(store, Arc::clone(&provider), |settings| {
-            // Nobody asks while it is measured.
+            // No caller asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
             settings.on_commit = Some(hub.on_commit());
         });
@@ -160,19 +160,19 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: ResponseForm
         address
     });
     let ids = runtime.block_on(settle(address, response_format));
-    Stage { response_format, address, thread, ids }
+    ApiStage { response_format, address, thread, ids }
 }
 
 /// Places the orders, and waits until they are where they stay.
-pub(crate) async fn settle(address: SocketAddr, response_format: ResponseFormat) -> Vec<String> {
-    let mut line = UsageRow::open(address).await;
+pub(crate) async fn settle(address: SocketAddr, response_format: TaskBehaviour) -> Vec<String> {
+    let mut line = ClientConnection::open(address).await;
     let mut ids = Vec::new();
     for n in 0..HOT {
         let answer = String::from_utf8_lossy(line.ask(&submit(n, "")).await).into_owned();
         let (_, id) = answer.rsplit_once("OK|").unwrap_or_else(|| panic!("no id: {answer}"));
         ids.push(id.to_owned());
     }
-    if response_format == ResponseFormat::AtOnce {
+    if response_format == TaskBehaviour::AtOnce {
         for id in &ids {
             while !line.ask(&poll(0, id)).await.ends_with(b"ttt") {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -184,42 +184,42 @@ pub(crate) async fn settle(address: SocketAddr, response_format: ResponseFormat)
 
 /// What one side did in one round.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Round {
+pub(crate) struct ApiRound {
     pub(crate) per_second: f64,
     /// If its thread had a whole core all the time.
     pub(crate) per_core_second: f64,
 }
 
-pub(crate) struct Side<'a> {
+pub(crate) struct ApiSide<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) thread: &'a OwnThread,
 }
 
 pub(crate) fn round(
     runtime: &Runtime,
-    side: &Side<'_>,
+    side: &ApiSide<'_>,
     requests: &Arc<Vec<Vec<u8>>>,
     each: usize,
     starts: &'static str,
-) -> Round {
+) -> ApiRound {
     let before = side.thread.hand.at_work();
     let span = runtime.block_on(crowd(side.address, CONNECTIONS, requests, each, starts));
     let at_work = side.thread.hand.at_work().saturating_sub(before);
-    let asked = fraction((CONNECTIONS * each) as u64, 1);
-    Round {
-        per_second: asked / span.as_secs_f64(),
+    let request_count = fraction((CONNECTIONS * each) as u64, 1);
+    ApiRound {
+        per_second: request_count / span.as_secs_f64(),
         // The first request on each connection comes before the watch starts, and is work all the same.
-        per_core_second: (asked + fraction(CONNECTIONS as u64, 1)) / at_work.as_secs_f64(),
+        per_core_second: (request_count + fraction(CONNECTIONS as u64, 1)) / at_work.as_secs_f64(),
     }
 }
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
     let dir = scale.fresh_dir();
     let mut rows = Vec::new();
     for name in ["embedded", "memory"] {
         say(&format!("gateway: {name} store, {HOT} orders in flight and {HOT} solved"));
-        let stages = [ResponseFormat::NeverEnding, ResponseFormat::AtOnce].map(|response_format| {
+        let stages = [TaskBehaviour::NeverEnding, TaskBehaviour::AtOnce].map(|response_format| {
             let store: Arc<dyn Store> = if name == "embedded" {
                 Arc::new(EmbeddedStore::open(&dir.path().join(format!("{response_format:?}"))).expect(WORKS))
             } else {
@@ -238,37 +238,39 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     rows
 }
 
-fn measure(runtime: &Runtime, scale: &Scale, case: &Case, stage: &Stage, store: &str) -> [Row; 2] {
+fn measure(runtime: &Runtime, scale: &Scale, case: &ApiCase, stage: &ApiStage, store: &str) -> [BenchRow; 2] {
     say(&format!("gateway: {}", case.what));
     let write = |(n, id): (u64, &String)| (case.write)(n, id);
     let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&stage.ids).map(write).collect());
-    let answer =
-        runtime.block_on(async { UsageRow::open(stage.address).await.ask(&requests[0]).await.to_vec() });
-    let said = String::from_utf8_lossy(&answer).into_owned();
-    let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    assert!(said.starts_with(case.starts) && body.starts_with(case.body), "not expected: {said}");
+    let answer = runtime
+        .block_on(async { ClientConnection::open(stage.address).await.ask(&requests[0]).await.to_vec() });
+    let output = String::from_utf8_lossy(&answer).into_owned();
+    let body = output.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    assert!(output.starts_with(case.starts) && body.starts_with(case.body), "not expected: {output}");
     let (bare_thread, bare_address) = OwnThread::start("bare", move || async move {
         let (listener, address) = server::listen().await;
         tokio::spawn(server::bare(listener, Ready::like(&answer)));
         address
     });
-    let ours = Side { address: stage.address, thread: &stage.thread };
-    let bare = Side { address: bare_address, thread: &bare_thread };
+    let ours = ApiSide { address: stage.address, thread: &stage.thread };
+    let bare = ApiSide { address: bare_address, thread: &bare_thread };
     let each = usize::try_from(scale.of(400, 100)).expect("a small number");
-    let rounds: Vec<(Round, Round)> = (0..scale.of(11, 5))
+    let rounds: Vec<(ApiRound, ApiRound)> = (0..scale.of(11, 5))
         .map(|_| {
             let one = |side| round(runtime, side, &requests, each, case.starts);
             (one(&ours), one(&bare))
         })
         .collect();
-    let middle = |amount: fn(&Round) -> f64| {
+    let middle = |amount: fn(&ApiRound) -> f64| {
         let mut pairs: Vec<(f64, f64)> =
             rounds.iter().map(|(ours, bare)| (amount(ours), amount(bare))).collect();
         pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
         pairs[pairs.len() / 2]
     };
     let row = |what: String, (ours, bare): (f64, f64)| {
-        Row::new(SECTION, what, ours, Unit::PerSecond).against(bare, "bare hyper").aim(Aim::AtLeast(AIM))
+        BenchRow::new(SECTION, what, ours, BenchUnit::PerSecond)
+            .against(bare, "bare hyper")
+            .aim(Aim::AtLeast(AIM))
     };
     [
         row(format!("{}, {store}", case.what), middle(|round| round.per_second)),

@@ -1,13 +1,14 @@
-//! A million hand-outs on every store: three nodes whose clocks jump and who are restarted, a crowd that asks at once. It ends
-//! in a panic if an answer is given twice, or with less life in it than was promised; what it measures is a by-product.
+//! A million hand-outs on every store: three nodes whose clocks jump and who are restarted, a crowd that asks at
+//! once. It ends in a panic if an answer is given twice, or with less life in it than was promised; what it measures
+//! is a by-product.
 
 use crate::scene::WORKS;
 use crate::stopwatch::now;
-use crate::table::{Row, Unit};
+use crate::table::{BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance_ports::{MemoryStore, Store};
 use quittance_servers::{Postgres, Redis};
-use quittance_sim::handouts::{Drill, Drilled, drill};
+use quittance_sim::handouts::{Drill, HandoutReport, drill};
 use quittance_store_embedded::EmbeddedStore;
 use quittance_store_postgres::{PostgresStore, Settings as PostgresSettings};
 use quittance_store_redis::{RedisStore, Settings as RedisSettings};
@@ -17,12 +18,12 @@ use tokio::runtime::Runtime;
 
 const NODES: usize = 3;
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let dir = scale.fresh_dir();
     on_every_store(dir.path(), scale.of(1_000_000, 20_000))
 }
 
-fn on_every_store(dir: &Path, handouts: u64) -> Vec<Row> {
+fn on_every_store(dir: &Path, handouts: u64) -> Vec<BenchRow> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS);
     let redis = Redis::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let postgres = Postgres::start(&[]);
@@ -57,35 +58,36 @@ fn on_every_store(dir: &Path, handouts: u64) -> Vec<Row> {
     rows
 }
 
-fn stage(runtime: &Runtime, handouts: u64, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<Row> {
+fn stage(runtime: &Runtime, handouts: u64, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<BenchRow> {
     let plan = Drill { seed: 1, handouts, stocks: 8, crowd: 256 };
     say(&format!("{handouts} hand-outs on {name}"));
     let start = now();
-    let mut told = 0;
+    let mut reply = 0;
     let drilled = runtime.block_on(drill(plan, stores, &mut |done| {
-        if done / 100_000 > told {
-            told = done / 100_000;
+        if done / 100_000 > reply {
+            reply = done / 100_000;
             say(&format!("{name}: {done}"));
         }
     }));
     let took = now().duration_since(start).as_secs_f64();
-    let Drilled { handed_out, found_none, gone, asked_again, restarts, jumps, least_left, breaches } =
+    let HandoutReport { handed_out, found_none, gone, repeats, restarts, jumps, least_left, breaches } =
         drilled.expect(WORKS);
     assert!(breaches.is_empty(), "{name}: {breaches:?}");
-    let row =
-        |what: &str, count: u64| Row::new("handouts", format!("{name}: {what}"), count as f64, Unit::Count);
+    let row = |what: &str, count: u64| {
+        BenchRow::new("handouts", format!("{name}: {what}"), count as f64, BenchUnit::Count)
+    };
     vec![
-        Row::new(
+        BenchRow::new(
             "handouts",
             format!("{name}: hand-outs a second, all included"),
             handed_out as f64 / took,
-            Unit::PerSecond,
+            BenchUnit::PerSecond,
         ),
         row("hand-outs, none twice and none stale", handed_out),
         row("least life left at a hand-out, ms", least_left),
         row("found the stock empty", found_none),
         row("hung up in the middle", gone),
-        row("asked again, at any node, and given the same", asked_again),
+        row("repeated at any node, with the same answer", repeats),
         row("restarts", restarts),
         row("jumps of a clock", jumps),
     ]

@@ -22,7 +22,7 @@ mod watched;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use table::Row;
+use table::BenchRow;
 use tempfile::TempDir;
 
 const USAGE: &str =
@@ -38,7 +38,7 @@ sections, all of them if none is named:";
 struct Section {
     name: &'static str,
     about: &'static str,
-    run: fn(&Scale) -> Vec<Row>,
+    run: fn(&Scale) -> Vec<BenchRow>,
 }
 
 const SECTIONS: &[Section] = &[
@@ -51,7 +51,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: doors::run },
     Section {
         name: "watched",
-        about: "joined orders over HTTP while people watch, against nobody",
+        about: "joined orders over HTTP while people watch, against no watchers",
         run: watched::run,
     },
     Section { name: "callbacks", about: "from a callback to a caller who waits", run: callbacks::run },
@@ -73,7 +73,7 @@ const SECTIONS: &[Section] = &[
 pub(crate) struct Scale {
     is_quick: bool,
     dir: PathBuf,
-    crashed: rest::Crashed,
+    crashed: rest::CrashedStore,
 }
 
 impl Scale {
@@ -90,39 +90,39 @@ impl Scale {
     }
 }
 
-/// Progress, for whoever waits. It is lost if nobody reads it.
+/// Progress, for the person at the terminal. It is lost if it is not read.
 pub(crate) fn say(what: &str) {
     _ = writeln!(std::io::stderr(), "bench: {what}");
 }
 
-struct Asked {
+struct Args {
     scale: Scale,
     is_json: bool,
     sections: Vec<&'static Section>,
 }
 
-fn parse(words: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked {
-        scale: Scale { is_quick: false, dir: std::env::temp_dir(), crashed: rest::Crashed::default() },
+fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
+    let mut args = Args {
+        scale: Scale { is_quick: false, dir: std::env::temp_dir(), crashed: rest::CrashedStore::default() },
         is_json: false,
         sections: Vec::new(),
     };
     let mut words = words;
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--quick" => asked.scale.is_quick = true,
-            "--json" => asked.is_json = true,
-            "--dir" => asked.scale.dir = words.next().ok_or("--dir wants a path")?.into(),
+            "--quick" => args.scale.is_quick = true,
+            "--json" => args.is_json = true,
+            "--dir" => args.scale.dir = words.next().ok_or("--dir wants a path")?.into(),
             name => {
                 let section = SECTIONS.iter().find(|section| section.name == name);
-                asked.sections.push(section.ok_or_else(|| format!("there is no section `{name}`"))?);
+                args.sections.push(section.ok_or_else(|| format!("there is no section `{name}`"))?);
             }
         }
     }
-    if asked.sections.is_empty() {
-        asked.sections.extend(SECTIONS);
+    if args.sections.is_empty() {
+        args.sections.extend(SECTIONS);
     }
-    Ok(asked)
+    Ok(args)
 }
 
 fn main() -> ExitCode {
@@ -131,17 +131,17 @@ fn main() -> ExitCode {
         child::run(&words[1..]);
         return ExitCode::SUCCESS;
     }
-    let Asked { scale, is_json, sections } = match parse(words.into_iter()) {
-        Ok(asked) => asked,
+    let Args { scale, is_json, sections } = match parse(words.into_iter()) {
+        Ok(args) => args,
         Err(why) => {
             let known = SECTIONS.iter().map(|section| format!("\n  {:9} {}", section.name, section.about));
             _ = writeln!(std::io::stderr(), "{why}\n\n{USAGE}{}", known.collect::<String>());
             return ExitCode::from(2);
         }
     };
-    let rows: Vec<Row> = sections.iter().flat_map(|section| (section.run)(&scale)).collect();
-    let said = if is_json { table::json(&rows) } else { table::text(&rows) };
-    match std::io::stdout().lock().write_all(said.as_bytes()) {
+    let rows: Vec<BenchRow> = sections.iter().flat_map(|section| (section.run)(&scale)).collect();
+    let output = if is_json { table::json(&rows) } else { table::text(&rows) };
+    match std::io::stdout().lock().write_all(output.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

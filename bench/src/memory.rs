@@ -2,13 +2,13 @@
 
 use crate::accepts::fraction;
 use crate::child::weigh;
-use crate::table::{Aim, Row, Unit, thousands};
+use crate::table::{Aim, BenchRow, BenchUnit, thousands};
 use crate::{Scale, say};
 
 const SECTION: &str = "memory";
 const AIM_BYTES: f64 = 1024.0;
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for store in ["embedded", "memory"] {
         let counts: &[u64] = if scale.is_quick() { &[100_000] } else { &[100_000, 1_000_000] };
@@ -17,18 +17,18 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
             let many = thousands(fraction(orders, 1));
             let waiters = if orders == 100_000 { orders } else { 0 };
             let weight = weigh(store, &scale.fresh_dir().path().join("store"), orders, waiters);
-            let row = Row::new(
+            let row = BenchRow::new(
                 SECTION,
                 format!("{store}, each of {many} in flight"),
                 weight.bytes_per_order,
-                Unit::Bytes,
+                BenchUnit::Bytes,
             )
             .against(AIM_BYTES, "allowed");
             // The store that is for trials only has no aim.
             rows.push(if store == "embedded" { row.aim(Aim::AtMost(1.0)) } else { row });
             if waiters > 0 {
                 let what = format!("{store}, each of {many} who wait");
-                rows.push(Row::new(SECTION, what, weight.bytes_per_waiter, Unit::Bytes));
+                rows.push(BenchRow::new(SECTION, what, weight.bytes_per_waiter, BenchUnit::Bytes));
             }
         }
     }

@@ -18,17 +18,17 @@ pub(crate) fn delivery() -> ProviderAnswer {
 
 /// What it does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResponseFormat {
+pub(crate) enum TaskBehaviour {
     /// Takes it, and never comes to an end.
     NeverEnding,
     /// Answers in the same breath.
     AtOnce,
-    /// Takes it, and has the answer when it is asked.
+    /// Takes it, and has the answer when it is polled.
     WhenAsked,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Free(pub(crate) ResponseFormat);
+pub(crate) struct Free(pub(crate) TaskBehaviour);
 
 #[async_trait]
 impl Provider for Free {
@@ -42,8 +42,8 @@ impl Provider for Free {
 
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         match self.0 {
-            ResponseFormat::AtOnce => SubmitOutcome::Answered(delivery()),
-            ResponseFormat::NeverEnding | ResponseFormat::WhenAsked => {
+            TaskBehaviour::AtOnce => SubmitOutcome::Answered(delivery()),
+            TaskBehaviour::NeverEnding | TaskBehaviour::WhenAsked => {
                 SubmitOutcome::Accepted { task: submission.key.short() }
             }
         }
@@ -55,8 +55,8 @@ impl Provider for Free {
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
         let outcome = || match self.0 {
-            ResponseFormat::NeverEnding => PollOutcome::Pending,
-            ResponseFormat::AtOnce | ResponseFormat::WhenAsked => PollOutcome::Answered(delivery()),
+            TaskBehaviour::NeverEnding => PollOutcome::Pending,
+            TaskBehaviour::AtOnce | TaskBehaviour::WhenAsked => PollOutcome::Answered(delivery()),
         };
         tasks.iter().map(|task| (task.clone(), outcome())).collect()
     }

@@ -3,10 +3,10 @@
 
 use crate::accepts::{accept, crowded, fraction};
 use crate::child::{IN_FLIGHT, fill_and_kill};
-use crate::provider::ResponseFormat;
+use crate::provider::TaskBehaviour;
 use crate::scene::{self, KIND, WORKS};
-use crate::stopwatch::{Best, time};
-use crate::table::{Aim, Row, Unit, thousands};
+use crate::stopwatch::{LeastCost, time};
+use crate::table::{Aim, BenchRow, BenchUnit, thousands};
 use crate::{Scale, say};
 use quittance_engine::{Engine, Outcome};
 use quittance_lifecycle::{Origin, Timestamp};
@@ -26,14 +26,17 @@ const FLAT: f64 = 2.0;
 const AT_ONCE: usize = 256;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A large store takes a while to fill, so whoever measures on it shares it.
+/// A large store takes a while to fill, so all measurements share it.
 #[derive(Default)]
-pub(crate) struct Crashed(OnceCell<(TempDir, Timestamp)>);
+pub(crate) struct CrashedStore(OnceCell<(TempDir, Timestamp)>);
 
-impl Crashed {
+impl CrashedStore {
     fn dir(&self, scale: &Scale) -> (&Path, Timestamp) {
         let (dir, at) = self.0.get_or_init(|| {
-            say(&format!("rest: filling a store with {} orders, and killing whoever does it", many(scale)));
+            say(&format!(
+                "rest: filling a store with {} orders, and killing the process that does it",
+                many(scale)
+            ));
             let (dir, at) = (scale.fresh_dir(), scene::now());
             fill_and_kill(&dir.path().join("store"), many(scale), at);
             (dir, at)
@@ -46,7 +49,7 @@ const fn many(scale: &Scale) -> u64 {
     scale.of(1_000_000, 100_000)
 }
 
-pub(crate) fn reopen(scale: &Scale) -> Vec<Row> {
+pub(crate) fn reopen(scale: &Scale) -> Vec<BenchRow> {
     let (dir, at) = scale.crashed.dir(scale);
     say("reopen: opening what the crash has left");
     let (span, store) = time(|| EmbeddedStore::open(&dir.join("store")).expect(WORKS));
@@ -60,7 +63,7 @@ pub(crate) fn reopen(scale: &Scale) -> Vec<Row> {
         drop(store);
         EmbeddedStore::open(&dir.join("store")).expect(WORKS)
     });
-    let row = |what, span: Duration| Row::new("reopen", what, span.as_secs_f64(), Unit::Seconds);
+    let row = |what, span: Duration| BenchRow::new("reopen", what, span.as_secs_f64(), BenchUnit::Seconds);
     vec![
         row(format!("{} orders, after kill -9", thousands(fraction(many(scale), 1))), span)
             .against(AIM_SECONDS, "allowed")
@@ -70,7 +73,7 @@ pub(crate) fn reopen(scale: &Scale) -> Vec<Row> {
 }
 
 /// An open store, and all that is needed to measure on it.
-struct Seat {
+struct RestSeat {
     store: EmbeddedStore,
     engine: Arc<Engine>,
     orders: u64,
@@ -79,17 +82,17 @@ struct Seat {
     loaded: u64,
     accepted: u64,
     hours: u32,
-    best: Best,
+    best: LeastCost,
 }
 
-impl Seat {
+impl RestSeat {
     fn open(dir: &Path, orders: u64, filled_at: Timestamp) -> Self {
         let store = EmbeddedStore::open(&dir.join("store")).expect(WORKS);
-        let engine = scene::engine(Arc::new(store.clone()), ResponseFormat::NeverEnding);
-        Self { store, engine, orders, filled_at, loaded: 0, accepted: 0, hours: 1, best: Best::NONE }
+        let engine = scene::engine(Arc::new(store.clone()), TaskBehaviour::NeverEnding);
+        Self { store, engine, orders, filled_at, loaded: 0, accepted: 0, hours: 1, best: LeastCost::NONE }
     }
 
-    /// Orders that nobody has read since the store was opened, far apart.
+    /// Orders that were not read since the store was opened, far apart.
     fn load_miss(&mut self, runtime: &Runtime) -> (Duration, u64) {
         let keys: Vec<_> = (self.loaded..self.loaded + 100)
             .map(|n| scene::checked(n * (self.orders / FEW), self.filled_at).0)
@@ -157,30 +160,31 @@ impl Seat {
     }
 }
 
-type Cost = fn(&mut Seat, &Runtime) -> (Duration, u64);
+type RestCost = fn(&mut RestSeat, &Runtime) -> (Duration, u64);
 
 /// What is measured, in which order (what erases comes last), and how often.
-const COSTS: [(&str, Cost, u64); 6] = [
-    ("load of one that memory does not have", Seat::load_miss, 9),
-    ("join", Seat::join, 15),
-    ("cached, and handed out", Seat::cached, 15),
-    ("accept, 64 callers", Seat::accept, 5),
-    ("claim_due of 256", Seat::claim, 9),
-    ("purge of 256", Seat::purge, 3),
+const COSTS: [(&str, RestCost, u64); 6] = [
+    ("load of one that memory does not have", RestSeat::load_miss, 9),
+    ("join", RestSeat::join, 15),
+    ("cached, and handed out", RestSeat::cached, 15),
+    ("accept, 64 callers", RestSeat::accept, 5),
+    ("claim_due of 256", RestSeat::claim, 9),
+    ("purge of 256", RestSeat::purge, 3),
 ];
 
-pub(crate) fn flat(scale: &Scale) -> Vec<Row> {
+pub(crate) fn flat(scale: &Scale) -> Vec<BenchRow> {
     let runtime = scene::runtime();
     let (few_dir, few_at) = (scale.fresh_dir(), scene::now());
     fill_and_kill(&few_dir.path().join("store"), FEW, few_at);
     let (many_dir, many_at) = scale.crashed.dir(scale);
     say(&format!("flat: each cost with {FEW} and with {} orders at rest", many(scale)));
-    let mut seats = [Seat::open(few_dir.path(), FEW, few_at), Seat::open(many_dir, many(scale), many_at)];
+    let mut seats =
+        [RestSeat::open(few_dir.path(), FEW, few_at), RestSeat::open(many_dir, many(scale), many_at)];
     COSTS
         .iter()
         .map(|(what, cost, rounds)| {
             for seat in &mut seats {
-                seat.best = Best::NONE;
+                seat.best = LeastCost::NONE;
             }
             for _ in 0..*rounds {
                 for seat in &mut seats {
@@ -189,7 +193,9 @@ pub(crate) fn flat(scale: &Scale) -> Vec<Row> {
                 }
             }
             let [few, many] = [0, 1].map(|n| seats[n].best.nanos() / 1e3);
-            Row::new("flat", *what, many, Unit::Micros).against(few, "with 1,000").aim(Aim::AtMost(FLAT))
+            BenchRow::new("flat", *what, many, BenchUnit::Micros)
+                .against(few, "with 1,000")
+                .aim(Aim::AtMost(FLAT))
         })
         .collect()
 }

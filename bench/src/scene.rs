@@ -1,6 +1,6 @@
 //! What everything is measured with: one usual order, the kind that it is of, and an engine on a store.
 
-use crate::provider::{Free, ResponseFormat, delivery};
+use crate::provider::{Free, TaskBehaviour, delivery};
 use futures_util::future::join_all;
 use quittance::SystemClock;
 use quittance_engine::{Engine, Settings, World};
@@ -18,7 +18,7 @@ pub(crate) const KIND: &str = "recaptcha_v2";
 pub(crate) const WORKS: &str = "what is measured works";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The catalog's own, but for what would expire while it is measured, and with nobody to be waited for.
+/// The catalog's own, but for what would expire while it is measured, and without callers to wait for.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     let pace = Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO };
     quittance_protocol::kinds::kind(name).map(|kind| Kind { life: Some(DAY), pace, ..kind })
@@ -66,8 +66,8 @@ pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
     Arc::new(step(&submitting, Event::Submitted { attempt: 1, outcome }))
 }
 
-/// An engine whose worker nobody runs, unless somebody does.
-pub(crate) fn engine(store: Arc<dyn Store>, response_format: ResponseFormat) -> Arc<Engine> {
+/// An engine without a worker, unless the caller runs one.
+pub(crate) fn engine(store: Arc<dyn Store>, response_format: TaskBehaviour) -> Arc<Engine> {
     engine_with(store, Arc::new(Free(response_format)), |_| {})
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn write(store: &dyn Store, orders: impl Iterator<Item = Arc<Or
         let counters = quittance_lifecycle::Counters::default();
         let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &counters, order.placed));
         for commit in join_all(commits).await {
-            assert!(matches!(commit.expect(WORKS), Commit::Done(_)), "nobody else writes here");
+            assert!(matches!(commit.expect(WORKS), Commit::Done(_)), "only this bench writes here");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The two servers that are compared: a whole gateway, and hyper alone with an answer that is ready. Each has a thread of
-//! its own, so that what it costs can be told from what whoever asks costs.
+//! The two servers that are compared: a whole gateway, and hyper alone with an answer that is ready. Each has a
+//! thread of its own, so that its cost can be separated from the client's.
 
 use crate::scene::WORKS;
-use crate::stopwatch::Hand;
+use crate::stopwatch::WorkThread;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// The key of the one tenant, and his name.
+/// The key of the one tenant, and its name.
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const TENANT: &str = "team-a";
 /// The operator's.
@@ -61,7 +61,7 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
 
 /// A thread that serves until it is dropped.
 pub(crate) struct OwnThread {
-    pub(crate) hand: Hand,
+    pub(crate) hand: WorkThread,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,12 +73,12 @@ impl OwnThread {
         T: Send + 'static,
         F: Future<Output = T>,
     {
-        let (told, tell) = mpsc::channel();
+        let (reply, tell) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
             runtime.block_on(async {
-                told.send((Hand::mine(), begin().await)).expect("whoever started this waits for it");
+                reply.send((WorkThread::mine(), begin().await)).expect("the starter waits for it");
                 _ = stopped.await;
             });
         };
@@ -120,7 +120,7 @@ impl Ready {
     }
 }
 
-/// Reads each request whole, as whoever wants to answer it must, and looks at nothing.
+/// Reads each request whole, as a server must that answers it, and looks at nothing.
 pub(crate) async fn bare(listener: TcpListener, ready: Ready) {
     while let Ok((stream, _)) = listener.accept().await {
         _ = stream.set_nodelay(true);
@@ -132,7 +132,7 @@ pub(crate) async fn bare(listener: TcpListener, ready: Ready) {
                 Ok::<_, Infallible>(ready.0)
             }
         });
-        // Whoever hangs up is done.
+        // A client that hangs up is done.
         tokio::spawn(
             async move { http1::Builder::new().serve_connection(TokioIo::new(stream), service).await },
         );

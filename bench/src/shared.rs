@@ -1,12 +1,12 @@
 //! What many nodes cost: orders accepted and joined in a second through a shared store, against the barest script or
-//! statement that could do it on the same server with the same number of callers; how often the server is asked; and how
-//! soon a waiter at one node hears what another has written.
+//! statement that could do it on the same server with the same number of callers; how many requests the server gets;
+//! and how soon a waiter at one node is woken for what another has written.
 
 use crate::accepts::{accept, crowded, fraction};
-use crate::provider::ResponseFormat;
+use crate::provider::TaskBehaviour;
 use crate::scene::{self, WORKS};
 use crate::stopwatch::now;
-use crate::table::{Aim, Row, Unit};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use futures_util::future::BoxFuture;
 use quittance_lifecycle::Counters;
@@ -31,7 +31,7 @@ const HEARD_MICROS: f64 = 10_000.0;
 const BARE_CONNECTIONS: usize = 8;
 
 /// Two nodes on one server, and the bare thing beside them.
-struct Side {
+struct StoreSide {
     section: &'static str,
     bare_is: &'static str,
     here: Arc<dyn Store>,
@@ -48,14 +48,14 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS)
 }
 
-pub(crate) fn redis(scale: &Scale) -> Vec<Row> {
+pub(crate) fn redis(scale: &Scale) -> Vec<BenchRow> {
     let runtime = runtime();
     let server = Redis::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let open =
         || async { RedisStore::open(RedisSettings::parse(&server.url()).expect(WORKS)).await.expect(WORKS) };
     let (here, there) = runtime.block_on(async { (open().await, open().await) });
     let counted = here.clone();
-    let side = Side {
+    let side = StoreSide {
         section: "redis",
         bare_is: "bare script",
         here: Arc::new(here),
@@ -85,7 +85,7 @@ async fn bare_redis(url: &str) -> Bare {
     })
 }
 
-pub(crate) fn postgres(scale: &Scale) -> Vec<Row> {
+pub(crate) fn postgres(scale: &Scale) -> Vec<BenchRow> {
     let runtime = runtime();
     let server = Postgres::start(&[]);
     let open = || async {
@@ -93,7 +93,7 @@ pub(crate) fn postgres(scale: &Scale) -> Vec<Row> {
     };
     let (here, there) = runtime.block_on(async { (open().await, open().await) });
     let counted = here.clone();
-    let side = Side {
+    let side = StoreSide {
         section: "postgres",
         bare_is: "bare statement",
         here: Arc::new(here),
@@ -129,8 +129,8 @@ async fn bare_postgres(server: &Postgres) -> Bare {
     })
 }
 
-impl Side {
-    fn rows(&self, runtime: &Runtime, scale: &Scale) -> Vec<Row> {
+impl StoreSide {
+    fn rows(&self, runtime: &Runtime, scale: &Scale) -> Vec<BenchRow> {
         let mut rows = Vec::new();
         let mut next = 1_000_000_000;
         for (callers, orders) in CROWDS {
@@ -138,23 +138,30 @@ impl Side {
             let orders = scale.of(orders, orders / 4).next_multiple_of(callers);
             rows.extend(self.crowd(runtime, scale, callers, orders, &mut next));
         }
-        rows.push(self.heard(runtime, scale));
+        rows.push(self.wakeups(runtime, scale));
         rows
     }
 
     /// Rounds in turn with the bare thing; the one whose ratio is the middle one speaks.
-    fn crowd(&self, runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, next: &mut u64) -> Vec<Row> {
-        let engine = scene::engine(Arc::clone(&self.here), ResponseFormat::NeverEnding);
+    fn crowd(
+        &self,
+        runtime: &Runtime,
+        scale: &Scale,
+        callers: u64,
+        orders: u64,
+        next: &mut u64,
+    ) -> Vec<BenchRow> {
+        let engine = scene::engine(Arc::clone(&self.here), TaskBehaviour::NeverEnding);
         let sample = scene::in_flight(1_000_000, scene::now());
         let record = vec![b'r'; encode_order(&sample).len() + encode_terms(&sample.terms).len()];
         let who = if callers == 1 { "1 caller".to_owned() } else { format!("{callers} callers") };
         let mut rows = Vec::new();
         for is_join in [false, true] {
             let mut rounds: Vec<(f64, f64)> = Vec::new();
-            let mut asked = 0;
+            let mut round_trip_count = 0;
             for _ in 0..scale.of(7, 3) {
                 let first = *next;
-                // Joined orders are there before anybody looks at the clock.
+                // Joined orders are there before the clock starts.
                 let number = move |n: u64| if is_join { n % JOINED } else { first + n };
                 if is_join {
                     crowded(runtime, 64, (0..JOINED).map(scene::draft), {
@@ -170,7 +177,7 @@ impl Side {
                     let engine = Arc::clone(&engine);
                     move |draft| accept(Arc::clone(&engine), draft)
                 });
-                asked += (self.round_trips)() - before;
+                round_trip_count += (self.round_trips)() - before;
                 let (bare, record) = (Arc::clone(&self.bare), record.clone());
                 let theirs =
                     crowded(runtime, callers, (0..orders).map(number), move |n| bare(n, record.clone()));
@@ -183,19 +190,24 @@ impl Side {
             let (ours, theirs) = rounds[rounds.len() / 2];
             let what = if is_join { "joins" } else { "accepts" };
             rows.push(
-                Row::new(self.section, format!("{what}, {who}"), ours, Unit::PerSecond)
+                BenchRow::new(self.section, format!("{what}, {who}"), ours, BenchUnit::PerSecond)
                     .against(theirs, self.bare_is)
                     .aim(Aim::AtLeast(SHARE)),
             );
-            let trips = fraction(asked, measured_orders);
-            rows.push(Row::new(self.section, format!("  round trips for each, {who}"), trips, Unit::Count));
+            let trips = fraction(round_trip_count, measured_orders);
+            rows.push(BenchRow::new(
+                self.section,
+                format!("  round trips for each, {who}"),
+                trips,
+                BenchUnit::Count,
+            ));
         }
         rows
     }
 
-    /// From the beginning of the commit at one node to the waking of a waiter at another, at the median: word often comes
-    /// before the commit itself has returned.
-    fn heard(&self, runtime: &Runtime, scale: &Scale) -> Row {
+    /// From the beginning of the commit at one node to the waking of a waiter at another, at the median: word often
+    /// comes before the commit itself has returned.
+    fn wakeups(&self, runtime: &Runtime, scale: &Scale) -> BenchRow {
         say(&format!("{}: wake-ups", self.section));
         let mut spans: Vec<Duration> = Vec::new();
         runtime.block_on(async {
@@ -216,8 +228,13 @@ impl Side {
         });
         spans.sort_unstable();
         let median = spans[spans.len() / 2].as_secs_f64() * 1e6;
-        Row::new(self.section, "commit, and a waiter at another node has heard, median", median, Unit::Micros)
-            .against(HEARD_MICROS, "allowed")
-            .aim(Aim::AtMost(1.0))
+        BenchRow::new(
+            self.section,
+            "commit, and a waiter at another node has heard, median",
+            median,
+            BenchUnit::Micros,
+        )
+        .against(HEARD_MICROS, "allowed")
+        .aim(Aim::AtMost(1.0))
     }
 }

@@ -1,5 +1,5 @@
-//! Real time, in one place. Whoever shares two cores with others measures the same thing several times in turn with what
-//! it is compared with, and believes the best: what is slower was disturbed.
+//! Real time, in one place. On two shared cores the same thing is measured several times in turn with what it is
+//! compared with, and the best counts: what is slower was disturbed.
 
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,30 +22,30 @@ pub(crate) fn moment() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970")
 }
 
-/// A thread of this process whose work can be told from that of all others.
+/// A thread of this process whose work can be separated from that of all others.
 #[derive(Clone, Debug)]
-pub(crate) struct Hand(String);
+pub(crate) struct WorkThread(String);
 
-impl Hand {
+impl WorkThread {
     /// The thread that asks.
     pub(crate) fn mine() -> Self {
         let me = std::fs::read_link("/proc/thread-self").expect("this is measured on Linux");
         Self(format!("/proc/{}/schedstat", me.display()))
     }
 
-    /// How long it has been at work so far, whoever else wanted the processor in the meantime.
+    /// How long it has been at work so far, whatever else wanted the processor in the meantime.
     pub(crate) fn at_work(&self) -> Duration {
-        let said = read_to_string(&self.0).expect("the thread is still there");
-        let nanos = said.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        let output = read_to_string(&self.0).expect("the thread is still there");
+        let nanos = output.split(' ').next().and_then(|nanos| nanos.parse().ok());
         Duration::from_nanos(nanos.expect("the first of its numbers is the time on a processor"))
     }
 }
 
 /// The least that one of something has cost so far.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Best(Duration);
+pub(crate) struct LeastCost(Duration);
 
-impl Best {
+impl LeastCost {
     pub(crate) const NONE: Self = Self(Duration::MAX);
 
     /// So many took so long.

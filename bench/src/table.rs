@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum BenchUnit {
     PerSecond,
     Nanos,
     Micros,
@@ -14,7 +14,7 @@ pub(crate) enum Unit {
     Count,
 }
 
-impl Unit {
+impl BenchUnit {
     const fn name(self) -> &'static str {
         match self {
             Self::PerSecond => "/s",
@@ -60,18 +60,23 @@ impl Aim {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     pub(crate) section: &'static str,
     pub(crate) what: String,
     pub(crate) measured: f64,
-    pub(crate) unit: Unit,
+    pub(crate) unit: BenchUnit,
     /// What it is compared with, in the same unit.
     pub(crate) against: Option<(f64, &'static str)>,
     pub(crate) aim: Option<Aim>,
 }
 
-impl Row {
-    pub(crate) fn new(section: &'static str, what: impl Into<String>, measured: f64, unit: Unit) -> Self {
+impl BenchRow {
+    pub(crate) fn new(
+        section: &'static str,
+        what: impl Into<String>,
+        measured: f64,
+        unit: BenchUnit,
+    ) -> Self {
         Self { section, what: what.into(), measured, unit, against: None, aim: None }
     }
 
@@ -136,8 +141,8 @@ pub(crate) fn thousands(amount: f64) -> String {
 const HEADINGS: [&str; 6] = ["what", "measured", "against", "ratio", "aim", ""];
 
 /// For people: one block for each section, the columns of all blocks in line.
-pub(crate) fn text(rows: &[Row]) -> String {
-    let cells: Vec<[String; 6]> = rows.iter().map(Row::cells).collect();
+pub(crate) fn text(rows: &[BenchRow]) -> String {
+    let cells: Vec<[String; 6]> = rows.iter().map(BenchRow::cells).collect();
     let widths: [usize; 6] = std::array::from_fn(|column| {
         let widest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         widest.max(HEADINGS[column].len())
@@ -149,21 +154,21 @@ pub(crate) fn text(rows: &[Row]) -> String {
             format!("  {what:w0$}  {measured:>w1$}  {against:>w2$}  {ratio:>w3$}  {aim:w4$}  {verdict}");
         format!("{}\n", line.trim_end())
     };
-    let mut said = line(&HEADINGS.map(str::to_owned));
+    let mut output = line(&HEADINGS.map(str::to_owned));
     let mut section = "";
     for (row, cells) in rows.iter().zip(&cells) {
         if row.section != section {
             section = row.section;
-            said.push_str(&format!("\n{section}\n"));
+            output.push_str(&format!("\n{section}\n"));
         }
-        said.push_str(&line(cells));
+        output.push_str(&line(cells));
     }
-    said
+    output
 }
 
 /// For programs: the same, as one array.
-pub(crate) fn json(rows: &[Row]) -> String {
-    let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+pub(crate) fn json(rows: &[BenchRow]) -> String {
+    let rows: Vec<Value> = rows.iter().map(BenchRow::json).collect();
     format!("{:#}\n", Value::Array(rows))
 }
 
@@ -171,21 +176,21 @@ pub(crate) fn json(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<BenchRow> {
         vec![
-            Row::new("accepts", "64 callers", 31_000.4, Unit::PerSecond)
+            BenchRow::new("accepts", "64 callers", 31_000.4, BenchUnit::PerSecond)
                 .against(62_000.0, "bare")
                 .aim(Aim::AtLeast(0.5)),
-            Row::new("reopen", "1,000,000 orders", 6.0, Unit::Seconds)
+            BenchRow::new("reopen", "1,000,000 orders", 6.0, BenchUnit::Seconds)
                 .against(5.0, "allowed")
                 .aim(Aim::AtMost(1.0)),
-            Row::new("reopen", "fsyncs", 0.25, Unit::Count),
+            BenchRow::new("reopen", "fsyncs", 0.25, BenchUnit::Count),
         ]
     }
 
     #[test]
     fn a_table_shows_ratio_aim_and_verdict_in_columns() {
-        let said = text(&rows());
+        let output = text(&rows());
         let expected = "  \
   what               measured         against  ratio  aim
 
@@ -196,15 +201,15 @@ reopen
   1,000,000 orders     6.00 s  5.00 s allowed   1.20  <= 1.00  miss
   fsyncs               0.2500
 ";
-        assert_eq!(said, expected);
+        assert_eq!(output, expected);
     }
 
     #[test]
     fn json_says_the_same() {
-        let said: Value = serde_json::from_str(&json(&rows())).unwrap();
-        assert_eq!(said[0]["verdict"], "PASS");
-        assert_eq!(said[1]["ratio"], 1.2);
-        assert_eq!(said[1]["against"]["what"], "allowed");
-        assert!(said[2]["verdict"].is_null() && said[2]["ratio"].is_null());
+        let output: Value = serde_json::from_str(&json(&rows())).unwrap();
+        assert_eq!(output[0]["verdict"], "PASS");
+        assert_eq!(output[1]["ratio"], 1.2);
+        assert_eq!(output[1]["against"]["what"], "allowed");
+        assert!(output[2]["verdict"].is_null() && output[2]["ratio"].is_null());
     }
 }

@@ -1,22 +1,22 @@
-//! What one tenant can take from another: the waits of a quiet tenant alone, and then beside a hostile one, in one run against one
-//! node and one mock provider that takes ten submits a second.
+//! What one tenant can take from another: the waits of a quiet tenant alone, and then beside a hostile one, in one
+//! run against one node and one mock provider that takes ten submits a second.
 
 mod hostile;
 mod node;
 mod quiet;
 
-use crate::table::{Aim, Row, Unit};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use hostile::Hostile;
-use node::Node;
+use node::BenchNode;
 use quiet::Waits;
 
 const SECTION: &str = "tenants";
 /// No wait of the quiet tenant may become longer than so many times what it was.
 const AIM: f64 = 2.0;
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
-    let node = Node::start(scale);
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
+    let node = BenchNode::start(scale);
     let rounds = usize::try_from(scale.of(100, 40)).expect("a small number");
     say("tenants: the quiet tenant alone");
     // The first ones are for the caches and the connections.
@@ -29,9 +29,9 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     let before = (node.provider.totals(), hostile.counts());
     let beside = quiet::measure(&node, rounds);
     let after = (node.provider.totals(), hostile.counts());
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<BenchRow> =
         alone.into_iter().zip(beside).flat_map(|(alone, beside)| compare(&alone, &beside)).collect();
-    let count = |what: &str, amount: u64| Row::new(SECTION, what, amount as f64, Unit::Count);
+    let count = |what: &str, amount: u64| BenchRow::new(SECTION, what, amount as f64, BenchUnit::Count);
     let codes =
         |totals: &quittance_mock_provider::Totals| totals.faults.get("code").copied().unwrap_or_default();
     rows.extend([
@@ -45,9 +45,9 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     rows
 }
 
-fn compare(alone: &Waits, beside: &Waits) -> [Row; 2] {
+fn compare(alone: &Waits, beside: &Waits) -> [BenchRow; 2] {
     let row = |what: String, alone: f64, beside: f64| {
-        Row::new(SECTION, what, beside, Unit::Micros).against(alone, "alone").aim(Aim::AtMost(AIM))
+        BenchRow::new(SECTION, what, beside, BenchUnit::Micros).against(alone, "alone").aim(Aim::AtMost(AIM))
     };
     [
         row(format!("{}, median", beside.what), alone.at(50), beside.at(50)),

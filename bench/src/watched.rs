@@ -1,12 +1,13 @@
-//! What it costs to be watched: joined orders over HTTP while three people have the live view open and a monitoring system reads the
-//! metrics each second, against the same gateway when nobody looks. In turn, so that the machine's moods hit both.
+//! What it costs to be watched: joined orders over HTTP while three people have the live view open and a monitoring
+//! system reads the metrics each second, against the same gateway without watchers. In turn, so that the machine's
+//! moods hit both.
 
-use crate::client::UsageRow;
-use crate::doors::{OK, Round, Side, get, round, settle, submit};
-use crate::provider::{Free, ResponseFormat};
+use crate::client::ClientConnection;
+use crate::doors::{ApiRound, ApiSide, OK, get, round, settle, submit};
+use crate::provider::{Free, TaskBehaviour};
 use crate::scene::{self, WORKS};
 use crate::server::{self, ADMIN, OwnThread};
-use crate::table::{Aim, Row, Unit};
+use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance_gateway::Hub;
 use quittance_ports::{MemoryStore, Provider, Store};
@@ -28,9 +29,9 @@ const AIM: f64 = 0.97;
 fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
     OwnThread::start("gateway", move || async move {
         let hub = Hub::new([]);
-        let provider: Arc<dyn Provider> = Arc::new(Free(ResponseFormat::NeverEnding));
+        let provider: Arc<dyn Provider> = Arc::new(Free(TaskBehaviour::NeverEnding));
         let engine = scene::engine_with(Arc::clone(&store), Arc::clone(&provider), |settings| {
-            // Nobody asks while it is measured.
+            // No caller asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
             settings.on_commit = Some(hub.on_commit());
         });
@@ -52,14 +53,14 @@ fn operators(path: &str) -> Vec<u8> {
 
 /// Reads whatever comes.
 async fn watch(to: SocketAddr) {
-    let mut stream = TcpStream::connect(to).await.expect("somebody listens");
+    let mut stream = TcpStream::connect(to).await.expect("the server listens");
     tokio::io::AsyncWriteExt::write_all(&mut stream, &operators("/v1/admin/live")).await.expect(WORKS);
     let mut read = vec![0; 64 * 1024];
     while stream.read(&mut read).await.is_ok_and(|count| count > 0) {}
 }
 
 async fn scrape(to: SocketAddr) {
-    let mut line = UsageRow::open(to).await;
+    let mut line = ClientConnection::open(to).await;
     loop {
         line.ask(&operators("/metrics")).await;
         tokio::time::sleep(SCRAPE_SPAN).await;
@@ -71,7 +72,7 @@ fn open_the_page(runtime: &Runtime, to: SocketAddr) -> Vec<AbortHandle> {
     watching.chain([runtime.spawn(scrape(to)).abort_handle()]).collect()
 }
 
-pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
     let dir = scale.fresh_dir();
     let embedded: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).expect(WORKS));
@@ -79,14 +80,14 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     stores.into_iter().flat_map(|(name, store)| measure(&runtime, scale, name, store)).collect()
 }
 
-fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) -> [Row; 2] {
+fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) -> [BenchRow; 2] {
     say(&format!("watched: {name} store"));
     let (thread, address) = start(store);
-    let ids = runtime.block_on(settle(address, ResponseFormat::NeverEnding));
+    let ids = runtime.block_on(settle(address, TaskBehaviour::NeverEnding));
     let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&ids).map(|(n, id)| submit(n, id)).collect());
     // Some seconds for each round, or what is done once a second would be there or not by luck.
     let each = usize::try_from(scale.of(2000, 800)).expect("a small number");
-    let side = Side { address, thread: &thread };
+    let side = ApiSide { address, thread: &thread };
     let one = || round(runtime, &side, &requests, each, OK);
     let watched = || {
         let page = open_the_page(runtime, address);
@@ -94,9 +95,9 @@ fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) 
         page.into_iter().for_each(|watching| watching.abort());
         round
     };
-    // The first ones are for the caches; and whoever comes second must not always be the same one.
+    // The first ones are for the caches; and the second place must not always go to the same one.
     _ = (watched(), one());
-    let rounds: Vec<(Round, Round)> = (0..scale.of(12, 6))
+    let rounds: Vec<(ApiRound, ApiRound)> = (0..scale.of(12, 6))
         .map(|n| match n % 2 {
             0 => (watched(), one()),
             _ => {
@@ -105,15 +106,15 @@ fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) 
             }
         })
         .collect();
-    let middle = |amount: fn(&Round) -> f64| {
+    let middle = |amount: fn(&ApiRound) -> f64| {
         let mut pairs: Vec<(f64, f64)> =
             rounds.iter().map(|(watched, alone)| (amount(watched), amount(alone))).collect();
         pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
         pairs[pairs.len() / 2]
     };
     let row = |what: String, (watched, alone): (f64, f64)| {
-        Row::new(SECTION, what, watched, Unit::PerSecond)
-            .against(alone, "nobody watches")
+        BenchRow::new(SECTION, what, watched, BenchUnit::PerSecond)
+            .against(alone, "no watchers")
             .aim(Aim::AtLeast(AIM))
     };
     [

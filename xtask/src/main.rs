@@ -1,5 +1,5 @@
-//! Chores for developers. `cargo run -p xtask -- tidy` holds the tree to the house rules; `cargo run -p xtask -- no-std`
-//! proves that the decisions link without std.
+//! Chores for developers. `cargo run -p xtask -- tidy` holds the tree to the house rules; `cargo run -p xtask --
+//! no-std` proves that the decisions link without std.
 
 mod markdown;
 mod no_std;

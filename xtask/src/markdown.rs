@@ -3,12 +3,12 @@
 use crate::source::numbered;
 
 /// The lines of prose, and those inside fences, each with its number.
-pub(crate) struct Document<'a> {
+pub(crate) struct MarkdownDocument<'a> {
     pub(crate) prose: Vec<(usize, &'a str)>,
     pub(crate) fenced: Vec<(usize, &'a str)>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> MarkdownDocument<'a> {
     pub(crate) fn read(text: &'a str) -> Self {
         let mut document = Self { prose: Vec::new(), fenced: Vec::new() };
         let mut fence: Option<&str> = None;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn fences_are_kept_apart() {
-        let document = Document::read("a\n```text\nb\n~~~\n```\nc\n~~~\nd\n");
+        let document = MarkdownDocument::read("a\n```text\nb\n~~~\n```\nc\n~~~\nd\n");
         assert_eq!(document.prose, [(1, "a"), (6, "c")]);
         assert_eq!(document.fenced, [(3, "b"), (4, "~~~"), (8, "d")]);
     }

@@ -1,12 +1,13 @@
 //! Proves that the decisions link without std, on a machine where std is installed.
 //!
-//! A crate that brings its own panic handler is compiled against them. If anything below it linked std, there would be two
-//! handlers, and the compiler says so (E0152, duplicate lang item `panic_impl`). This is no crate of the workspace but a
-//! few lines given to rustc, because a crate outside the workspace would have a lock file of its own, which drifts.
+//! A crate that brings its own panic handler is compiled against them. If anything below it linked std, there would
+//! be two handlers, and the compiler says so (E0152, duplicate lang item `panic_impl`). This is no crate of the
+//! workspace but a few lines given to rustc, because a crate outside the workspace would have a lock file of its own,
+//! which drifts.
 //!
-//! Seen to fail: with quittance-ports in the list, which uses std, the complaint is that the lang item was "first defined in
-//! crate `std` (which `quittance_ports` depends on)". So that it stays able to fail, each run first tries it on a crate
-//! that links std.
+//! Seen to fail: with quittance-ports in the list, which uses std, the complaint is that the lang item was "first
+//! defined in crate `std` (which `quittance_ports` depends on)". So that it stays able to fail, each run first tries
+//! it on a crate that links std.
 
 use crate::tree::{cargo, metadata, root, run};
 use serde_json::Value;
@@ -27,14 +28,14 @@ pub(crate) fn prove() -> Result<String, String> {
     let libraries = check(&target, PACKAGES, None)?;
     link(&target, &libraries)
         .map_err(|complaint| format!("{} do not link without std:\n{complaint}", PACKAGES.join(" and ")))?;
-    let mut said = format!("no-std: {} link without std", PACKAGES.join(" and "));
+    let mut report = format!("no-std: {} link without std", PACKAGES.join(" and "));
 
     // Where a target without an operating system is installed, it is the better judge: there is no std to link.
     for bare in bare_targets() {
         check(&target, PACKAGES, Some(&bare))?;
-        said.push_str(&format!(", and build for {bare}"));
+        report.push_str(&format!(", and build for {bare}"));
     }
-    Ok(said)
+    Ok(report)
 }
 
 /// A proof that cannot fail proves nothing.
@@ -77,8 +78,8 @@ fn compile(name: &str, source: &str, output: &Path, libraries: &[(String, PathBu
     let cannot = |why: std::io::Error| format!("cannot run rustc: {why}");
     let mut child = rustc.spawn().map_err(cannot)?;
     child.stdin.take().expect("it was piped").write_all(source.as_bytes()).map_err(cannot)?;
-    let said = child.wait_with_output().map_err(cannot)?;
-    if said.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stderr).into_owned()) }
+    let report = child.wait_with_output().map_err(cannot)?;
+    if report.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&report.stderr).into_owned()) }
 }
 
 /// Checks the packages, and says where the compiler left each. Only they are selected, so that no other crate of the

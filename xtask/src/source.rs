@@ -1,8 +1,8 @@
-//! Rust source as the rules read it: comments, and if asked strings and tests, are blanked with spaces, so that every line
-//! keeps its number and a rule about code is not fooled by prose.
+//! Rust source as the rules read it: comments, and on request strings and tests, are blanked with spaces, so that
+//! every line keeps its number and a rule about code is not fooled by prose.
 
 /// Two views of one file, byte for byte as long as the file itself.
-pub(crate) struct Source {
+pub(crate) struct SourceView {
     /// Without comments and without what stands in quotes.
     pub(crate) code: String,
     /// Without comments.
@@ -10,15 +10,15 @@ pub(crate) struct Source {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Span {
+enum SourceSpan {
     Comment,
     Quoted,
 }
 
-impl Source {
+impl SourceView {
     pub(crate) fn read(text: &str) -> Self {
         let spans = spans(text);
-        let comments = spans.iter().filter(|(kind, ..)| *kind == Span::Comment);
+        let comments = spans.iter().filter(|(kind, ..)| *kind == SourceSpan::Comment);
         Self {
             code: blank(text, spans.iter().map(|&(_, from, to)| (from, to))),
             uncommented: blank(text, comments.map(|&(_, from, to)| (from, to))),
@@ -42,17 +42,17 @@ pub(crate) fn is_test_file(path: &str) -> bool {
 
 /// The names that follow a keyword such as `fn` or `mod`, each with its line.
 pub(crate) fn named_after<'a>(code: &'a str, keyword: &str) -> Vec<(usize, &'a str)> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (number, line) in numbered(code) {
         let words: Vec<&str> = line.split_whitespace().collect();
         for pair in words.windows(2) {
             let name = pair[1].split(|c| !is_word(c)).next().unwrap_or_default();
             if pair[0].rsplit(|c| !is_word(c)).next() == Some(keyword) && !name.is_empty() {
-                found.push((number, name));
+                findings.push((number, name));
             }
         }
     }
-    found
+    findings
 }
 
 /// Whether the pattern stands in the line and is not the tail of a longer word.
@@ -79,34 +79,34 @@ fn blank(text: &str, spans: impl Iterator<Item = (usize, usize)>) -> String {
 }
 
 /// Where comments are, and the insides of literals.
-fn spans(text: &str) -> Vec<(Span, usize, usize)> {
-    let mut found = Vec::new();
+fn spans(text: &str) -> Vec<(SourceSpan, usize, usize)> {
+    let mut findings = Vec::new();
     let mut at = 0;
     while let Some(next) = text[at..].chars().next() {
         let rest = &text[at..];
         let is_new_word = !text[..at].ends_with(is_word);
         let (kind, from, to, end) = if rest.starts_with("//") {
             let length = rest.find('\n').unwrap_or(rest.len());
-            (Span::Comment, 0, length, length)
+            (SourceSpan::Comment, 0, length, length)
         } else if rest.starts_with("/*") {
             let length = block_comment(rest);
-            (Span::Comment, 0, length, length)
+            (SourceSpan::Comment, 0, length, length)
         } else if let Some((open, close)) = raw_quote(rest).filter(|_| is_new_word) {
             let inside = rest[open..].find(&close).unwrap_or(rest.len() - open);
-            (Span::Quoted, open, open + inside, (open + inside + close.len()).min(rest.len()))
+            (SourceSpan::Quoted, open, open + inside, (open + inside + close.len()).min(rest.len()))
         } else if next == '"' {
             let inside = until_unescaped(&rest[1..], '"');
-            (Span::Quoted, 1, 1 + inside, (2 + inside).min(rest.len()))
+            (SourceSpan::Quoted, 1, 1 + inside, (2 + inside).min(rest.len()))
         } else if let Some(inside) = character(rest) {
-            (Span::Quoted, 1, 1 + inside, (2 + inside).min(rest.len()))
+            (SourceSpan::Quoted, 1, 1 + inside, (2 + inside).min(rest.len()))
         } else {
             at += next.len_utf8();
             continue;
         };
-        found.push((kind, at + from, at + to));
+        findings.push((kind, at + from, at + to));
         at += end;
     }
-    found
+    findings
 }
 
 fn block_comment(rest: &str) -> usize {

@@ -128,12 +128,12 @@ pub(crate) fn cargo() -> OsString {
 /// Runs it to its end and gives back what it printed.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_owned();
-    let said = command.output().map_err(|why| format!("cannot start {}: {why}", name.display()))?;
-    if said.status.success() {
-        return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+    let result = command.output().map_err(|why| format!("cannot start {}: {why}", name.display()))?;
+    if result.status.success() {
+        return Ok(String::from_utf8_lossy(&result.stdout).into_owned());
     }
     let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-    let complaint = String::from_utf8_lossy(&said.stderr);
+    let complaint = String::from_utf8_lossy(&result.stderr);
     Err(format!("{} {} failed:\n{complaint}", name.display(), arguments.join(" ")))
 }
 

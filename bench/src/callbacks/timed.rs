@@ -1,4 +1,4 @@
-//! A store that notes how long it took to write down what a callback said. All else it passes on.
+//! A store that notes how long it took to write down the content of a callback. All else it passes on.
 
 use crate::callbacks::number;
 use crate::stopwatch::moment;
@@ -12,29 +12,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Committed {
+pub(super) struct CommitTimes {
     pub(super) start: Duration,
     pub(super) end: Duration,
 }
 
-pub(super) struct Timed {
+pub(super) struct TimedStore {
     inner: Arc<dyn Store>,
-    commits: Mutex<BTreeMap<u64, Committed>>,
+    commits: Mutex<BTreeMap<u64, CommitTimes>>,
 }
 
-impl Timed {
+impl TimedStore {
     pub(super) fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, commits: Mutex::default() }
     }
 
-    /// Of every order that somebody waited for: when what he waited for was written, by the order's number.
-    pub(super) fn commits(&self) -> BTreeMap<u64, Committed> {
+    /// For every order with a waiting caller: when its outcome was written, by the order's number.
+    pub(super) fn commits(&self) -> BTreeMap<u64, CommitTimes> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
-impl Store for Timed {
+impl Store for TimedStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.inner.load(key).await
     }
@@ -54,7 +54,7 @@ impl Store for Timed {
         let end = moment();
         let n = number(next.terms.params.get("pageurl")) as u64;
         let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
-        commits.entry(n).or_insert(Committed { start, end });
+        commits.entry(n).or_insert(CommitTimes { start, end });
         drop(commits);
         done
     }

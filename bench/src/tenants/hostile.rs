@@ -1,8 +1,8 @@
-//! The hostile tenant: webhooks that hang, requests that wait, streams that are not read, more orders than the provider takes, and
-//! orders that it rejects with a code in no table.
+//! The hostile tenant: webhooks that hang, requests that wait, streams that are not read, more orders than the
+//! provider takes, and orders that it rejects with a code in no table.
 
-use super::node::{HOSTILE, Node, ODD};
-use crate::client::UsageRow;
+use super::node::{BenchNode, HOSTILE, ODD};
+use crate::client::ClientConnection;
 use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::OwnThread;
@@ -35,7 +35,7 @@ const ASK_WAIT: Duration = Duration::from_secs(30);
 const REFUSED_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counts {
+pub(super) struct HostileCounts {
     pub(super) placed: u64,
     pub(super) hung: u64,
     pub(super) waiting: u64,
@@ -43,7 +43,7 @@ pub(super) struct Counts {
 }
 
 #[derive(Default)]
-struct Counters {
+struct HostileCounters {
     placed: AtomicU64,
     hung: AtomicU64,
     waiting: AtomicU64,
@@ -51,13 +51,13 @@ struct Counters {
 }
 
 pub(super) struct Hostile {
-    counters: Arc<Counters>,
+    counters: Arc<HostileCounters>,
     _thread: OwnThread,
 }
 
 impl Hostile {
-    pub(super) fn start(node: &Node) -> Self {
-        let (to, counters) = (node.address, Arc::<Counters>::default());
+    pub(super) fn start(node: &BenchNode) -> Self {
+        let (to, counters) = (node.address, Arc::<HostileCounters>::default());
         let shared = Arc::clone(&counters);
         let (thread, ()) = OwnThread::start("hostile", move || async move { begin(to, &shared).await });
         Self { counters, _thread: thread }
@@ -66,20 +66,25 @@ impl Hostile {
     /// Returns when all orders are placed, requests wait, and the first webhooks hang.
     pub(super) fn wait_until_settled(&self) {
         let is_settled =
-            |counts: Counts| counts.placed >= ORDERS && counts.hung >= 32 && counts.waiting >= 32;
+            |counts: HostileCounts| counts.placed >= ORDERS && counts.hung >= 32 && counts.waiting >= 32;
         while !is_settled(self.counts()) {
             std::thread::park_timeout(Duration::from_millis(100));
         }
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> HostileCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { placed, hung, waiting, streams } = &*self.counters;
-        Counts { placed: read(placed), hung: read(hung), waiting: read(waiting), streams: read(streams) }
+        let HostileCounters { placed, hung, waiting, streams } = &*self.counters;
+        HostileCounts {
+            placed: read(placed),
+            hung: read(hung),
+            waiting: read(waiting),
+            streams: read(streams),
+        }
     }
 }
 
-async fn begin(to: SocketAddr, counters: &Arc<Counters>) {
+async fn begin(to: SocketAddr, counters: &Arc<HostileCounters>) {
     let mut hosts = Vec::new();
     for host in 0..HOSTS {
         let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 1, host + 1), 0)).await.expect(WORKS);
@@ -99,7 +104,7 @@ async fn begin(to: SocketAddr, counters: &Arc<Counters>) {
 }
 
 /// Accepts, and never answers.
-async fn hang(listener: TcpListener, counters: Arc<Counters>) {
+async fn hang(listener: TcpListener, counters: Arc<HostileCounters>) {
     while let Ok((stream, _)) = listener.accept().await {
         counters.hung.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
@@ -142,13 +147,13 @@ fn forms(hosts: &[SocketAddr]) -> Vec<String> {
 
 async fn ask(to: SocketAddr, request: &[u8]) -> Option<String> {
     let asking = async {
-        let mut line = UsageRow::open(to).await;
+        let mut line = ClientConnection::open(to).await;
         String::from_utf8_lossy(line.ask(request).await).into_owned()
     };
     timeout(ASK_WAIT, asking).await.ok()
 }
 
-async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, counters: Arc<Counters>) {
+async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, counters: Arc<HostileCounters>) {
     let step = usize::try_from(PLACERS).expect("a small number");
     for form in forms.iter().skip(usize::try_from(first).expect("a small number")).step_by(step) {
         let request = post("/in.php", "Content-Type: application/x-www-form-urlencoded\r\n", form);
@@ -160,7 +165,7 @@ async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, counters
 }
 
 /// Waits for an order that stands at the end of the queue, again and again.
-async fn wait(to: SocketAddr, n: u64, counters: Arc<Counters>) {
+async fn wait(to: SocketAddr, n: u64, counters: Arc<HostileCounters>) {
     while counters.placed.load(Ordering::Relaxed) < ORDERS {
         sleep(REFUSED_PAUSE).await;
     }
@@ -173,7 +178,7 @@ async fn wait(to: SocketAddr, n: u64, counters: Arc<Counters>) {
     let mut request = post("/v1/orders", &head, &order);
     loop {
         let waiting = async {
-            let mut line = UsageRow::open(to).await;
+            let mut line = ClientConnection::open(to).await;
             line.send(&request).await;
             counters.waiting.fetch_add(1, Ordering::Relaxed);
             String::from_utf8_lossy(line.receive().await).into_owned()
@@ -181,8 +186,8 @@ async fn wait(to: SocketAddr, n: u64, counters: Arc<Counters>) {
         let answer = waiting.await;
         counters.waiting.fetch_sub(1, Ordering::Relaxed);
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let told: Value = serde_json::from_str(body).unwrap_or_default();
-        if let Some(id) = told["id"].as_str() {
+        let reply: Value = serde_json::from_str(body).unwrap_or_default();
+        if let Some(id) = reply["id"].as_str() {
             request = get(&format!("/v1/orders/{id}"), &head);
         }
         sleep(REFUSED_PAUSE).await;
@@ -190,7 +195,7 @@ async fn wait(to: SocketAddr, n: u64, counters: Arc<Counters>) {
 }
 
 /// Opens a live stream with a small buffer, reads nothing, and opens the next one after a while.
-async fn hold_streams(to: SocketAddr, n: u64, counters: Arc<Counters>) {
+async fn hold_streams(to: SocketAddr, n: u64, counters: Arc<HostileCounters>) {
     let request = get("/v1/events", &format!("Authorization: Bearer {HOSTILE}\r\n"));
     sleep(
         STREAM_SPAN * u32::try_from(n).expect("a small number")

@@ -7,7 +7,9 @@ use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, Rate, TenantSettin
 use quittance::{
     ApiKey, Callbacks, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Profile, Quittance,
 };
-use quittance_mock_provider::{Account, DEMO_KEY, Key, MockProvider, Pace, Rule, Settings, Span};
+use quittance_mock_provider::{
+    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, Rule, Settings,
+};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +26,7 @@ pub(super) const REQUESTS_MAX: usize = 120;
 /// The provider rejects what has a site key that begins so, with a code that is in no table.
 pub(super) const ODD: &str = "odd";
 
-pub(super) struct Node {
+pub(super) struct BenchNode {
     pub(super) address: SocketAddr,
     pub(super) provider: MockProvider,
     _provider_thread: OwnThread,
@@ -47,23 +49,23 @@ fn mock_provider() -> (OwnThread, MockProvider) {
         serde_json::from_value(rule).expect("the mock provider understands it")
     };
     let settings = Settings {
-        accounts: vec![Account {
+        accounts: vec![MockAccount {
             name: "demo".to_owned(),
-            key: Key::new(DEMO_KEY),
+            key: MockKey::new(DEMO_KEY),
             balance_micros: 1_000_000_000,
             threads: 100,
             plan_ended: false,
         }],
-        solve_ms: Span { from: SOLVE_MS, to: SOLVE_MS + 1 },
+        solve_ms: MillisRange { from: SOLVE_MS, to: SOLVE_MS + 1 },
         queue_max: 10_000,
-        pace: Pace::off(),
+        pace: BanLimits::off(),
         script: vec![odd("sitekey"), odd("googlekey")],
         ..Settings::default()
     };
     OwnThread::start("provider", move || async move { MockProvider::start(settings).await.expect(WORKS) })
 }
 
-impl Node {
+impl BenchNode {
     pub(super) fn start(scale: &Scale) -> Self {
         let (provider_thread, provider) = mock_provider();
         let dir = scale.fresh_dir();

@@ -1,7 +1,8 @@
-//! The quiet tenant: an order now and then in each of the ways that callers have, one after the other, each with a stopwatch.
+//! The quiet tenant: an order now and then in each of the ways that callers have, one after the other, each with a
+//! stopwatch.
 
-use super::node::{Node, QUIET};
-use crate::client::UsageRow;
+use super::node::{BenchNode, QUIET};
+use crate::client::ClientConnection;
 use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::listen;
@@ -36,7 +37,7 @@ impl Waits {
     }
 }
 
-pub(super) fn measure(node: &Node, rounds: usize) -> Vec<Waits> {
+pub(super) fn measure(node: &BenchNode, rounds: usize) -> Vec<Waits> {
     let to = node.address;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
     runtime.block_on(async {
@@ -88,7 +89,7 @@ async fn never(what: &str, answer: &str) {
 }
 
 async fn classic(to: SocketAddr, n: usize) {
-    let mut line = UsageRow::open(to).await;
+    let mut line = ClientConnection::open(to).await;
     let form = format!(
         "key={QUIET}&method=turnstile&sitekey=quiet-{n}&pageurl=https%3A%2F%2Fshop.example.com%2Fclassic"
     );
@@ -119,16 +120,16 @@ fn place(body: &str, prefer: &str) -> Vec<u8> {
 }
 
 async fn native(to: SocketAddr, n: usize) {
-    let mut line = UsageRow::open(to).await;
+    let mut line = ClientConnection::open(to).await;
     let answer = text(line.ask(&place(&order(n, "native", ""), "Prefer: wait=60\r\n")).await);
-    let told: Value = serde_json::from_str(body(&answer)).unwrap_or_default();
-    if told["status"] != "solved" {
+    let reply: Value = serde_json::from_str(body(&answer)).unwrap_or_default();
+    if reply["status"] != "solved" {
         never("POST /v1/orders", &answer).await;
     }
 }
 
 async fn hooked(to: SocketAddr, n: usize, hooks: &Hooks, hook_address: SocketAddr) {
-    let mut line = UsageRow::open(to).await;
+    let mut line = ClientConnection::open(to).await;
     let number = hooks.next();
     let hook = format!(r#","callback_url":"http://{hook_address}/{number}""#);
     let answer = text(line.ask(&place(&order(n, "hooked", &hook), "")).await);
@@ -141,7 +142,7 @@ async fn hooked(to: SocketAddr, n: usize, hooks: &Hooks, hook_address: SocketAdd
 }
 
 async fn stream(to: SocketAddr) {
-    let mut stream = TcpStream::connect(to).await.expect("somebody listens");
+    let mut stream = TcpStream::connect(to).await.expect("the server listens");
     let ask = get("/v1/events", &format!("Authorization: Bearer {QUIET}\r\n"));
     stream.write_all(&ask).await.expect(WORKS);
     let mut read = Vec::new();
@@ -154,7 +155,7 @@ async fn stream(to: SocketAddr) {
 }
 
 async fn health(to: SocketAddr) {
-    let answer = text(UsageRow::open(to).await.ask(&get("/healthz", "")).await);
+    let answer = text(ClientConnection::open(to).await.ask(&get("/healthz", "")).await);
     if !answer.starts_with("HTTP/1.1 200") {
         never("GET /healthz", &answer).await;
     }

@@ -21,7 +21,7 @@ use quittance_gateway::v1::{json, json_text};
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::membership::SILENT_AFTER;
-use quittance_ports::{Members, SeenNode};
+use quittance_ports::{Member, Members};
 use quittance_telemetry::{OpenPhases, Sample, SnapshotData};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -207,8 +207,8 @@ impl ShownProvider {
 }
 
 impl ShownPeer {
-    fn of(signed: &SeenNode, members: &Members, here: u64) -> Self {
-        let SeenNode { node_status, seen } = signed;
+    fn of(signed: &Member, members: &Members, here: u64) -> Self {
+        let Member { node_status, seen } = signed;
         let node_stats = &node_status.node_stats;
         Self {
             name: node_status.name.clone(),

@@ -11,7 +11,7 @@ use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::moment::rfc3339;
-use quittance_ports::{Members, SeenNode};
+use quittance_ports::{Member, Members};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,8 +63,8 @@ pub struct ShownNode {
     pub has_spilled: bool,
 }
 
-fn shown(signed: &SeenNode, members: &Members, attended_by_all: u64) -> ShownNode {
-    let SeenNode { node_status, seen } = signed;
+fn shown(signed: &Member, members: &Members, attended_by_all: u64) -> ShownNode {
+    let Member { node_status, seen } = signed;
     let node_stats = &node_status.node_stats;
     ShownNode {
         node: format!("{:016x}", node_status.node),

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use quittance_engine::{PoolError, PoolShown};
+use quittance_engine::{PoolError, PoolView};
 use quittance_gateway::Tenants;
 use quittance_gateway::carry_out;
 use quittance_gateway::problems;
@@ -18,11 +18,11 @@ use quittance_gateway::v1::errors::{declined, not_placed, store_away, store_trou
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
-use quittance_lifecycle::secrets::shown_param;
+use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
 use quittance_ports::moment::rfc3339;
-use quittance_ports::{Demand, Goal, LevelShown, PoolSpec};
+use quittance_ports::{Demand, Goal, LevelView, PoolSpec};
 use quittance_telemetry::money::spent_this_hour;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub struct ShownLevel {
 }
 
 impl ShownLevel {
-    fn of(level: &LevelShown) -> Self {
+    fn of(level: &LevelView) -> Self {
         Self {
             at: rfc3339(level.at),
             size: level.size,
@@ -145,8 +145,8 @@ pub struct ShownPool {
 }
 
 impl ShownPool {
-    fn of(pool: &PoolShown, now: Timestamp) -> Self {
-        let PoolShown { document, target, demand, is_kept_here, usable, price, currency } = pool;
+    fn of(pool: &PoolView, now: Timestamp) -> Self {
+        let PoolView { document, target, demand, is_kept_here, usable, price, currency } = pool;
         let spec = &document.spec;
         let (service_level, size) = match spec.goal {
             Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
@@ -160,7 +160,7 @@ impl ShownPool {
             params: spec
                 .params
                 .iter()
-                .map(|(name, value)| (name.clone(), shown_param(name, value)))
+                .map(|(name, value)| (name.clone(), harmless_param(name, value)))
                 .collect(),
             service_level,
             size,
@@ -205,7 +205,7 @@ pub struct PoolInShort {
 }
 
 impl PoolInShort {
-    pub(crate) fn of(pool: &PoolShown) -> Self {
+    pub(crate) fn of(pool: &PoolView) -> Self {
         let spec = &pool.document.spec;
         Self {
             name: spec.name.clone(),

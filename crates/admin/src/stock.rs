@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_engine::TrustShown;
+use quittance_engine::TrustView;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Watcher;
 use quittance_gateway::v1::decimal;
@@ -154,7 +154,7 @@ pub struct ShownTrust {
 }
 
 impl ShownTrust {
-    fn of(shown: &TrustShown) -> Self {
+    fn of(shown: &TrustView) -> Self {
         let refusals = shown.trust.refusals.len();
         let why = if shown.trusted < shown.life {
             let age = shown.trusted.as_secs();
@@ -180,7 +180,7 @@ type Name = (String, String, String);
 /// The usage of several days and what was learned from reports, one row for each tenant, kind and site.
 fn lines(
     usage: Vec<(UsageRow, Counters)>,
-    trusts: &[TrustShown],
+    trusts: &[TrustView],
 ) -> BTreeMap<Name, (Counters, Option<ShownTrust>)> {
     let mut lines: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
     for (UsageRow { tenant, kind, site, .. }, counters) in usage {

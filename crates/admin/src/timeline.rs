@@ -17,7 +17,7 @@ use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
 use quittance_gateway::v1::{ErrorView, OrderInShort, Status};
-use quittance_lifecycle::secrets::shown_param;
+use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::timeline::{NOTE_BYTES_MAX, TIMELINE_BEGINNING, TimelineEntry};
 use quittance_lifecycle::{
     Attempt, DeadCause, Evidence, Fault, OnReplay, Order, Progress, Signal, TimelineEvent, Timestamp,
@@ -48,7 +48,7 @@ pub struct ToldFault {
 
 impl From<&Fault> for ToldFault {
     fn from(fault: &Fault) -> Self {
-        Self { class: fault.class.name().to_owned(), code: fault.code.clone(), said: fault.said.clone() }
+        Self { class: fault.class.name().to_owned(), code: fault.code.clone(), said: fault.text.clone() }
     }
 }
 
@@ -56,8 +56,8 @@ impl From<&Evidence> for ToldFault {
     fn from(evidence: &Evidence) -> Self {
         Self {
             class: Signal::InDoubt.name().to_owned(),
-            code: evidence.seen.clone(),
-            said: evidence.said.clone(),
+            code: evidence.summary.clone(),
+            said: evidence.text.clone(),
         }
     }
 }
@@ -202,7 +202,7 @@ impl Timeline {
             spent_micros: spent.known().map(|spent| spent.0),
             unpriced: spent.unpriced,
             currency: order.terms.currency(engine.currency()).to_owned(),
-            params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
+            params: params.map(|(name, value)| (name.clone(), cut(harmless_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
             left_out: order.timeline.left_out,

@@ -6,7 +6,7 @@ use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use quittance_mock_provider::{
-    Account, DEMO_KEY, Faults, KEY_CHARS, Key, MockProvider, Pace, Profile, Rule, Settings,
+    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockKey, MockProfile, MockProvider, Rule, Settings,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(crate) struct MockArgs {
     listen: SocketAddr,
     /// Service to imitate: 2captcha or captchaai
     #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = profile)]
-    profile: Profile,
+    profile: MockProfile,
     /// Key of its only account, 32 characters
     #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
     key: String,
@@ -74,7 +74,7 @@ pub(crate) struct MockArgs {
     json: bool,
 }
 
-fn profile(name: &str) -> Result<Profile, String> {
+fn profile(name: &str) -> Result<MockProfile, String> {
     serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
 }
 
@@ -139,9 +139,9 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
     };
     let script: Vec<Rule> =
         args.script.as_deref().map(|path| read(path, "script")).transpose()?.unwrap_or_default();
-    let account = Account {
+    let account = MockAccount {
         name: "main".into(),
-        key: Key::new(&args.key),
+        key: MockKey::new(&args.key),
         balance_micros: args.balance,
         threads: args.threads,
         plan_ended: false,
@@ -153,7 +153,7 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
         seed: args.seed,
         speed: args.speed,
         queue_max: args.queue,
-        pace: if args.no_bans { Pace::off() } else { Pace::default() },
+        pace: if args.no_bans { BanLimits::off() } else { BanLimits::default() },
         faults,
         script,
         ..Settings::default()

@@ -4,7 +4,9 @@
 use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
 use quittance_config::{Config, Environment};
-use quittance_mock_provider::{Account, DEMO_KEY, Key, MockProvider, Pace, Profile, Settings, Span};
+use quittance_mock_provider::{
+    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProfile, MockProvider, Settings,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +17,7 @@ use tempfile::TempDir;
 /// The variable in which the settings find the key of the mock account.
 const KEY_VARIABLE: &str = "QUITTANCE_MOCK_KEY";
 /// Long enough to see an order wait, and short enough to be answered while a person looks.
-const SOLVE_MS: Span = Span { from: 400, to: 1_000 };
+const SOLVE_MS: MillisRange = MillisRange { from: 400, to: 1_000 };
 
 pub(crate) struct MockSetup {
     provider: MockProvider,
@@ -76,20 +78,20 @@ fn not_started(what: &str, error: &io::Error) -> CliError {
 }
 
 fn settings() -> Settings {
-    let account = Account {
+    let account = MockAccount {
         name: "mock".into(),
-        key: Key::new(DEMO_KEY),
+        key: MockKey::new(DEMO_KEY),
         balance_micros: 1_000_000_000,
         threads: 100,
         plan_ended: false,
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: Profile::TwoCaptcha,
+        profile: MockProfile::TwoCaptcha,
         accounts: vec![account],
         solve_ms: SOLVE_MS,
         solve_ms_by_method: BTreeMap::new(),
-        pace: Pace::off(),
+        pace: BanLimits::off(),
         ..Settings::default()
     }
 }

@@ -8,7 +8,7 @@ use crate::{output, place, table};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance_config::Config;
-use quittance_ports::membership::{Members, NodeStatus, SILENT_AFTER, SKEW_MAX, SeenNode};
+use quittance_ports::membership::{Member, Members, NodeStatus, SILENT_AFTER, SKEW_MAX};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -60,16 +60,16 @@ pub(crate) async fn run(args: NodesArgs, config: &Config) -> Result<Exit, CliErr
 }
 
 /// How long nobody has heard of it.
-pub(crate) fn silence(members: &Members, signed: &SeenNode) -> Duration {
+pub(crate) fn silence(members: &Members, signed: &Member) -> Duration {
     members.now.since(signed.seen)
 }
 
-pub(crate) fn is_silent(members: &Members, signed: &SeenNode) -> bool {
+pub(crate) fn is_silent(members: &Members, signed: &Member) -> bool {
     silence(members, signed) > SILENT_AFTER
 }
 
 /// Its two moments are by its own clock, and what has passed since then by the store's.
-fn up_for(members: &Members, signed: &SeenNode) -> Duration {
+fn up_for(members: &Members, signed: &Member) -> Duration {
     signed.node_status.at.since(signed.node_status.started) + silence(members, signed)
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn complaints(node_status: &NodeStatus) -> Vec<String> {
 
 fn as_json(members: &Members) -> Value {
     let nodes = members.nodes.iter().map(|signed| {
-        let SeenNode { node_status, seen } = signed;
+        let Member { node_status, seen } = signed;
         let node_stats = &node_status.node_stats;
         json!({
             "node": format!("{:016x}", node_status.node), "name": node_status.name, "version": node_status.version, "format": node_status.format,
@@ -150,7 +150,7 @@ const HEADINGS: [&str; 14] = [
 ];
 
 /// What people read first. Of one that is silent nobody knows more than what it said last.
-fn health(members: &Members, signed: &SeenNode) -> (Style, String) {
+fn health(members: &Members, signed: &Member) -> (Style, String) {
     let far = signed.node_status.skew_ms.filter(|skew| is_far(*skew));
     let clock = far.map(|skew| format!("clock off by {:.1} s", skew.unsigned_abs() as f64 / 1000.0));
     let style = if clock.is_some() { BAD } else { NOTE };
@@ -163,7 +163,7 @@ fn health(members: &Members, signed: &SeenNode) -> (Style, String) {
     }
 }
 
-fn cells(members: &Members, signed: &SeenNode) -> [(Style, String); 14] {
+fn cells(members: &Members, signed: &Member) -> [(Style, String); 14] {
     let node_status = &signed.node_status;
     let node_stats = &node_status.node_stats;
     let plain = |text: String| (PLAIN, text);
@@ -203,7 +203,7 @@ fn as_text(members: &Members) -> String {
     if members.nodes.is_empty() {
         return "No node works on this store.\n".into();
     }
-    let mut by_name: Vec<&SeenNode> = members.nodes.iter().collect();
+    let mut by_name: Vec<&Member> = members.nodes.iter().collect();
     by_name.sort_by_key(|signed| {
         (signed.node_status.name.as_str(), signed.node_status.started, signed.node_status.node)
     });
@@ -239,8 +239,8 @@ mod tests {
         Members {
             now: at(100_000),
             nodes: vec![
-                SeenNode { node_status: far, seen: at(80_000) },
-                SeenNode { node_status: node_status(2, "web-1:8780", busy), seen: at(99_000) },
+                Member { node_status: far, seen: at(80_000) },
+                Member { node_status: node_status(2, "web-1:8780", busy), seen: at(99_000) },
             ],
         }
     }
@@ -269,7 +269,7 @@ mod tests {
                 NodeStatus { skew_ms: Some(skew_ms), ..node_status(1, "a", NodeStats::default()) };
             let text = as_text(&Members {
                 now: Timestamp::from_millis(now),
-                nodes: vec![SeenNode { node_status, seen }],
+                nodes: vec![Member { node_status, seen }],
             });
             anstream::adapter::strip_str(&text).to_string()
         };
@@ -296,10 +296,8 @@ mod tests {
 
     #[test]
     fn a_name_from_another_machine_moves_no_cursor() {
-        let odd = SeenNode {
-            node_status: node_status(1, "a\u{1b}[2J", NodeStats::default()),
-            seen: Timestamp::ZERO,
-        };
+        let odd =
+            Member { node_status: node_status(1, "a\u{1b}[2J", NodeStats::default()), seen: Timestamp::ZERO };
         let text = as_text(&Members { now: Timestamp::ZERO, nodes: vec![odd] });
         assert!(!text.contains("\u{1b}[2J"));
     }

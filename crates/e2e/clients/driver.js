@@ -41,14 +41,14 @@ function fail(error) {
 }
 
 // Listens without a listener: a reader of its own would set the reply flowing before the client is there.
-function watch(response, asked) {
+function watch(response, sent) {
     const emit = response.emit;
     const parts = [];
     response.emit = function (event, ...more) {
         if (event === 'data') parts.push(Buffer.from(more[0]));
         if (event === 'end') {
             const body = Buffer.concat(parts).toString().slice(0, SHOWN_MAX);
-            const line = { path: asked.path.split('?')[0], status: response.statusCode, body };
+            const line = { path: sent.path.split('?')[0], status: response.statusCode, body };
             process.stderr.write(`${JSON.stringify(line)}\n`);
         }
         return emit.call(this, event, ...more);
@@ -58,14 +58,14 @@ function watch(response, asked) {
 for (const wire of [http, https]) {
     const request = wire.request;
     wire.request = function (...more) {
-        const asked = request.apply(wire, more);
-        asked.prependListener('response', (response) => watch(response, asked));
-        return asked;
+        const sent = request.apply(wire, more);
+        sent.prependListener('response', (response) => watch(response, sent));
+        return sent;
     };
 }
 
 const digest = crypto.createHash('sha256').update(words.mark).digest('hex');
-// A picture as far as anybody looks at it, one for each mark.
+// A picture as far as a client looks at it, one for each mark.
 const head = '47494638396140002000800000000000ffffff2c00000000400020000002';
 const picture = Buffer.from(`${head}${digest.repeat(40)}003b`, 'hex');
 
@@ -98,8 +98,8 @@ function installed(name) {
 async function run(solve) {
     try {
         const { answer, id } = await solve(order);
-        const told = typeof answer === 'string' ? answer : JSON.stringify(answer);
-        say({ ok: true, answer: told, ...(id === undefined ? {} : { id: String(id) }) });
+        const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
+        say({ ok: true, answer: text, ...(id === undefined ? {} : { id: String(id) }) });
     } catch (error) {
         fail(error);
     }

@@ -20,7 +20,7 @@ PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
 # So much of a reply is shown.
 SHOWN_MAX = 300
 
-# A picture as far as anybody looks at it, one for each mark.
+# A picture as far as a client looks at it, one for each mark.
 PICTURE_HEAD = b"GIF89a\x40\0\x20\0\x80\0\0\0\0\0\xff\xff\xff\x2c\0\0\0\0\x40\0\x20\0\0\x02"
 PICTURE_TAIL = b"\0\x3b"
 
@@ -141,7 +141,7 @@ def watch_aiohttp():
     aiohttp.ClientSession._request = watched
 
 
-def told(answer):
+def as_text(answer):
     return answer if isinstance(answer, str) else json.dumps(answer)
 
 
@@ -156,7 +156,7 @@ def run(solve, order):
 
             found = asyncio.run(waited())
         answer, number = found if isinstance(found, tuple) else (found, None)
-        line = {"ok": True, "answer": told(answer)}
+        line = {"ok": True, "answer": as_text(answer)}
         if number is not None:
             line["id"] = str(number)
     # Whatever a client throws is what a user of it sees.

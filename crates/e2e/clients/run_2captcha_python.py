@@ -61,9 +61,9 @@ async def solve(order):
         return await driver.settled(client.balance())
     result = await driver.settled(call(client, order))
     if order.report:
-        said = await driver.settled(client.report(result["captchaId"], order.report == "good"))
-        if said != "OK_REPORT_RECORDED":
-            raise ValueError(f"the report was answered {said}")
+        reply = await driver.settled(client.report(result["captchaId"], order.report == "good"))
+        if reply != "OK_REPORT_RECORDED":
+            raise ValueError(f"the report was answered {reply}")
     return result["code"], result["captchaId"]
 
 

@@ -61,8 +61,8 @@ async def solve(order):
     await driver.settled(job.join(maximum_time=80, backoff=True))
     if order.report:
         is_image = order.what == "image"
-        said = job.report_incorrect_image() if is_image else job.report_incorrect_recaptcha()
-        if not await driver.settled(said):
+        reply = job.report_incorrect_image() if is_image else job.report_incorrect_recaptcha()
+        if not await driver.settled(reply):
             raise ValueError("the report was not accepted")
     return answer(job, order), job.task_id
 

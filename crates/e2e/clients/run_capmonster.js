@@ -1,5 +1,5 @@
 // @zennolab_com/capmonstercloud-client, the official client of CapMonster: JSON. It drops any path of its address, takes no
-// status but 200, and gives a picture ten seconds unless it is told otherwise.
+// status but 200, and gives a picture ten seconds by default.
 'use strict';
 
 const { installed, notOffered, order, run } = require('./driver.js');

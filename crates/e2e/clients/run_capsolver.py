@@ -39,10 +39,10 @@ def solve(order):
     capsolver.api_key = order.key
     capsolver.api_base = order.base
     if order.what == "balance":
-        said = capsolver.balance()
-        if isinstance(said, Exception):
-            raise said
-        return said["balance"]
+        reply = capsolver.balance()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply["balance"]
     solution = capsolver.solve(task(order))
     match order.what:
         case "image":

@@ -1,4 +1,4 @@
-// @2captcha/captcha-solver, the official client of 2captcha for JavaScript: classic, JSON. Tokens are asked for by GET,
+// @2captcha/captcha-solver, the official client of 2captcha for JavaScript: classic, JSON. Tokens are requested by GET,
 // everything else by POST with a JSON body; whatever is no JSON is an error to it.
 'use strict';
 
@@ -48,8 +48,8 @@ run(async () => {
     if (order.what === 'balance') return { answer: await solver.balance() };
     const { data, id } = await call(solver);
     if (order.report) {
-        const said = order.report === 'good' ? await solver.goodReport(id) : await solver.badReport(id);
-        if (said !== 'OK_REPORT_RECORDED') throw new Error(`the report was answered ${said}`);
+        const reply = order.report === 'good' ? await solver.goodReport(id) : await solver.badReport(id);
+        if (reply !== 'OK_REPORT_RECORDED') throw new Error(`the report was answered ${reply}`);
     }
     return { answer: data, id };
 });

@@ -14,7 +14,7 @@ driver.watch_aiohttp()
 PAUSE = 2
 
 
-def asked(order):
+def options(order):
     page, key = order.page, order.site_key
     site = {"googlekey": key, "pageurl": page}
     through = {"proxy": order.proxy, "proxytype": order.proxy_type}
@@ -60,20 +60,20 @@ def answer(solution, order):
 
 
 async def solve(order):
-    client = CaptchaAI(order.key, sleep_time=PAUSE, **asked(order))
+    client = CaptchaAI(order.key, sleep_time=PAUSE, **options(order))
     client.options.url_request = f"{order.base}/in.php"
     client.options.url_response = f"{order.base}/res.php"
     is_async = order.how == "async"
     if order.what == "balance":
-        said = await driver.settled(client.aio_get_balance() if is_async else client.get_balance())
-        return said["balance"]
+        reply = await driver.settled(client.aio_get_balance() if is_async else client.get_balance())
+        return reply["balance"]
     if order.what == "threads":
         return await driver.settled(client.aio_get_threads_info() if is_async else client.get_threads_info())
-    said = await driver.settled(client.aio_captcha_handler() if is_async else client.captcha_handler())
-    if said.get("status") != "ready":
-        raise ValueError(said)
-    found = answer(said["solution"], order)
-    return found if said.get("taskId") is None else (found, said["taskId"])
+    reply = await driver.settled(client.aio_captcha_handler() if is_async else client.captcha_handler())
+    if reply.get("status") != "ready":
+        raise ValueError(reply)
+    found = answer(reply["solution"], order)
+    return found if reply.get("taskId") is None else (found, reply["taskId"])
 
 
 driver.run(solve, order)

@@ -45,8 +45,8 @@ async def solve(order):
     if solved.cost is None:
         raise ValueError("get2 did not say what it cost")
     if order.report:
-        said = solved.report_good(True) if order.report == "good" else solved.report_bad(True)
-        if not await driver.settled(said):
+        reply = solved.report_good(True) if order.report == "good" else solved.report_bad(True)
+        if not await driver.settled(reply):
             raise ValueError("the report was not accepted")
     words = vars(solved.solution)
     return next(iter(words.values())) if len(words) == 1 else words, solved.captcha_id

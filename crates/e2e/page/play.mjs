@@ -1,5 +1,5 @@
 // Plays one play in a real Chromium: `play.mjs NAME BASE KEY`. A play and the test that started it take turns: the play says in a
-// line on standard output how far it has come, and goes on when it is sent a line. It calls nobody but BASE.
+// line on standard output how far it has come, and goes on when it is sent a line. It calls only BASE.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,13 +20,13 @@ const LONG_MS = 60_000;
 const SEEN_MAX = 1500;
 
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const say = (said) => process.stdout.write(`${JSON.stringify(said)}\n`);
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 /** Says how far it has come, and waits until it may go on. */
 async function step(words) {
   say({ at: words });
   const { done } = await lines.next();
-  if (done) throw new Error(`nobody let it go on at: ${words}`);
+  if (done) throw new Error(`it was not resumed at: ${words}`);
 }
 
 const browser = await chromium.launch({

@@ -1,4 +1,4 @@
-// The plays: what a person does at the page, and what he must see. Each waits for what it wants to see, and never for luck.
+// The plays: what an operator does at the page and must see. Each waits for what it wants to see, and never for luck.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -80,7 +80,7 @@ export async function storm({ open, enter, step }) {
   assert.deepEqual(await outside(page), []);
 }
 
-/** Views that are entered while nobody answers say so, and have what they show as soon as somebody does. */
+/** Views that are opened while no node answers say so, and have their content as soon as one does. */
 export async function outage({ open, enter, step }) {
   const views = { '#/usage': 'Nobody has asked for anything in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
   const away = (page) => page.getByText('The daemon cannot be reached.');
@@ -102,7 +102,7 @@ export async function outage({ open, enter, step }) {
     await page.locator('#link-state[data-state=live]').waitFor();
     await page.locator('main').getByText(words).first().waitFor();
     assert.equal(await away(page).count(), 0);
-    assert.equal(await page.locator('#spoken').filter({ hasText: 'Not connected' }).count(), 0, 'nobody is told any more that it is away');
+    assert.equal(await page.locator('#spoken').filter({ hasText: 'Not connected' }).count(), 0, 'the page no longer says that it is away');
   }
 }
 
@@ -131,7 +131,7 @@ export async function replay({ open, enter, visit }) {
   await page.getByRole('button', { name: 'Add the note' }).click();
   await page.locator('.timeline').getByText('The provider is back.').waitFor();
   assert.match(await page.locator('.timeline .lines').innerText(), /The provider is back\.\nIt isn't "slow" any more\.$/, 'a note has its lines');
-  // Whoever changes his mind has done nothing.
+  // A cancelled dialog changes nothing.
   await page.getByRole('button', { name: 'Replay…' }).click();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
@@ -145,7 +145,7 @@ export async function replay({ open, enter, visit }) {
   await page.getByText('Nothing waits for a person.').waitFor();
 }
 
-/** Twelve dead letters: two are picked and dropped, and all others are replayed at once, with what it costs said before. */
+/** Twelve dead letters: two are picked and dropped, and all others are replayed at once, with its cost shown before. */
 export async function bulk({ open, enter }) {
   const page = await open();
   await enter(page);
@@ -173,7 +173,7 @@ export async function bulk({ open, enter }) {
   for (const name of ['Replay all that match…', 'Drop all that match…']) assert.equal(await page.getByRole('button', { name }).isDisabled(), true, name);
 }
 
-/** A replay of all that mends nothing: no tick, but what became of them, on every view; and they are in the list again. */
+/** A replay of all that solves nothing: no tick, but what became of them, on every view; and they are in the list again. */
 export async function futile({ open, enter, visit }) {
   const page = await open();
   await enter(page);
@@ -195,7 +195,7 @@ export async function futile({ open, enter, visit }) {
   await page.locator('.bulks').waitFor({ state: 'hidden' });
 }
 
-/** An alert rises, is seen by a person, and clears when what was wrong is mended. */
+/** An alert is raised, acknowledged by an operator, and cleared when the fault is fixed. */
 export async function alert({ open, enter, step, visit }) {
   const page = await open();
   await enter(page);
@@ -208,7 +208,7 @@ export async function alert({ open, enter, step, visit }) {
   const paused = page.locator('.alerts li').filter({ hasText: /provider/i }).first();
   await paused.getByRole('button', { name: /I have seen it/ }).click();
   await paused.getByText(/, seen /).waitFor();
-  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'whoever uses the keys goes on here');
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'keyboard users go on here');
   await step('risen');
   await paused.getByRole('button', { name: 'Let held orders go on…' }).click();
   await confirm(page, 'Let them go on', ['paid for']);
@@ -227,7 +227,7 @@ async function firstOrder(page, visit) {
   return link.getAttribute('href');
 }
 
-/** Every view in both themes, wide and on a phone: nobody has to scroll sideways, and the checker finds nothing serious. */
+/** Every view in both themes, wide and on a phone: no view scrolls sideways, and the checker finds nothing serious. */
 export async function looks({ open, enter, visit, flaws }) {
   const shots = process.env.QUITTANCE_SHOTS;
   const found = [];
@@ -247,7 +247,7 @@ export async function looks({ open, enter, visit, flaws }) {
   assert.deepEqual(found, []);
 }
 
-/** The theme follows the system, or whoever has chosen one, also the next time. */
+/** The theme follows the system, or the chosen one, also the next time. */
 export async function themes({ open, enter }) {
   const paper = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const dark = await open({ theme: 'dark' });
@@ -291,7 +291,7 @@ export async function keys({ open, enter }) {
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   assert.equal(await drop.evaluate((node) => node === document.activeElement), true, 'the focus is where it was');
-  // Whoever has done with one goes on with the next, and after the last at the heading.
+  // After one entry the focus goes to the next, and after the last to the heading.
   const act = async () => {
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();

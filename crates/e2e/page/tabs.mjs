@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-/** A tab is seen or is not, as the page is told it: here all tabs are seen. */
+/** A tab is seen or is not, as the page sees it: here all tabs are seen. */
 const isSeen = (page, seen) => page.evaluate((hidden) => {
   Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
   document.dispatchEvent(new Event('visibilitychange'));
@@ -41,7 +41,7 @@ export async function tabs({ base, open, enter }) {
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
     await page.getByRole('definition').first().waitFor();
   }
-  // Whoever is not logged in hears nothing, and is asked for the key.
+  // A visitor without a login gets nothing, and must enter the key.
   const stranger = watched(await first.context().newPage());
   await stranger.goto(`${base}/page/`);
   await stranger.getByRole('heading', { name: 'Log in' }).waitFor();

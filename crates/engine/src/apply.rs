@@ -1,6 +1,6 @@
 //! The one way to change an order: load, decide, commit with compare-and-swap, and only then hand out the effect.
-//! Whoever loses a race decides again on what the winner wrote; whoever does not know whether his write
-//! happened looks, and never acts on hope.
+//! A writer that loses a race decides again on what the winner wrote. A writer that does not know whether its write
+//! happened looks, and never assumes.
 
 use crate::Engine;
 use quittance_lifecycle::{Advance, Decision, Effect, Event, Key, Order, WhyIgnored};
@@ -36,32 +36,32 @@ pub enum Applied {
 }
 
 impl Engine {
-    /// Applies `event` to an order, beginning with `found` if the caller has just read it.
+    /// Applies `event` to an order, beginning with `record` if the caller has just read it.
     pub(crate) async fn apply(
         &self,
         key: &Key,
-        found: Option<Versioned>,
+        record: Option<Versioned>,
         event: &Event,
     ) -> Result<Applied, StoreError> {
-        self.apply_if(key, found, event, |_| true).await
+        self.apply_if(key, record, event, |_| true).await
     }
 
-    /// Applies an event that is meant for the order only while `is_meant` holds; it is asked
-    /// again of whatever a winner wrote.
+    /// Applies an event that is meant for the order only while `is_meant` holds. The condition is checked again on
+    /// what a winner wrote.
     pub(crate) async fn apply_if(
         &self,
         key: &Key,
-        found: Option<Versioned>,
+        record: Option<Versioned>,
         event: &Event,
         is_meant: impl Fn(&Order) -> bool + Send + Sync,
     ) -> Result<Applied, StoreError> {
-        let mut found = match found {
-            Some(found) => Some(found),
+        let mut record = match record {
+            Some(record) => Some(record),
             None => self.load(key).await?,
         };
         let mut commits_lost = 0;
         loop {
-            let Some(current) = found else { return Ok(Applied::Missing) };
+            let Some(current) = record else { return Ok(Applied::Missing) };
             if !is_meant(&current.order) {
                 return Ok(Applied::Ignored { now: current, why: WhyIgnored::OldNews });
             }
@@ -80,20 +80,21 @@ impl Engine {
                         Ok(Commit::Done(version)) => {
                             return Ok(self.advanced(Versioned { version, order: next }, effect));
                         }
-                        Ok(Commit::Conflict(None)) if self.is_held(key) => found = self.load(key).await?,
-                        Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
+                        Ok(Commit::Conflict(None)) if self.is_held(key) => record = self.load(key).await?,
+                        Ok(Commit::Conflict(winner)) => record = winner.map(|winner| *winner),
                         Err(error @ StoreError::Corrupt { .. }) => return Err(error),
                         Err(error @ StoreError::Unavailable { .. }) => {
                             self.note_error(&error);
                             commits_lost += 1;
-                            // A store that can be read but not written may stay so; whoever has a spill needs it now.
+                            // A store that can be read but not written may stay so; a node with a spill needs it now.
                             if commits_lost == COMMITS_LOST_MAX {
                                 return Err(error);
                             }
-                            found = self.look_again(key).await?;
-                            if let Some(found) = found.take_if(|found| is_ours(found, current.version, &next))
+                            record = self.look_again(key).await?;
+                            if let Some(record) =
+                                record.take_if(|record| is_ours(record, current.version, &next))
                             {
-                                return Ok(self.advanced(found, effect));
+                                return Ok(self.advanced(record, effect));
                             }
                         }
                     }
@@ -122,8 +123,8 @@ impl Engine {
     }
 }
 
-/// Whether the record that stands is the write that was in question. A submit carries a stamp that only its
-/// own ring of the timer has, so nobody takes another's intent for his; for all else it does not matter whose it is.
-pub(crate) fn is_ours(found: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
-    found.version != expected && *found.order == *next
+/// Whether the record that stands is the write that was in question. A submit carries a stamp that only its own timer
+/// has, so no node takes another's intent for its own. For all other writes it does not matter which node wrote.
+pub(crate) fn is_ours(record: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
+    record.version != expected && *record.order == *next
 }

@@ -1,14 +1,15 @@
-//! A great many dead letters at once. What is to be done stands on a document in the store, with how far it has come, so any node
-//! goes on where the last one stopped; one of those that are there is at it, a bounded number of letters each second.
+//! A great many dead letters at once. What is to be done stands in a document in the store, with how far it has come,
+//! so any node goes on where the last one stopped; one of those that are there is at it, a bounded number of letters
+//! each second.
 //!
-//! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is not
-//! meant. So whoever is killed before he could write down how far he came does no harm to the next one.
+//! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is
+//! not meant. So a node that is killed before it wrote its progress does no harm to the next one.
 
 use crate::{Applied, Engine, lock};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp};
 use quittance_ports::{
-    BulkAction, BulkDocument, Commit, DocumentFound, DocumentWritten, SharedDocument, StoreError, Version,
+    BulkAction, BulkDocument, Commit, DocumentWritten, SharedDocument, StoreError, StoredDocument, Version,
     Versioned, Which,
 };
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use std::time::Duration;
 
 /// How many may be under way at once.
 pub const BULKS_MAX: usize = 16;
-/// How many letters may be seen to in a second.
+/// How many dead letters may be handled in a second.
 pub const PER_SECOND_MAX: u32 = 1000;
 /// How many documents are kept in all, those that have ended among them, and for how long.
 const KEPT_MAX: usize = 32;
 const ENDED_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How often somebody looks whether there is anything to do, while there is nothing.
+/// How often a node looks whether there is anything to do, while there is nothing.
 const IDLE_SPAN: Duration = Duration::from_secs(3);
-/// How many letters are read at once; after these it is written down how far it has come.
+/// How many dead letters are read at once; after these the progress is written down.
 const PAGE: usize = 64;
 /// What one round may take: the other chores wait for it.
 const PAGES_MAX: usize = 64;
@@ -32,19 +33,19 @@ const AT_ONCE: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    #[error("from 1 to {PER_SECOND_MAX} letters can be seen to in a second")]
+    #[error("the rate is from 1 to {PER_SECOND_MAX} dead letters a second")]
     BadRate,
     #[error("{BULKS_MAX} of them are under way: wait until one has ended, or stop one")]
     TooMany,
-    #[error("there is no room for another document in the store: remove a pool that nobody needs")]
+    #[error("the store has no space for another document: remove a pool that is not needed")]
     NoRoom,
-    #[error("somebody else is at the same document: look at it, and try again")]
+    #[error("another writer changed the same document: read it again, and try again")]
     Conflict,
     #[error("the document could not be written: try again")]
     Store(#[from] StoreError),
 }
 
-/// What became of a letter from elsewhere.
+/// What became of a dead letter from another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adopted {
     New,
@@ -52,10 +53,10 @@ pub enum Adopted {
     NoDeadLetter,
 }
 
-/// What became of a letter that a person has given up.
+/// What became of a dead letter that an operator has given up.
 #[derive(Debug)]
 pub enum Dropped {
-    /// Nobody could read its record. It is gone, and the key is free.
+    /// Its record could not be read. It is gone, and the key is free.
     Discarded,
     Applied(Applied),
 }
@@ -67,22 +68,22 @@ pub(crate) struct BulkWatch {
     is_busy: bool,
 }
 
-fn bulk_of(found: &DocumentFound) -> Option<&BulkDocument> {
-    match &found.document {
+fn bulk_of(stored: &StoredDocument) -> Option<&BulkDocument> {
+    match &stored.document {
         SharedDocument::Bulk(document) => Some(document),
         _ => None,
     }
 }
 
-/// Whether this letter was there when the work began.
+/// Whether this dead letter was there when the work began.
 fn is_meant(document: &BulkDocument, order: &Order) -> bool {
     document.filter.fits(order)
         && order.dead_letter().is_some_and(|dead_letter| dead_letter.since < document.begun)
 }
 
 impl Engine {
-    /// Gives a dead letter up for good, also if nobody can read it. One that a later version wrote is left for it, with the
-    /// error that reading it has.
+    /// Gives a dead letter up for good, also one that cannot be read. One that a later version wrote is left for it,
+    /// with the error that reading it has.
     pub async fn drop_dead_letter(&self, key: &Key) -> Result<Dropped, StoreError> {
         match self.drop_dead(key).await {
             Err(StoreError::Corrupt { .. }) => {}
@@ -91,7 +92,7 @@ impl Engine {
         if self.world.store.discard(key).await? {
             return Ok(Dropped::Discarded);
         }
-        // Somebody was quicker, or it can be read again.
+        // Another process was quicker, or it can be read again.
         self.drop_dead(key).await.map(Dropped::Applied)
     }
 
@@ -151,10 +152,11 @@ impl Engine {
     pub async fn stop_bulk(&self, number: u64) -> Result<Option<BulkDocument>, BulkError> {
         for _ in 0..crate::pools::WRITES_MAX {
             let documents = self.bulk_documents().await?;
-            let found = documents
+            let stored = documents
                 .iter()
-                .find(|found| bulk_of(found).is_some_and(|document| document.number == number));
-            let Some((version, document)) = found.and_then(|found| Some((found.version, bulk_of(found)?)))
+                .find(|stored| bulk_of(stored).is_some_and(|document| document.number == number));
+            let Some((version, document)) =
+                stored.and_then(|stored| Some((stored.version, bulk_of(stored)?)))
             else {
                 return Ok(None);
             };
@@ -169,18 +171,18 @@ impl Engine {
         Err(BulkError::Conflict)
     }
 
-    /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back that a
-    /// person dropped it, and changes nothing else.
+    /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back
+    /// that a person dropped it, and changes nothing else.
     pub async fn adopt_dead_letter(&self, order: Order) -> Result<Adopted, StoreError> {
         if !order.needs_a_person() {
             return Ok(Adopted::NoDeadLetter);
         }
         let order = Arc::new(order);
-        let Some(found) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
+        let Some(stored) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
             return Ok(Adopted::New);
         };
-        let Some(back) = found.order.taken_back(&order) else { return Ok(Adopted::ThereAlready) };
-        match self.commit_dead_letter(found.version, &Arc::new(back)).await? {
+        let Some(back) = stored.order.taken_back(&order) else { return Ok(Adopted::ThereAlready) };
+        match self.commit_dead_letter(stored.version, &Arc::new(back)).await? {
             None => Ok(Adopted::New),
             Some(_) => Ok(Adopted::ThereAlready),
         }
@@ -200,15 +202,15 @@ impl Engine {
                 }
                 Ok(None)
             }
-            Commit::Conflict(found) => Ok(found),
+            Commit::Conflict(stored) => Ok(stored),
         }
     }
 
     /// By number.
-    async fn bulk_documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
+    async fn bulk_documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
         let mut documents = self.world.membership.documents().await?;
-        documents.retain(|found| bulk_of(found).is_some());
-        documents.sort_by_key(|found| bulk_of(found).map(|document| document.number));
+        documents.retain(|stored| bulk_of(stored).is_some());
+        documents.sort_by_key(|stored| bulk_of(stored).map(|document| document.number));
         Ok(documents)
     }
 
@@ -221,10 +223,11 @@ impl Engine {
         self.world.membership.write_document(&document.name(), expected, Some(&document)).await
     }
 
-    async fn forget_oldest(&self, documents: &[DocumentFound]) -> Result<(), StoreError> {
-        let ended = |found: &&DocumentFound| bulk_of(found).is_some_and(|document| document.ended.is_some());
+    async fn forget_oldest(&self, documents: &[StoredDocument]) -> Result<(), StoreError> {
+        let ended =
+            |stored: &&StoredDocument| bulk_of(stored).is_some_and(|document| document.ended.is_some());
         if let Some(oldest) = documents.iter().find(ended) {
-            // Whoever was quicker has made the same room.
+            // A quicker writer has removed the same old documents.
             _ = self.world.membership.write_document(&oldest.name, oldest.version, None).await?;
         }
         Ok(())
@@ -251,22 +254,23 @@ impl Engine {
     /// Says whether anything is left to do.
     async fn work_on_bulks(&self, now: Timestamp) -> Result<bool, StoreError> {
         let documents = self.bulk_documents().await?;
-        let is_open = |found: &DocumentFound| bulk_of(found).is_some_and(|document| document.ended.is_none());
-        for found in &documents {
-            let ended = bulk_of(found).and_then(|document| document.ended);
+        let is_open =
+            |stored: &StoredDocument| bulk_of(stored).is_some_and(|document| document.ended.is_none());
+        for stored in &documents {
+            let ended = bulk_of(stored).and_then(|document| document.ended);
             if ended.is_some_and(|ended| now >= ended + ENDED_KEPT) {
-                _ = self.world.membership.write_document(&found.name, found.version, None).await?;
+                _ = self.world.membership.write_document(&stored.name, stored.version, None).await?;
             }
         }
         if !documents.iter().any(is_open) {
             return Ok(false);
         }
         let members = self.world.membership.members().await?;
-        for found in documents.into_iter().filter(is_open) {
-            if self.is_keeper(&found.name, &members)
-                && let SharedDocument::Bulk(document) = found.document
+        for stored in documents.into_iter().filter(is_open) {
+            if self.is_keeper(&stored.name, &members)
+                && let SharedDocument::Bulk(document) = stored.document
             {
-                self.go_on_with(document, found.version).await?;
+                self.go_on_with(document, stored.version).await?;
             }
         }
         Ok(true)
@@ -282,24 +286,24 @@ impl Engine {
             let page = self.world.store.list(Which::DEAD, document.after.as_ref(), PAGE).await?;
             let mut is_last = page.len() < PAGE;
             let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
-            for found in page {
+            for stored in page {
                 if left == 0 {
                     is_last = false;
                     break;
                 }
-                match found {
-                    Ok(found) => {
-                        document.after = Some(found.order.key);
-                        if is_meant(&document, &found.order) {
+                match stored {
+                    Ok(stored) => {
+                        document.after = Some(stored.order.key);
+                        if is_meant(&document, &stored.order) {
                             left -= 1;
-                            meant.push(found);
+                            meant.push(stored);
                         }
                     }
-                    Err(found) => {
-                        document.after = Some(found.key);
+                    Err(stored) => {
+                        document.after = Some(stored.key);
                         if document.filter.fits_unreadable() {
                             left -= usize::from(document.action == BulkAction::Drop);
-                            unreadable.push(found.key);
+                            unreadable.push(stored.key);
                         }
                     }
                 }
@@ -325,7 +329,7 @@ impl Engine {
             if some.is_empty() {
                 return Ok(());
             }
-            let actions = join_all(some.into_iter().map(|found| self.do_one(document, found))).await;
+            let actions = join_all(some.into_iter().map(|stored| self.do_one(document, stored))).await;
             for done in actions {
                 match done {
                     Ok(true) => document.done += 1,
@@ -341,7 +345,7 @@ impl Engine {
         }
     }
 
-    /// What nobody can read cannot be sent on its way, only given up.
+    /// A record that cannot be read cannot be replayed, only given up.
     async fn discard_all(&self, document: &mut BulkDocument, keys: &[Key]) -> Result<(), StoreError> {
         if document.action == BulkAction::Replay {
             document.passed_over += keys.len() as u64;
@@ -360,15 +364,15 @@ impl Engine {
         Ok(())
     }
 
-    async fn do_one(&self, document: &BulkDocument, found: Versioned) -> Result<bool, StoreError> {
+    async fn do_one(&self, document: &BulkDocument, stored: Versioned) -> Result<bool, StoreError> {
         let event = match document.action {
             BulkAction::Replay => Event::Replayed,
             BulkAction::Drop => Event::Dropped,
         };
-        let key = found.order.key;
+        let key = stored.order.key;
         let may = |order: &Order| document.action != BulkAction::Replay || self.may_replay(order);
         let is_meant = |order: &Order| is_meant(document, order) && may(order);
-        let applied = self.apply_if(&key, Some(found), &event, is_meant).await?;
+        let applied = self.apply_if(&key, Some(stored), &event, is_meant).await?;
         Ok(matches!(applied, Applied::Advanced { .. } | Applied::Act { .. }))
     }
 }

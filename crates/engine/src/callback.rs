@@ -1,9 +1,9 @@
-//! Callbacks in. The address that a provider is given names the order, the birth of its record, the attempt and the target, and
-//! carries a MAC over all four: so a callback identifies its attempt even if the reply to the submit was lost, and nobody
-//! else can make one up.
+//! Callbacks in. The address that a provider is given names the order, the birth of its record, the attempt and the
+//! target, and carries a MAC over all four. So a callback identifies its attempt even if the reply to the submit was
+//! lost, and no other party can make one up.
 //!
-//! A store that forgets does not make a true callback a forged one: a node proves addresses by every secret that its store has
-//! had, and keeps what it cannot match yet.
+//! A store that forgets does not make a true callback a forged one: a node proves addresses by every secret that its
+//! store has had, and keeps what it cannot match yet.
 
 use crate::{Applied, Engine};
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,20 +18,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// 128 bits: nobody guesses them, and the address stays short.
+/// 128 bits: they cannot be guessed, and the address stays short.
 const MAC_BYTES: usize = 16;
 /// How often a node that does not know all secrets yet looks again whether it knows an address.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Where providers can reach us, and the secrets by which we know our own addresses. Every node has the same. Clones share the
-/// secrets.
+/// Where providers can reach us, and the secrets by which we know our own addresses. Every node has the same. Clones
+/// share the secrets.
 #[derive(Clone)]
 pub struct CallbackAddress {
     base: String,
-    secrets: Arc<Secrets>,
+    secrets: Arc<CallbackSecrets>,
 }
 
-struct Secrets {
+struct CallbackSecrets {
     /// The first signs; all of them prove.
     known: RwLock<Vec<[u8; 32]>>,
     /// Until when other nodes may still tell of a secret, in milliseconds.
@@ -69,7 +69,8 @@ impl CallbackAddress {
     /// `base` is what comes before the last segment of the path, such as `https://q.example.com/callback`.
     #[must_use]
     pub fn new(base: impl Into<String>, secret: [u8; 32]) -> Self {
-        let secrets = Secrets { known: RwLock::new(vec![secret]), unsettled_until: AtomicU64::new(0) };
+        let secrets =
+            CallbackSecrets { known: RwLock::new(vec![secret]), unsettled_until: AtomicU64::new(0) };
         Self { base: base.into(), secrets: Arc::new(secrets) }
     }
 
@@ -123,7 +124,7 @@ impl CallbackAddress {
         short
     }
 
-    /// Whom the last segment of a callback's path is for; nobody, if we did not write it.
+    /// The attempt that the last segment of a callback's path names; `None`, if we did not write it.
     pub(crate) fn recognise(&self, segment: &str) -> Option<Addressee> {
         let mut parts = segment.split('-');
         let mut part = || parts.next();
@@ -132,12 +133,12 @@ impl CallbackAddress {
         let attempt = part()?.parse().ok()?;
         let target = part().filter(|digits| digits.len() == 16)?;
         let target = u64::from_str_radix(target, 16).ok()?;
-        let told = part()?;
+        let value = part()?;
         if part().is_some() {
             return None;
         }
         let to = Addressee { key, born, attempt, target };
-        let is_ours = |secret: &[u8; 32]| bool::from(told.as_bytes().ct_eq(proof(secret, &to).as_bytes()));
+        let is_ours = |secret: &[u8; 32]| bool::from(value.as_bytes().ct_eq(proof(secret, &to).as_bytes()));
         self.secrets().iter().any(is_ours).then_some(to)
     }
 }
@@ -171,13 +172,13 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
     }
 }
 
-/// Whether this is for an attempt that the store has lost with the last steps of the order. The address was proven to be ours, so the
-/// attempt was made.
+/// Whether this is for an attempt that the store has lost with the last steps of the order. The address was proven to
+/// be ours, so the attempt was made.
 fn is_of_lost_attempt(order: &Order, event: &Event) -> bool {
     matches!(event, Event::CalledBack { attempt, .. } if *attempt > order.last_attempt)
 }
 
-/// What became of a callback. Whichever it is, the provider is told "200".
+/// What became of a callback. Whichever it is, the provider gets "200".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackOutcome {
     Applied,
@@ -191,14 +192,14 @@ pub enum CallbackOutcome {
     Forged,
 }
 
-/// Neither the store nor the spill could take it: the provider must not be told "200".
+/// Neither the store nor the spill could take it: the provider must not get "200".
 #[derive(Debug, thiserror::Error)]
 #[error("neither the store nor the spill could take what came in from the provider")]
 pub struct NotSafe(#[from] pub SpillError);
 
 impl Engine {
-    /// Whether `segment`, the last part of a path, is of an address that this engine gave out. What is not is counted as forged.
-    /// While other nodes may still tell of a secret, it waits.
+    /// Whether `segment`, the last part of a path, is of an address that this engine gave out. What is not is counted
+    /// as forged. While other nodes may still tell of a secret, it waits.
     pub async fn is_callback_address(&self, segment: &str) -> bool {
         let is_ours = self.recognise(segment).await.is_some();
         if !is_ours {
@@ -207,8 +208,8 @@ impl Engine {
         is_ours
     }
 
-    /// Takes in a callback; `segment` is the last part of the path that it came to. When this returns, what it
-    /// said is durable.
+    /// Takes in a callback; `segment` is the last part of the path that it came to. When this returns, its content is
+    /// durable.
     pub async fn called_back(
         &self,
         segment: &str,
@@ -221,13 +222,13 @@ impl Engine {
         };
         let (receipt, unanswered) = self.receive_callback();
         let event = Event::CalledBack { attempt, task, word, receipt };
-        let heard = self.arrive(IncomingEvent { key, born, target: Some(target), event }).await?;
+        let outcome = self.arrive(IncomingEvent { key, born, target: Some(target), event }).await?;
         unanswered.answer();
-        Ok(heard)
+        Ok(outcome)
     }
 
-    /// A node that came to a store without a secret does not know what other nodes have signed with, until they have told:
-    /// it does not call their callbacks forged before that.
+    /// A node that came to a store without a secret does not know what other nodes have signed with, until they have
+    /// written it. It does not call their callbacks forged before that.
     async fn recognise(&self, segment: &str) -> Option<Addressee> {
         let address = self.settings.callback.as_ref()?;
         loop {
@@ -239,21 +240,22 @@ impl Engine {
         }
     }
 
-    /// Takes in what a provider said: into the store, or else into the spill.
+    /// Takes in an event from a provider: into the store, or else into the spill.
     pub(crate) async fn arrive(&self, arrival: IncomingEvent) -> Result<CallbackOutcome, NotSafe> {
         match self.apply_incoming(&arrival).await {
-            // It is genuine and paid for. The store may have forgotten the order, and get it back from another node or a caller.
+            // It is genuine and paid for. The store may have forgotten the order, and get it back from another node
+            // or a caller.
             Ok(CallbackOutcome::Forgotten) if self.may_come_back(&arrival) => {
                 self.world.spill.keep(&arrival)?;
-                self.note_kept(&arrival.key);
+                self.note_spilled(&arrival.key);
                 self.look_again_soon(&arrival);
                 Ok(CallbackOutcome::Spilled)
             }
-            Ok(heard) => Ok(heard),
+            Ok(outcome) => Ok(outcome),
             Err(error) => {
                 self.note_error(&error);
                 self.world.spill.keep(&arrival)?;
-                self.note_kept(&arrival.key);
+                self.note_spilled(&arrival.key);
                 self.expect_spill();
                 Ok(CallbackOutcome::Spilled)
             }
@@ -264,33 +266,35 @@ impl Engine {
         &self,
         arrival: &IncomingEvent,
     ) -> Result<CallbackOutcome, StoreError> {
-        let Some(found) = self.load(&arrival.key).await? else { return Ok(CallbackOutcome::Forgotten) };
-        if found.order.born == arrival.born && !is_of_lost_attempt(&found.order, &arrival.event) {
-            return self.apply_event(&arrival.key, found, &arrival.event).await;
+        let Some(record) = self.load(&arrival.key).await? else { return Ok(CallbackOutcome::Forgotten) };
+        if record.order.born == arrival.born && !is_of_lost_attempt(&record.order, &arrival.event) {
+            return self.apply_event(&arrival.key, record, &arrival.event).await;
         }
-        let Some((found, event)) = self.match_former(arrival, found).await? else {
+        let Some((record, event)) = self.match_former(arrival, record).await? else {
             self.count_ignored(WhyIgnored::UnknownAttempt);
             return Ok(CallbackOutcome::Ignored(WhyIgnored::UnknownAttempt));
         };
-        self.apply_event(&arrival.key, found, &event).await
+        self.apply_event(&arrival.key, record, &event).await
     }
 
-    /// What a callback for an attempt that is not on record means for the order, if it is for the same thing: the store forgot the
-    /// record that the attempt was made for, or the last steps of it, or the order was placed again long after.
+    /// What a callback for an attempt that is not on record means for the order, if it is for the same thing: the
+    /// store forgot the record that the attempt was made for, or the last steps of it, or the order was placed again
+    /// long after.
     async fn match_former(
         &self,
         arrival: &IncomingEvent,
-        found: Versioned,
+        record: Versioned,
     ) -> Result<Option<(Versioned, Event)>, StoreError> {
         let Event::CalledBack { attempt, task, word, receipt } = &arrival.event else { return Ok(None) };
-        let target = beginning(&found.order.terms.target);
-        if arrival.target != Some(target) || arrival.born > found.order.born || !self.may_come_back(arrival) {
+        let target = beginning(&record.order.terms.target);
+        if arrival.target != Some(target) || arrival.born > record.order.born || !self.may_come_back(arrival)
+        {
             return Ok(None);
         }
         let former = Some((arrival.born, *attempt));
         let recalled =
             Event::Recalled { born: arrival.born, attempts: vec![nameless(*attempt, arrival.born)] };
-        let now = match self.apply(&arrival.key, Some(found), &recalled).await? {
+        let now = match self.apply(&arrival.key, Some(record), &recalled).await? {
             Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => now,
             Applied::Missing => return Ok(None),
         };
@@ -307,11 +311,11 @@ impl Engine {
     async fn apply_event(
         &self,
         key: &Key,
-        found: Versioned,
+        record: Versioned,
         event: &Event,
     ) -> Result<CallbackOutcome, StoreError> {
-        let was_open = found.order.phase.is_open();
-        Ok(match self.apply(key, Some(found), event).await? {
+        let was_open = record.order.phase.is_open();
+        Ok(match self.apply(key, Some(record), event).await? {
             Applied::Advanced { now, effect } => {
                 if was_open {
                     self.count_answer(&now.order);
@@ -380,7 +384,7 @@ mod tests {
 
     #[test]
     fn the_secret_is_in_no_debug_output() {
-        let shown = format!("{:?}", CallbackAddress::new("http://base", [0x5e; 32]));
-        assert!(!shown.contains("5e") && !shown.contains("94"), "{shown}");
+        let debug = format!("{:?}", CallbackAddress::new("http://base", [0x5e; 32]));
+        assert!(!debug.contains("5e") && !debug.contains("94"), "{debug}");
     }
 }

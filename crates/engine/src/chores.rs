@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// How many forgettable records are removed at a time.
 const PURGE_MAX: usize = 256;
-/// How long what cannot be applied to a broken record is left in peace: a person has to mend it first.
+/// How long what cannot be applied to a broken record is put off: an operator has to fix the record first.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
-/// How long what came in for an order that is not on record is kept, from the birth of its record, at most: after that it may
-/// have been forgotten in good order.
+/// How long what came in for an order that is not on record is kept, from the birth of its record, at most: after
+/// that it may have been forgotten in good order.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How soon it is looked at again while its order is young, and until when that is.
 const FORGOTTEN_PAUSE: Duration = Duration::from_secs(2);
@@ -74,8 +74,8 @@ impl Engine {
         run_queue.unreadable_at = Some(run_queue.unreadable_at.map_or(at, |known| known.min(at)));
     }
 
-    /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where it is, and
-    /// the others are applied again when it is looked at again.
+    /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where
+    /// it is, and the others are applied again when it is looked at again.
     fn put_off(&self, arrival: &IncomingEvent) -> bool {
         lock(&self.run_queue).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
         self.keep_again(arrival)
@@ -85,7 +85,7 @@ impl Engine {
     fn keep_again(&self, arrival: &IncomingEvent) -> bool {
         let is_kept = self.world.spill.keep(arrival).is_ok();
         if is_kept {
-            self.note_kept(&arrival.key);
+            self.note_spilled(&arrival.key);
         }
         !is_kept
     }
@@ -104,7 +104,8 @@ impl Engine {
         let (mut done, mut must_stay) = (0, false);
         for arrival in &waiting {
             match self.apply_incoming(arrival).await {
-                // Somebody may have started this node on the wrong store, or before all orders had been moved to this one.
+                // This node may have been started on the wrong store, or before all orders had been moved to this
+                // one.
                 Ok(CallbackOutcome::Forgotten) if self.may_come_back(arrival) => {
                     must_stay |= self.keep_again(arrival);
                     self.look_again_soon(arrival);

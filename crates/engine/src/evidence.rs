@@ -1,5 +1,6 @@
-//! Questions that date answers. Where the callback of an open task may have got no answer, the task is asked for once: a task that is
-//! "not ready" then was solved later. Without it, its answer would count from its submit, and its callers could be refused a fresh one.
+//! Polls that date answers. Where the callback of an open task may have got no reply, the task is polled once: a task
+//! that is "not ready" then was solved later. Without it, its answer would count from its submit, and its callers
+//! could be refused a fresh one.
 //!
 //! That is so after an outage of this node, and when another node is lost: no callback comes to its address any more.
 
@@ -9,15 +10,15 @@ use crate::work::CHORES_SPAN;
 use crate::{Engine, lock};
 use quittance_lifecycle::{Attempt, Key, Order, Phase, Progress, Timestamp};
 use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER};
-use quittance_ports::{Members, SeenNode, StoreError, Which};
+use quittance_ports::{Member, Members, StoreError, Which};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How many open orders are read at once.
 const PAGE: usize = 256;
-/// How many rounds may be planned. What finds no room is asked for when its timer fires.
+/// How many rounds may be planned. A task beyond them is polled when its timer fires.
 const ROUNDS_MAX: usize = 32;
-/// A task whose timer fires within this time needs no question of its own.
+/// A task whose timer fires within this time needs no extra poll.
 const DUE_SOON: Duration = Duration::from_secs(2);
 /// A node that has not read the roll for this long does not know which of the others could sign in meanwhile.
 const ROLL_LATE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs());
@@ -30,9 +31,9 @@ enum Whose {
     Lost(Option<u32>),
 }
 
-/// One question for each task that was sent before `sent_before` and not asked for since `asked_before`.
+/// One poll for each task that was sent before `sent_before` and not polled since `asked_before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Round {
+struct EvidenceRound {
     at: Timestamp,
     sent_before: Timestamp,
     asked_before: Timestamp,
@@ -43,7 +44,7 @@ struct Round {
 
 /// A node that has just been found to be gone, or an address that has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub(crate) struct NodeLoss {
     /// Where it could be called, if it could.
     address: Option<u32>,
     /// Until when callbacks may still go to it instead of to another node at the same address, if there is one.
@@ -52,7 +53,7 @@ pub(crate) struct Loss {
 
 #[derive(Default)]
 pub(crate) struct Rounds {
-    planned: Vec<Round>,
+    planned: Vec<EvidenceRound>,
     /// The addresses that nodes answer, as of the last roll; `None` while that is not known yet.
     answered: Option<BTreeSet<u32>>,
     /// The nodes that are known to be silent.
@@ -63,7 +64,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    fn plan(&mut self, round: Round) {
+    fn plan(&mut self, round: EvidenceRound) {
         if self.planned.len() < ROUNDS_MAX && !self.planned.contains(&round) {
             self.planned.push(round);
         }
@@ -72,28 +73,29 @@ impl Rounds {
     /// An outage of this node ended now. It counts for `skew` more by the clocks of other nodes.
     pub(crate) fn plan_for_all(&mut self, ended: Timestamp, skew: Duration) {
         let at = ended + skew;
-        self.plan(Round { at, sent_before: ended, asked_before: at, whose: Whose::All, after: None });
+        self.plan(EvidenceRound { at, sent_before: ended, asked_before: at, whose: Whose::All, after: None });
     }
 
-    pub(crate) fn plan_for_lost(&mut self, lost: Vec<Loss>, now: Timestamp, skew: Duration) {
-        for Loss { address, routed_until } in lost {
+    pub(crate) fn plan_for_lost(&mut self, lost: Vec<NodeLoss>, now: Timestamp, skew: Duration) {
+        for NodeLoss { address, routed_until } in lost {
             let whose = Whose::Lost(address);
-            self.plan(Round { at: now, sent_before: now, asked_before: now, whose, after: None });
+            self.plan(EvidenceRound { at: now, sent_before: now, asked_before: now, whose, after: None });
             // Until then a callback may have gone to the dead node, and get no answer.
             if let Some(ended) = routed_until.filter(|ended| *ended + skew > now) {
                 let at = ended + skew;
-                self.plan(Round { at, sent_before: ended, asked_before: at, whose, after: None });
+                self.plan(EvidenceRound { at, sent_before: ended, asked_before: at, whose, after: None });
             }
         }
     }
 
-    /// Learns from the roll which addresses are answered, and says which nodes and addresses have been lost since the last roll.
-    pub(crate) fn heed(&mut self, members: &Members, own: u64, now: Timestamp) -> Vec<Loss> {
-        let is_there = |signed: &&SeenNode| {
+    /// Learns from the roll which addresses are answered, and says which nodes and addresses have been lost since the
+    /// last roll.
+    pub(crate) fn heed(&mut self, members: &Members, own: u64, now: Timestamp) -> Vec<NodeLoss> {
+        let is_there = |signed: &&Member| {
             signed.node_status.node == own || members.now.since(signed.seen) < SILENT_AFTER
         };
         let address =
-            |signed: &SeenNode| signed.node_status.reach.as_ref().map(|reach| address_mark(&reach.address));
+            |signed: &Member| signed.node_status.reach.as_ref().map(|reach| address_mark(&reach.address));
         let mut answered: BTreeSet<u32> = members.nodes.iter().filter(is_there).filter_map(address).collect();
         if self.heeded_at.replace(now).is_none_or(|last| last > now || last + ROLL_LATE < now) {
             self.steady_since = now;
@@ -113,12 +115,12 @@ impl Rounds {
             let routed_until = reach.filter(|_| is_shared).map(|reach| reach.until + STILL_ROUTED);
             // The same node, started again, asks by itself. One that could not be called may have been about to ask.
             if successor(&signed.node_status, members).is_none() {
-                lost.push(Loss { address: address(signed), routed_until });
+                lost.push(NodeLoss { address: address(signed), routed_until });
             }
         }
         // A node that ended politely is no longer on the roll.
         let gone = self.answered.iter().flatten().filter(|address| !answered.contains(address));
-        lost.extend(gone.map(|address| Loss { address: Some(*address), routed_until: None }));
+        lost.extend(gone.map(|address| NodeLoss { address: Some(*address), routed_until: None }));
         lost.dedup();
         self.silent = silent().map(|signed| signed.node_status.node).collect();
         self.answered = Some(answered);
@@ -129,7 +131,7 @@ impl Rounds {
         self.answered.as_ref().is_some_and(|answered| !answered.contains(&address))
     }
 
-    fn take_due(&mut self, now: Timestamp) -> Option<Round> {
+    fn take_due(&mut self, now: Timestamp) -> Option<EvidenceRound> {
         let due = self.planned.iter().position(|round| round.at <= now)?;
         Some(self.planned.swap_remove(due))
     }
@@ -147,7 +149,7 @@ impl Engine {
             && lock(&self.reach).rounds.is_unanswered(address)
     }
 
-    /// Asks for the open tasks whose callbacks may have got no answer.
+    /// Polls the open tasks whose callbacks may have got no reply.
     pub(crate) async fn ask_for_evidence(&self) {
         let Some(round) = lock(&self.reach).rounds.take_due(self.now()) else { return };
         let next = match self.ask_round(round).await {
@@ -164,7 +166,7 @@ impl Engine {
     }
 
     /// Says what is left to ask for, and when.
-    async fn ask_round(&self, round: Round) -> Result<Option<Round>, StoreError> {
+    async fn ask_round(&self, round: EvidenceRound) -> Result<Option<EvidenceRound>, StoreError> {
         let first_poll = self.settings.policy.first_poll;
         let backlog_max = self.settings.backlog_max;
         let page_max = PAGE.min(backlog_max / 4).max(1);
@@ -173,29 +175,29 @@ impl Engine {
             let page = self.world.store.list(Which::OPEN, after.as_ref(), page_max).await?;
             let now = self.now();
             let Some(last) = page.last() else { break };
-            let last = last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key);
+            let last = last.as_ref().map_or_else(|unreadable| unreadable.key, |record| record.order.key);
             // Tasks whose timers fire come first.
             if lock(&self.run_queue).polls.len() > backlog_max / 2 {
-                return Ok(Some(Round { at: now + CHORES_SPAN, after, ..round }));
+                return Ok(Some(EvidenceRound { at: now + CHORES_SPAN, after, ..round }));
             }
             after = Some(last);
-            for found in page.into_iter().flatten() {
-                let Some((number, attempt, task)) = self.to_ask(&found.order, &round, now) else { continue };
+            for record in page.into_iter().flatten() {
+                let Some((number, attempt, task)) = self.to_ask(&record.order, &round, now) else { continue };
                 if now < attempt.sent + first_poll {
                     is_any_young = true;
                 } else {
-                    self.ask(&found.order, number, task.to_owned());
+                    self.ask(&record.order, number, task.to_owned());
                 }
             }
         }
-        Ok(is_any_young.then(|| Round { at: self.now() + first_poll, after: None, ..round }))
+        Ok(is_any_young.then(|| EvidenceRound { at: self.now() + first_poll, after: None, ..round }))
     }
 
     /// The task of this order, if it is one of those that a round asks for.
     fn to_ask<'a>(
         &self,
         order: &'a Order,
-        round: &Round,
+        round: &EvidenceRound,
         now: Timestamp,
     ) -> Option<(u32, &'a Attempt, &'a str)> {
         let Phase::Solving { attempt: number, poll_at, .. } = order.phase else { return None };
@@ -207,7 +209,7 @@ impl Engine {
                 attempt.callback_address.is_some_and(|address| lost == Some(address) || self.is_lost(address))
             }
         };
-        // Another node may have asked since.
+        // Another node may have polled since.
         let was_missed = attempt.sent < round.sent_before && attempt.unsolved_at < round.asked_before;
         (is_meant && was_missed && poll_at > now + DUE_SOON).then_some((number, attempt, task))
     }

@@ -1,14 +1,14 @@
-//! Fairness between tenants, in two parts: a queue that gives every tenant its turn, and shares of seats of which no tenant
-//! can take all.
+//! Fairness between tenants, in two parts: a queue that gives every tenant its turn, and shares of seats of which no
+//! tenant can take all.
 
 use std::collections::BTreeMap;
 
-/// So many turns a tenant may catch up on that had nothing to do for a while: its few orders at once do not wait behind as many of
-/// a tenant with a long queue.
+/// So many turns a tenant may catch up on that had nothing to do for a while: its few orders at once do not wait
+/// behind as many of a tenant with a long queue.
 const TURNS_SAVED: u64 = 4;
 
-/// What waits, by tenant: the tenant that has had the fewest turns is next, and within a tenant the least `K` comes first. `K` also
-/// names the entry: pushing the same `K` again replaces it.
+/// What waits, by tenant: the tenant that has had the fewest turns is next, and within a tenant the least `K` comes
+/// first. `K` also names the entry: pushing the same `K` again replaces it.
 ///
 /// When the queue is full, the newest entry of the tenant with the most entries makes room for a tenant with fewer.
 pub(crate) struct FairQueue<K, T> {
@@ -62,8 +62,8 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.most_turns.saturating_sub(TURNS_SAVED)
     }
 
-    /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own; of the
-    /// tenant's own queue, only if what comes is older.
+    /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own;
+    /// of the tenant's own queue, only if what comes is older.
     fn make_room(&mut self, tenant: &str, key: &K) -> bool {
         let own = self.tenants.get(tenant).map_or(0, BTreeMap::len);
         let Some((longest, queue)) = self.tenants.iter().max_by_key(|(_, queue)| queue.len()) else {
@@ -123,8 +123,8 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
     }
 }
 
-/// How many of a limited number of seats each tenant has. A tenant may take one more only while it has fewer than are free, so
-/// that one tenant gets half of them at most, a second one at most half of what is left, and so on.
+/// How many of a limited number of seats each tenant has. A tenant may take one more only while it has fewer than are
+/// free, so that one tenant gets half of them at most, a second one at most half of what is left, and so on.
 #[derive(Debug)]
 pub struct Shares {
     max: usize,
@@ -193,7 +193,8 @@ mod tests {
         assert_eq!(queue.len(), 0);
     }
 
-    /// A tenant with a few orders at once is not held up by as many of a tenant with a long queue, and gains nothing by waiting.
+    /// A tenant with a few orders at once is not held up by as many of a tenant with a long queue, and gains nothing
+    /// by waiting.
     #[test]
     fn a_tenant_that_had_fewer_turns_catches_up_on_some_of_them() {
         let mut queue = FairQueue::default();
@@ -258,7 +259,7 @@ mod tests {
         assert!(shares.may_take("bob"));
         shares.give_back("alice");
         assert_eq!((shares.taken(), shares.of("alice")), (47, 31));
-        shares.give_back("nobody");
+        shares.give_back("unknown");
         assert_eq!(shares.taken(), 47);
         let mut one = Shares::new(1);
         assert!(one.may_take("alice"));

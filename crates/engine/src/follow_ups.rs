@@ -1,5 +1,5 @@
-//! What is still to be said when an order has come to something: reports to the provider, word to listeners. They wait
-//! in a line of their own, so that a listener who hangs holds up nobody's answer.
+//! Follow-ups of an order that has ended: reports to the provider, and calls to webhooks. They wait in a queue of
+//! their own, so that a webhook that hangs holds up no answer.
 
 use crate::node_stats::NodeCounters;
 use crate::{Applied, Engine};
@@ -20,7 +20,7 @@ impl Engine {
         Ok(applied)
     }
 
-    /// Somebody wants to be called, in this dialect, when the order has come to something.
+    /// Adds a webhook, to be called in this dialect when the order has ended.
     pub async fn listen_for(
         &self,
         key: &Key,

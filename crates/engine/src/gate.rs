@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderState {
     Ok,
-    /// It has little or no room: submits are kept so far apart, and if it asked for a pause, none goes out until then.
+    /// The provider is busy: submits are kept this far apart, and if it wants a pause, none goes out until its end.
     Throttled {
         spacing: Duration,
         until: Option<Timestamp>,
@@ -20,7 +20,7 @@ pub enum ProviderState {
     Tripped {
         until: Timestamp,
     },
-    /// A person must mend the account.
+    /// An operator must fix the account.
     Paused {
         fault: Fault,
     },
@@ -41,13 +41,13 @@ impl ProviderState {
     }
 }
 
-/// How long an order waits before it looks again whether a person has mended the account.
+/// How long an order waits before it looks again whether an operator has fixed the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
 /// How far apart submits are kept at first when the provider has no room, and at most.
 const SPACING_MIN: Duration = Duration::from_millis(50);
 const SPACING_MAX: Duration = Duration::from_secs(5);
-/// How far ahead turns are given. The line is planned at the pace of a provider that is short of room, and moves much faster
-/// once it has some: whoever comes behind those that have a turn by then looks again instead of being promised one.
+/// How far ahead turns are given. The queue is planned at the pace of a busy provider, and moves much faster once the
+/// provider is free. An order behind those that have a turn looks again instead of being promised one.
 const LINE_SPAN: Duration = Duration::from_secs(10);
 /// One submit counts for so much of the share that fails: the last few dozen decide.
 const FAILING_MEMORY: u64 = 16;
@@ -60,17 +60,17 @@ pub(crate) struct ProviderGate {
     /// When the next submit may go out, and the turn that the last one in line was given.
     next_turn: Timestamp,
     last_in_line: Timestamp,
-    /// How far apart submits are kept while the provider is short of room: it grows with each refusal, and shrinks
-    /// with each that is taken, until it is no more than what is always kept.
+    /// How far apart submits are kept while the provider is busy. It grows with each rejected submit, and shrinks
+    /// with each accepted one, until it is the usual interval.
     spacing: Duration,
     shut_until: Timestamp,
-    /// Until when the provider has asked to be left alone by submits, and by polls. A submit that it took before changes nothing.
+    /// Until when the provider wants no submits, and no polls. A submit that it took before changes nothing.
     no_submit_until: Timestamp,
     no_poll_until: Timestamp,
     busy_in_a_row: u32,
     lost_in_a_row: u32,
-    /// In thousandths: how many of the last submits have come to nothing. While that is less than the share that retries
-    /// may have, so are retries, and those that lie in wait need no budget.
+    /// In thousandths: how many of the last submits have come to nothing. While that is less than the share that
+    /// retries may have, so are retries, and those that lie in wait need no budget.
     failing: u64,
     /// Thousandths of a retry that may be made.
     retry_credit: u64,
@@ -123,8 +123,8 @@ impl ProviderGate {
         Gate::Pass
     }
 
-    /// When the next submit may go out, where submits are kept apart. Nothing, where they are not, and where none would go out
-    /// anyway: orders then ask, and are told until when to wait.
+    /// When the next submit may go out, where submits are kept apart. `None`, where they are not, and where none
+    /// would go out anyway: orders then ask the gate, and learn how long to wait.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
         let is_shut = self.paused.is_some() || now < self.shut_until();
         // A clock that was set back must not stop the queue until it has caught up.
@@ -203,7 +203,7 @@ impl ProviderGate {
         self.shut_until.max(self.no_submit_until)
     }
 
-    /// Leaves the provider alone for as long as it asked.
+    /// Sends the provider nothing for as long as it wants.
     pub(crate) fn obey(&mut self, penalty: Penalty, now: Timestamp) {
         let until = now + penalty.pause;
         self.no_submit_until = self.no_submit_until.max(until);
@@ -248,7 +248,7 @@ impl ProviderGate {
         self.paused.clone()
     }
 
-    /// A person has mended the account.
+    /// An operator has fixed the account.
     pub(crate) fn release(&mut self) {
         self.paused = None;
         self.spacing = self.throttle.submit_interval;
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(
             gate.pass(third, false),
             Gate::ShutUntil(third + first.since(at(0))),
-            "success starts anew"
+            "success starts again"
         );
     }
 
@@ -329,10 +329,10 @@ mod tests {
             (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
         for (given, turn) in turns {
             assert_eq!(given, Gate::ShutUntil(turn));
-            assert_eq!(gate.pass(turn, false), Gate::Pass, "and nobody is turned away twice");
+            assert_eq!(gate.pass(turn, false), Gate::Pass, "and no order is refused twice");
         }
         assert_eq!(gate.pass(at(3), false), Gate::Pass);
-        assert_eq!(gate.pass(at(1), false), Gate::Pass, "a clock that is set back stops nobody");
+        assert_eq!(gate.pass(at(1), false), Gate::Pass, "a clock that is set back stops no submit");
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_met_one_refusal_is_not_kept_waiting_when_there_is_room_again() {
+    fn a_crowd_that_met_one_refusal_is_not_kept_waiting_when_the_provider_is_free_again() {
         let mut gate = gate();
         gate.learn(&refused(FaultClass::Busy), at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };

@@ -1,9 +1,11 @@
-//! The orders that this node has in hand, as it knows them, for a store that can forget. A shared store may be flushed, restored or
-//! replaced; what is in flight then is paid for, and this node may be the only one that knows of it.
+//! The orders that this node has in hand, as it knows them, for a store that can forget. A shared store may be
+//! flushed, restored or replaced; what is in flight then is paid for, and this node may be the only one that knows of
+//! it.
 //!
-//! An order that the store no longer knows is put back as it was, marked for a person, and goes on. If it was placed again
-//! meanwhile, its attempts count for the order that took its place, and that is marked. An order that has its answer is put back
-//! as it was, without a mark: a caller that comes for it, or repeats it, gets the answer and pays nothing.
+//! An order that the store no longer knows is put back as it was, marked for a person, and goes on. If it was placed
+//! again meanwhile, its attempts count for the order that took its place, and that is marked. An order that has its
+//! answer is put back as it was, without a mark: a caller that comes for it, or repeats it, gets the answer and pays
+//! nothing.
 
 use crate::{Engine, lock};
 use futures_util::stream::{StreamExt, iter};
@@ -29,34 +31,34 @@ const TRIES_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct InHand {
-    orders: BTreeMap<Key, Held>,
+    orders: BTreeMap<Key, HeldOrder>,
     bytes: usize,
-    answered: Answered,
+    answered: AnsweredOrders,
     /// Where the last comparison ended.
     checked: Option<Key>,
 }
 
-struct Held {
-    found: Versioned,
+struct HeldOrder {
+    record: Versioned,
     /// When it was last written or compared.
     at: Timestamp,
 }
 
 /// The orders that have come to their answer, the oldest first.
 #[derive(Default)]
-struct Answered {
+struct AnsweredOrders {
     orders: BTreeMap<Key, Versioned>,
     oldest: VecDeque<(Key, Version)>,
     bytes: usize,
 }
 
-impl Answered {
-    fn hold(&mut self, found: &Versioned, orders_max: usize) {
-        let key = found.order.key;
+impl AnsweredOrders {
+    fn hold(&mut self, record: &Versioned, orders_max: usize) {
+        let key = record.order.key;
         self.let_go(&key);
-        self.bytes += found.order.terms.size();
-        self.orders.insert(key, found.clone());
-        self.oldest.push_back((key, found.version));
+        self.bytes += record.order.terms.size();
+        self.orders.insert(key, record.clone());
+        self.oldest.push_back((key, record.version));
         while self.bytes > ANSWERED_BYTES_MAX || self.oldest.len() > orders_max {
             let Some((key, version)) = self.oldest.pop_front() else { return };
             if self.orders.get(&key).is_some_and(|held| held.version == version) {
@@ -107,10 +109,10 @@ enum One {
 }
 
 impl InHand {
-    fn hold(&mut self, found: &Versioned, at: Timestamp, orders_max: usize) {
-        let key = found.order.key;
+    fn hold(&mut self, record: &Versioned, at: Timestamp, orders_max: usize) {
+        let key = record.order.key;
         self.let_go(&key);
-        let bytes = found.order.terms.size();
+        let bytes = record.order.terms.size();
         if self.bytes + bytes > BYTES_MAX {
             return;
         }
@@ -120,18 +122,18 @@ impl InHand {
             self.let_go(&first);
         }
         self.bytes += bytes;
-        self.orders.insert(key, Held { found: found.clone(), at });
+        self.orders.insert(key, HeldOrder { record: record.clone(), at });
     }
 
     fn let_go(&mut self, key: &Key) {
         if let Some(held) = self.orders.remove(key) {
-            self.bytes -= held.found.order.terms.size();
+            self.bytes -= held.record.order.terms.size();
         }
         self.answered.let_go(key);
     }
 
     fn get(&self, key: &Key) -> Option<&Versioned> {
-        self.orders.get(key).map(|held| &held.found).or_else(|| self.answered.orders.get(key))
+        self.orders.get(key).map(|held| &held.record).or_else(|| self.answered.orders.get(key))
     }
 
     /// The next that have not been compared for a while.
@@ -139,8 +141,8 @@ impl InHand {
         let after = self.checked.take();
         let is_later = |key: &Key| after.is_none_or(|after| *key > after);
         let due = self.orders.iter().filter(|(key, held)| is_later(key) && now.since(held.at) >= CHECK_SPAN);
-        let due: Vec<Versioned> = due.take(CHECKED_MAX).map(|(_, held)| held.found.clone()).collect();
-        self.checked = due.last().map(|found| found.order.key);
+        let due: Vec<Versioned> = due.take(CHECKED_MAX).map(|(_, held)| held.record.clone()).collect();
+        self.checked = due.last().map(|record| record.order.key);
         due
     }
 }
@@ -157,8 +159,8 @@ fn is_in_hand(order: &Order) -> bool {
     order.phase.is_open() || order.attempts.iter().any(quittance_lifecycle::Attempt::is_open)
 }
 
-/// Whether it has an answer that its own callers may still come for. What is in stock is not: another order may have taken it
-/// without a word to this node.
+/// Whether it has an answer that its own callers may still come for. What is in stock is not: another order may have
+/// taken it without a word to this node.
 fn is_answered(order: &Order) -> bool {
     match order.phase {
         Phase::Solved { .. } => order.list_stock().is_none(),
@@ -174,18 +176,18 @@ fn is_forgettable(order: &Order, now: Timestamp) -> bool {
 
 impl Engine {
     /// This node has written or read an order.
-    pub(crate) fn hold(&self, found: &Versioned) {
+    pub(crate) fn hold(&self, record: &Versioned) {
         let orders_max = self.settings.in_hand_max;
         if orders_max == 0 {
             return;
         }
         let mut in_hand = lock(&self.in_hand);
-        if is_in_hand(&found.order) {
-            in_hand.hold(found, self.now(), orders_max);
+        if is_in_hand(&record.order) {
+            in_hand.hold(record, self.now(), orders_max);
         } else {
-            in_hand.let_go(&found.order.key);
-            if is_answered(&found.order) {
-                in_hand.answered.hold(found, orders_max);
+            in_hand.let_go(&record.order.key);
+            if is_answered(&record.order) {
+                in_hand.answered.hold(record, orders_max);
             }
         }
     }
@@ -201,18 +203,18 @@ impl Engine {
 
     /// Reads an order. One that this node has in hand and the store does not know was forgotten: it is put back first.
     pub(crate) async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        let found = self.world.store.load(key).await?;
-        let Some(held) = self.held(key) else { return Ok(found) };
-        match &found {
-            Some(found) if found.order.born == held.order.born => {}
+        let record = self.world.store.load(key).await?;
+        let Some(held) = self.held(key) else { return Ok(record) };
+        match &record {
+            Some(record) if record.order.born == held.order.born => {}
             _ => self.suspect(),
         }
-        if found.is_some() {
-            return Ok(found);
+        if record.is_some() {
+            return Ok(record);
         }
         Ok(match self.put_back_one(held).await? {
-            One::Known(found) | One::PutBack(found) | One::Answered(found) | One::Recalled(found) => {
-                Some(found)
+            One::Known(record) | One::PutBack(record) | One::Answered(record) | One::Recalled(record) => {
+                Some(record)
             }
             One::Lost => None,
         })
@@ -233,7 +235,7 @@ impl Engine {
         let now = self.now();
         let held: Vec<Versioned> = {
             let in_hand = lock(&self.in_hand);
-            let open = in_hand.orders.values().map(|held| &held.found);
+            let open = in_hand.orders.values().map(|held| &held.record);
             let all = open.chain(in_hand.answered.orders.values());
             all.filter(|held| !is_forgettable(&held.order, now)).cloned().collect()
         };
@@ -241,13 +243,13 @@ impl Engine {
             let (key, was_put_back) = (held.order.key, held.order.put_back);
             (key, was_put_back, self.put_back_one(held).await)
         };
-        let mut seen_to: Vec<_> = iter(held).map(one).buffer_unordered(PUT_BACK_AT_ONCE).collect().await;
-        seen_to.sort_unstable_by_key(|(key, ..)| *key);
+        let mut handled: Vec<_> = iter(held).map(one).buffer_unordered(PUT_BACK_AT_ONCE).collect().await;
+        handled.sort_unstable_by_key(|(key, ..)| *key);
         let mut result = PutBack::default();
-        for (key, was_put_back, one) in seen_to {
+        for (key, was_put_back, one) in handled {
             match one {
-                Ok(One::Known(found)) if found.order.put_back == was_put_back => {}
-                // Another node, or a caller who asked for it, was quicker.
+                Ok(One::Known(record)) if record.order.put_back == was_put_back => {}
+                // Another node, or a caller that placed it again, was quicker.
                 Ok(One::Known(_) | One::PutBack(_)) => result.put_back.push(key),
                 Ok(One::Answered(_)) => result.answered += 1,
                 Ok(One::Recalled(_)) => result.recalled.push(key),
@@ -266,16 +268,16 @@ impl Engine {
     async fn put_back_one(&self, held: Versioned) -> Result<One, StoreError> {
         let (key, ours) = (held.order.key, &held.order);
         for _ in 0..TRIES_MAX {
-            let found = self.world.store.load(&key).await?;
-            let (base, event) = match &found {
-                Some(found) if found.order.born == ours.born && how_far(&found.order) >= how_far(ours) => {
-                    self.hold(found);
-                    return Ok(One::Known(found.clone()));
+            let record = self.world.store.load(&key).await?;
+            let (base, event) = match &record {
+                Some(record) if record.order.born == ours.born && how_far(&record.order) >= how_far(ours) => {
+                    self.hold(record);
+                    return Ok(One::Known(record.clone()));
                 }
                 // Nothing of it is open: the order that was placed again stands alone.
-                Some(found) if found.order.born != ours.born && !is_in_hand(ours) => {
+                Some(record) if record.order.born != ours.born && !is_in_hand(ours) => {
                     lock(&self.in_hand).let_go(&key);
-                    return Ok(One::Known(found.clone()));
+                    return Ok(One::Known(record.clone()));
                 }
                 None if !is_in_hand(ours) => {
                     if let Some(answered) = self.put_back_answered(ours).await? {
@@ -283,13 +285,13 @@ impl Engine {
                     }
                     continue;
                 }
-                Some(found) if found.order.born != ours.born => {
-                    if found.order.terms.target != ours.terms.target {
+                Some(record) if record.order.born != ours.born => {
+                    if record.order.terms.target != ours.terms.target {
                         lock(&self.in_hand).let_go(&key);
                         return Ok(One::Lost);
                     }
                     let recalled = Event::Recalled { born: ours.born, attempts: ours.attempts.clone() };
-                    (Arc::clone(&found.order), recalled)
+                    (Arc::clone(&record.order), recalled)
                 }
                 _ => {
                     let others_by = self.now() + self.settings.others_first;
@@ -301,11 +303,11 @@ impl Engine {
             let Decision::Advance(advance) = (self.settings.rules.transition)(&base, event, at, &policy)
             else {
                 // All of its attempts are known there.
-                let found = found.unwrap_or(held);
-                self.hold(&found);
-                return Ok(One::Recalled(found));
+                let record = record.unwrap_or(held);
+                self.hold(&record);
+                return Ok(One::Recalled(record));
             };
-            let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
+            let expected = record.as_ref().map_or(Version::ABSENT, |record| record.version);
             let next = Arc::new(advance.next);
             let counters = if is_recalled { advance.counters } else { Counters::default() };
             if let Commit::Done(version) = self.world.store.commit(expected, &next, &counters, at).await? {
@@ -336,21 +338,23 @@ impl Engine {
         Ok(Some(now))
     }
 
-    /// The store has lost the last steps of this order, and nobody remembers them: only a person may decide to pay again.
+    /// The store has lost the last steps of this order, and no node remembers them: only an operator may decide to
+    /// pay again.
     pub async fn lose(&self, key: &Key) -> Result<(), StoreError> {
         self.apply(key, None, &Event::Lost).await.map(drop)
     }
 
-    /// The store goes on with a copy that was saved when its files were lost: every open order is marked for a person, and goes on.
+    /// The store goes on with a copy that was saved when its files were lost: every open order is marked for a
+    /// person, and goes on.
     pub async fn list_restored(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            for found in page.into_iter().flatten() {
-                let (key, others_by) = (found.order.key, self.now());
-                self.apply(&key, Some(found), &Event::PutBack { others_by }).await?;
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |record| record.order.key));
+            for record in page.into_iter().flatten() {
+                let (key, others_by) = (record.order.key, self.now());
+                self.apply(&key, Some(record), &Event::PutBack { others_by }).await?;
             }
         }
     }
@@ -360,7 +364,7 @@ impl Engine {
         let due = lock(&self.in_hand).next_to_check(self.now());
         for held in due {
             match self.world.store.load(&held.order.key).await {
-                Ok(Some(found)) if found.order.born == held.order.born => self.hold(&found),
+                Ok(Some(record)) if record.order.born == held.order.born => self.hold(&record),
                 Ok(_) => self.suspect(),
                 Err(error) => return self.note_error(&error),
             }

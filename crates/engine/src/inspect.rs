@@ -1,5 +1,5 @@
-//! The one check of what an order names. It is asked when an order is placed, when a dead letter is replayed, and, with the very
-//! task that leaves, at the last step before the wire.
+//! The one check of what an order names. It runs when an order is placed, when a dead letter is replayed, and, with
+//! the very task that leaves, at the last step before the wire.
 
 mod names;
 #[cfg(test)]
@@ -15,8 +15,8 @@ use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
 use quittance_ports::TaskField;
 use std::collections::BTreeMap;
 
-/// Drawings and pages name document types, namespaces, licences and the program that made them by addresses at these hosts, and
-/// nothing is fetched from there.
+/// Drawings and pages name document types, namespaces, licences and the program that made them by addresses at these
+/// hosts, and nothing is fetched from there.
 const DOCUMENT_TYPES: [&str; 7] = [
     "creativecommons.org",
     "ns.adobe.com",
@@ -27,7 +27,7 @@ const DOCUMENT_TYPES: [&str; 7] = [
     "www.w3.org",
 ];
 
-/// When the check is asked.
+/// When the check runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Place,
@@ -85,7 +85,7 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
     }
     let name = || field.name.to_owned();
     let hosts = match role {
-        // Whoever places it is told so by the check of the parameters; nothing of the kind leaves.
+        // The check of the parameters refuses it with this reason; nothing of the kind leaves.
         Role::Page if inspection.step == Step::Place && page_host(text).is_err() => return Ok(1),
         Role::Page => page(text),
         Role::Vendor => vendor_address(text).map(|hosts| without_shared(inspection.kind, text, hosts)),
@@ -109,7 +109,8 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
     Ok(if matches!(role, Role::Page | Role::Unknown) { hosts.iter().filter(is_named).count() } else { 0 })
 }
 
-/// What the field is in an order of this kind. A page of HTML says something about the page beside it, and is any text without one.
+/// What the field is in an order of this kind. A page of HTML says something about the page beside it, and is any
+/// text without one.
 fn role_of(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Role {
     let role = |field: &TaskField<'_>| field.param.map_or(Role::Unknown, |param| inspection.kind.role(param));
     let is_page = |field: &TaskField<'_>| role(field) == Role::Page && !field.value.trim_ascii().is_empty();
@@ -129,8 +130,8 @@ fn unclear(why: Unclear, role: Role, field: &TaskField<'_>) -> NotAllowed {
     }
 }
 
-/// Bytes that are no text: a picture or a sound, in which no provider looks for an address. A kind says which of its parameters are
-/// files; of one that is not described, any may be, unless a reader could take it for text.
+/// Bytes that are no text: a picture or a sound, in which no provider looks for an address. A kind says which of its
+/// parameters are files; of one that is not described, any may be, unless a reader could take it for text.
 fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !is_text(field.value);
     if role != Role::File && !may_be_file {
@@ -138,8 +139,8 @@ fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -
     }
     let mut hosts = file(field.value).map(without_types).map_err(|why| unclear(why, role, field))?;
     if role != Role::File {
-        let found = addresses(&String::from_utf8_lossy(field.value));
-        hosts.extend(found.map_err(|why| unclear(why, role, field))?);
+        let record = addresses(&String::from_utf8_lossy(field.value));
+        hosts.extend(record.map_err(|why| unclear(why, role, field))?);
     }
     check_hosts(inspection, role, field.name, &hosts).map(|()| 0)
 }
@@ -155,7 +156,7 @@ fn without_types(mut hosts: Hosts) -> Hosts {
     hosts
 }
 
-/// Without the host of a script that is the vendor's on a host that serves everybody: there the path says whose it is.
+/// Without the host of a vendor's script on a shared host: there the path says whose it is.
 fn without_shared(kind: &Kind, text: &str, mut hosts: Hosts) -> Hosts {
     let text = text.trim();
     // Signs by which a path leads elsewhere, or by which such hosts join several scripts.
@@ -195,8 +196,8 @@ fn check_hosts(
     Ok(())
 }
 
-/// Whether the host is the vendor's, in a field that may name those. Of a kind that is not described nothing is known about its fields,
-/// so the operator's word counts in all of them but the page.
+/// Whether the host is the vendor's, in a field that may name those. Of a kind that is not described nothing is known
+/// about its fields, so the operator's word counts in all of them but the page.
 fn may_be_vendors(inspection: &Inspection<'_>, role: Role, host: &str) -> bool {
     let Inspection { kind, operator, .. } = *inspection;
     let covers = |pattern: &HostPattern| pattern.covers(host);

@@ -15,7 +15,6 @@ mod follow_ups;
 mod gate;
 mod in_hand;
 pub mod inspect;
-mod kept;
 mod lifetimes;
 mod moments;
 mod node_stats;
@@ -27,6 +26,7 @@ mod recovery;
 mod run_queue;
 mod settings;
 pub mod sizing;
+mod spilled;
 mod stock;
 pub mod targets;
 mod unlisted;
@@ -40,9 +40,9 @@ pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;
 pub use gate::ProviderState;
 pub use in_hand::PutBack;
-pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
+pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
 pub use place::{PlaceError, Placed};
-pub use pools::{PoolError, PoolShown, price_not_known};
+pub use pools::{PoolError, PoolView, price_not_known};
 pub use settings::{Kinds, Meaning, Meant, OnCommit, Rules, Settings, TenantRule, Throttle};
 pub use targets::Targets;
 pub use wait::Outcome;
@@ -50,7 +50,6 @@ pub use wait::Outcome;
 use bulk::BulkWatch;
 use gate::ProviderGate;
 use in_hand::InHand;
-use kept::KeptIncoming;
 use node_stats::NodeCounters;
 use pace::Paces;
 use pools::Pools;
@@ -63,6 +62,7 @@ use quittance_ports::{
 };
 use reach::Reachability;
 use run_queue::RunQueue;
+use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -83,7 +83,7 @@ pub struct World {
     pub membership: Arc<dyn Membership>,
 }
 
-/// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; somebody must run
+/// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; one task must run
 /// [`work`](Self::work), which carries the orders out.
 pub struct Engine {
     world: World,
@@ -94,7 +94,7 @@ pub struct Engine {
     run_queue: Mutex<RunQueue>,
     wakeup: Wakeup,
     in_hand: Mutex<InHand>,
-    kept: Mutex<KeptIncoming>,
+    spilled: Mutex<SpilledCounts>,
     /// Rung when this node missed an order that it has in hand.
     suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
@@ -109,12 +109,12 @@ pub struct Engine {
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
     node_counters: NodeCounters,
-    /// When a person last said that the account is mended, in milliseconds; zero if nobody has.
+    /// When an operator last released the account, in milliseconds; zero if never.
     released_at: AtomicU64,
     /// When this node last let everything go that waited for the account.
     let_go_at: AtomicU64,
     /// Why the store was last not available.
-    store_trouble: Mutex<Option<String>>,
+    store_error: Mutex<Option<String>>,
     /// When the store was last not available, in milliseconds; zero if it always was.
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
@@ -139,13 +139,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// An error and all that it says about its causes.
 fn why(error: &(dyn Error + 'static)) -> String {
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        said = format!("{said}: {error}");
+        text = format!("{text}: {error}");
         cause = error.source();
     }
-    said
+    text
 }
 
 impl Engine {
@@ -155,8 +155,8 @@ impl Engine {
         settings.policy.callbacks = settings.callback.is_some();
         settings.policy.callback_address = settings.callback.as_ref().map(CallbackAddress::mark);
         settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
-        let asked_for = &mut settings.throttle.submit_interval;
-        *asked_for = world.provider.submit_interval().max(*asked_for);
+        let with_demand = &mut settings.throttle.submit_interval;
+        *with_demand = world.provider.submit_interval().max(*with_demand);
         Self {
             gate: Mutex::new(ProviderGate::new(
                 settings.policy.backoff,
@@ -168,7 +168,7 @@ impl Engine {
             run_queue: Mutex::new(RunQueue::new(&settings)),
             wakeup: Wakeup::default(),
             in_hand: Mutex::default(),
-            kept: Mutex::default(),
+            spilled: Mutex::default(),
             suspicion: Wakeup::default(),
             recovering_until: AtomicU64::new(0),
             forgetting: Mutex::default(),
@@ -179,7 +179,7 @@ impl Engine {
             ignored: Default::default(),
             forged: AtomicU64::new(0),
             node_counters: NodeCounters::default(),
-            store_trouble: Mutex::default(),
+            store_error: Mutex::default(),
             released_at: AtomicU64::new(0),
             let_go_at: AtomicU64::new(0),
             store_failed_at: AtomicU64::new(0),
@@ -227,7 +227,7 @@ impl Engine {
         NodeCounters::read(&self.node_counters.unreadable)
     }
 
-    /// Why this node submits nothing until a person says that the provider's account is mended, if it does not.
+    /// Why this node submits nothing until an operator releases the provider's account; `None` while it submits.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
         lock(&self.gate).paused()
@@ -291,7 +291,7 @@ impl Engine {
         Some(if self.may_replay(order) { replay } else { OnReplay::NotAllowed })
     }
 
-    /// Somebody else may want to know what this node has just written.
+    /// Another part of the process may want to know what this node has just written.
     fn note_commit(&self, order: &Arc<Order>) {
         if let Some(on_commit) = &self.settings.on_commit {
             on_commit(order);
@@ -360,16 +360,16 @@ impl Engine {
                     self.suspect();
                 }
                 NodeCounters::add(&self.node_counters.store_errors, 1);
-                *lock(&self.store_trouble) = Some(why(error));
+                *lock(&self.store_error) = Some(why(error));
                 self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);
             }
         }
     }
 
-    /// Why the store did not do what it was asked for, when it last did not.
+    /// Why the store failed when it last did.
     #[must_use]
-    pub fn store_trouble(&self) -> Option<String> {
-        lock(&self.store_trouble).clone()
+    pub fn store_error(&self) -> Option<String> {
+        lock(&self.store_error).clone()
     }
 
     /// Where providers call, and the secrets that prove it, if they can call.

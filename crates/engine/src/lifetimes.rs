@@ -1,5 +1,6 @@
-//! How long answers live: what their kind says, what the operator says for a kind or a site, and what callers have reported
-//! about a site. An answer carries its own expiry from the moment it comes in, so none of this changes one that is there.
+//! How long answers live: what their kind says, what the operator says for a kind or a site, and what callers have
+//! reported about a site. An answer carries its own expiry from the moment it comes in, so none of this changes one
+//! that is there.
 
 use crate::pools::WRITES_MAX;
 use crate::targets::HostPattern;
@@ -7,7 +8,7 @@ use crate::{Engine, lock};
 use quittance_lifecycle::{Draft, Kind, Order, Phase, Timestamp};
 use quittance_ports::Trust;
 use quittance_ports::document::DOCUMENTS_MAX;
-use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, TrustDocument, Version};
+use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, TrustDocument, Version};
 use std::time::Duration;
 
 /// What an operator says about the answers of a kind, of a site, or of both.
@@ -21,11 +22,11 @@ pub struct LifeRule {
 
 /// How long the answers of one site are trusted, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrustShown {
+pub struct TrustView {
     pub tenant: String,
     pub kind: String,
     pub site: String,
-    /// What would hold if nobody had reported anything.
+    /// What would hold without any reports.
     pub life: Duration,
     pub trusted: Duration,
     pub trust: Trust,
@@ -52,8 +53,8 @@ pub fn with_life_rules(rules: &[LifeRule], kind: &Kind, site: &str) -> Kind {
     kind
 }
 
-/// How long an answer of this kind lives, if it may be handed out up to the age that is trusted: whoever has one then needs
-/// the margin, too.
+/// How long an answer of this kind lives, if it may be handed out up to the age that is trusted: a caller that gets
+/// one then needs the margin, too.
 fn trusted_life(kind: &Kind, life: Duration, trusted: impl FnOnce(Duration) -> Duration) -> Duration {
     trusted(life.saturating_sub(kind.margin)) + kind.margin
 }
@@ -65,12 +66,12 @@ pub fn show_trust(
     kind: &Kind,
     document: TrustDocument,
     now: Timestamp,
-) -> Option<TrustShown> {
+) -> Option<TrustView> {
     let kind = with_life_rules(rules, kind, &document.site);
     let life = kind.life?;
     let trusted = trusted_life(&kind, life, |usable| document.trust.life(usable, now));
     let TrustDocument { tenant, kind, site, trust } = document;
-    Some(TrustShown { tenant, kind, site, life, trusted, trust })
+    Some(TrustView { tenant, kind, site, life, trusted, trust })
 }
 
 impl Engine {
@@ -82,27 +83,28 @@ impl Engine {
             let trusted = trusted_life(&kind, life, |usable| {
                 lock(&self.pools).trusted(&draft.tenant, &kind.name, &site, usable, now)
             });
-            // Whoever asks for much life is still served: no report takes an order away from anybody.
+            // A caller that wants much life is still served: no report takes an order away from a caller.
             let least = draft.min_life.unwrap_or(kind.margin) * 4 / 3;
             kind.life = Some(trusted.max(least.min(life)));
         }
         kind
     }
 
-    /// What sites have refused, as far as callers have said, and what that has changed.
+    /// What sites have rejected, as far as callers have reported, and what that has changed.
     #[must_use]
-    pub fn trusts(&self) -> Vec<TrustShown> {
+    pub fn trusts(&self) -> Vec<TrustView> {
         let now = self.now();
         let documents: Vec<TrustDocument> = lock(&self.pools).trusts().cloned().collect();
         let rules = &self.settings.lifetimes;
-        let shown = documents.into_iter().filter_map(|document| {
+        let views = documents.into_iter().filter_map(|document| {
             let kind = (self.settings.kinds)(&document.kind)?;
             show_trust(rules, &kind, document, now)
         });
-        shown.collect()
+        views.collect()
     }
 
-    /// A caller has said how an answer fared at its site. To learn from it is worth a few tries, and no error to him.
+    /// A caller has reported how an answer fared at its site. To learn from it is worth a few tries; a failure is no
+    /// error for the caller.
     pub(crate) async fn learn_trust(&self, order: &Order, is_good: bool) {
         let (answer, given) = match &order.phase {
             Phase::Solved { answer, at } | Phase::Claimed { answer, at, .. } => (answer, *at),
@@ -120,12 +122,12 @@ impl Engine {
             else {
                 return;
             };
-            let found = documents.iter().find(|found| found.name == name);
-            let mut trust = match found {
-                Some(DocumentFound { document: SharedDocument::Trust(document), .. }) => {
+            let stored = documents.iter().find(|stored| stored.name == name);
+            let mut trust = match stored {
+                Some(StoredDocument { document: SharedDocument::Trust(document), .. }) => {
                     document.trust.clone()
                 }
-                // That answers are good is news only where somebody has said that they were not.
+                // That answers are good is news only where a caller has reported bad ones.
                 _ if is_good || documents.len() >= DOCUMENTS_MAX => return,
                 _ => Trust::default(),
             };
@@ -134,13 +136,13 @@ impl Engine {
             } else {
                 trust.refused(self.now(), age);
             }
-            let version = found.map_or(Version::ABSENT, |found| found.version);
+            let version = stored.map_or(Version::ABSENT, |stored| stored.version);
             let (tenant, kind, site) = (tenant.clone(), kind.clone(), site.clone());
             let document = SharedDocument::Trust(TrustDocument { tenant, kind, site, trust });
             match self.world.membership.write_document(&name, version, Some(&document)).await {
                 Ok(DocumentWritten::Conflict) => {}
                 Ok(DocumentWritten::Done(version)) => {
-                    return lock(&self.pools).note_document(DocumentFound { name, version, document });
+                    return lock(&self.pools).note_document(StoredDocument { name, version, document });
                 }
                 Ok(DocumentWritten::NoRoom) => return,
                 Err(error) => return self.note_error(&error),

@@ -38,8 +38,9 @@ impl Engine {
             .min(run_queue.swept_at + settings.sweep_span.max(pause))
     }
 
-    /// The pause before the next sweep, and for how long it hides what it claims. A full backlog is no reason to stop: it may be
-    /// one tenant's, and another tenant's order may be due behind it. What then finds no room is soon free for others.
+    /// The pause before the next sweep, and for how long it hides what it claims. A full backlog is no reason to
+    /// stop: it may be one tenant's, and another tenant's order may be due behind it. What then finds no room is soon
+    /// free for others.
     pub(crate) fn sweep_pace(&self, run_queue: &RunQueue) -> (Duration, Duration) {
         let settings = &self.settings;
         if self.is_crowded(run_queue) {
@@ -49,28 +50,28 @@ impl Engine {
         }
     }
 
-    /// Whether the backlog has less room than one sweep brings.
+    /// Whether the backlog has less free space than one sweep brings.
     pub(crate) fn is_crowded(&self, run_queue: &RunQueue) -> bool {
         let Settings { backlog_max, claim_max, .. } = self.settings;
         backlog_max.saturating_sub(run_queue.waiting()) < claim_max.min(backlog_max.div_ceil(4))
     }
 
-    /// When the next submit may start, if one waits. Where submits are kept apart, orders wait here for their turn: tenants
-    /// take turns, and nothing is written for an order that only waits.
+    /// When the next submit may start, if one waits. Where submits are kept apart, orders wait here for their turn:
+    /// tenants take turns, and nothing is written for an order that only waits.
     pub(crate) fn submit_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
         if self.is_stopping() || !run_queue.may_submit() {
             return Timestamp::MAX;
         }
         match lock(&self.gate).next_turn(now) {
             None => now,
-            // Whether it takes a turn is known when it has asked the gate.
+            // Whether it takes a turn is known when the gate has decided.
             Some(_) if run_queue.before_gate > 0 => Timestamp::MAX,
             Some(turn) => turn,
         }
     }
 
-    /// How many due orders are claimed by one sweep. What is claimed and finds no room here is hidden from other nodes until its
-    /// claim lapses.
+    /// How many due orders are claimed by one sweep. What is claimed and finds no room here is hidden from other
+    /// nodes until its claim lapses.
     pub(crate) fn claimable(&self, run_queue: &RunQueue) -> usize {
         let Settings { backlog_max, claim_max, .. } = self.settings;
         if self.is_crowded(run_queue) {

@@ -36,7 +36,7 @@ impl NodeCounters {
 }
 
 impl Engine {
-    /// When a person last said here that the provider's account is mended.
+    /// When an operator last released the provider's account on this node.
     fn released(&self) -> Option<Timestamp> {
         let at = Timestamp::from_millis(NodeCounters::read(&self.released_at));
         (at > Timestamp::ZERO).then_some(at)

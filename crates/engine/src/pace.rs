@@ -11,13 +11,13 @@ const SAMPLES_MIN: usize = 20;
 const KINDS_MAX: usize = 128;
 
 #[derive(Default)]
-struct Seen {
+struct RecentTimes {
     spans: VecDeque<Duration>,
     pace: Option<Pace>,
 }
 
 #[derive(Default)]
-pub(crate) struct Paces(BTreeMap<String, Seen>);
+pub(crate) struct Paces(BTreeMap<String, RecentTimes>);
 
 impl Paces {
     pub(crate) fn of(&self, kind: &str) -> Option<Pace> {
@@ -28,16 +28,16 @@ impl Paces {
         if !self.0.contains_key(kind) && self.0.len() >= KINDS_MAX {
             return;
         }
-        let seen = self.0.entry(kind.to_owned()).or_default();
-        if seen.spans.len() == SAMPLES_MAX {
-            seen.spans.pop_front();
+        let samples = self.0.entry(kind.to_owned()).or_default();
+        if samples.spans.len() == SAMPLES_MAX {
+            samples.spans.pop_front();
         }
-        seen.spans.push_back(span);
-        if seen.spans.len() >= SAMPLES_MIN {
-            let mut sorted: Vec<_> = seen.spans.iter().copied().collect();
+        samples.spans.push_back(span);
+        if samples.spans.len() >= SAMPLES_MIN {
+            let mut sorted: Vec<_> = samples.spans.iter().copied().collect();
             sorted.sort_unstable();
             let at = |percent: usize| sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)];
-            seen.pace = Some(Pace { p50: at(50), p95: at(95), p99: at(99) });
+            samples.pace = Some(Pace { p50: at(50), p95: at(95), p99: at(99) });
         }
     }
 }
@@ -49,8 +49,8 @@ impl Engine {
             && let Some(attempt) = order.attempt(answer.attempt)
         {
             let solved_at = match event {
-                // Found when we asked, not when it was solved. To learn from when we asked would make us ask ever
-                // later; it was solved at some moment between the last word that it was not and this question.
+                // The poll found it; it was solved earlier. To learn from the time of the poll would make polls ever
+                // later. It was solved at some moment between the last "not ready" and this poll.
                 Event::Polled { asked, outcome: PollOutcome::Answered(_), .. } => {
                     middle(answer.earliest, *asked)
                 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
-/// How many orders with the same short key are looked at, and how many are read at once: whoever is looked for, and
-/// the next in line, which tells that there is no other.
+/// How many orders with the same short key are looked at, and how many are read at once: the order that is looked
+/// for, and the next one, which shows that there is no other.
 const ALIKE_MAX: usize = 8;
 const ALIKE_PAGE: usize = 2;
 
@@ -28,20 +28,20 @@ const ALIKE_PAGE: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     pub key: Key,
-    /// In whose name the answer is claimed, if it can go to one only.
+    /// The claimant of the answer, if it can go to one order only.
     pub claimant: Key,
     pub origin: Origin,
     /// How much life the answer must have for this caller.
     pub min_life: Duration,
     /// When this caller stops waiting.
     pub until: Timestamp,
-    /// The order as it was when it was placed, where it was read or written: whoever finds the answer in it need not ask
-    /// the store again.
+    /// The order as it was when it was placed, where it was read or written: a caller that finds the answer in it
+    /// need not read the store again.
     pub order: Option<Arc<Order>>,
 }
 
 /// What became of a placement that was to be written.
-enum Written {
+enum PlacementWrite {
     Ours(Versioned),
     /// Another node was faster: what is on record instead, if anything is.
     Theirs(Option<Versioned>),
@@ -59,7 +59,7 @@ pub enum PlaceError {
     NotAllowed(#[from] NotAllowed),
     #[error("{}", refusal(.0))]
     Refused(Refusal),
-    /// Nobody was told that the order exists; placing it again is safe.
+    /// No caller has been given the order's id; placing it again is safe.
     #[error("{}", not_accepted(.0))]
     Store(#[from] StoreError),
 }
@@ -68,7 +68,7 @@ fn not_accepted(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { .. } => "the order could not be accepted: place it again".into(),
         StoreError::Corrupt { .. } => {
-            "the record of this order cannot be read, and nobody knows whether it was paid for: the operator drops it (`quittance dead drop`), and then it can be placed again".into()
+            "the record of this order cannot be read, so it is not known whether it was paid for: drop it with `quittance dead drop`, then place it again".into()
         }
     }
 }
@@ -79,22 +79,25 @@ fn refusal(refusal: &Refusal) -> String {
             "this idempotency key belongs to an order with other parameters: use another key".into()
         }
         Refusal::HeldBack { fault, .. } => {
-            format!("the same order was refused a moment ago ({fault}): mend it, or wait before asking again")
+            format!(
+                "the same order was refused a moment ago ({fault}): change the request, or wait before you place it again"
+            )
         }
         Refusal::Expired => {
             "the answer under this idempotency key has expired: use another key to buy a new one".into()
         }
         Refusal::NeedsAPerson => {
-            "nobody knows whether this order has been paid for: it is among the dead letters, replay or drop it".into()
+            "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"
+                .into()
         }
     }
 }
 
 /// A record that is there and damaged is not an unknown one.
-fn readable(found: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<Arc<Order>>, StoreError> {
+fn readable(orders: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<Arc<Order>>, StoreError> {
     match damaged {
-        Some(Unreadable { key, detail }) if found.is_empty() => Err(StoreError::Corrupt { key, detail }),
-        _ => Ok(found),
+        Some(Unreadable { key, detail }) if orders.is_empty() => Err(StoreError::Corrupt { key, detail }),
+        _ => Ok(orders),
     }
 }
 
@@ -105,8 +108,8 @@ impl Engine {
         let now = self.now();
         let (key, terms, policy) = self.agree(kind, draft)?;
         let terms = Arc::new(terms);
-        // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that brought a
-        // stocked answer does not know what its taker was promised.
+        // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that
+        // brought a stocked answer does not know what its taker was promised.
         if terms.takes_stock
             && terms.reuse == Reuse::Exclusive
             && !terms.keyed
@@ -125,19 +128,20 @@ impl Engine {
         };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
         // What this node has in hand is there, or was forgotten and must not be bought again.
-        let mut found: Option<Versioned> = None;
+        let mut record: Option<Versioned> = None;
         if self.is_held(&key) {
             match self.load(&key).await {
-                Ok(loaded) => found = loaded,
+                Ok(loaded) => record = loaded,
                 Err(error) => self.note_error(&error),
             }
         }
         let until = now + self.settings.place_wait;
         loop {
-            let follower = self.follower_of(found.as_ref()).await?;
+            let follower = self.follower_of(record.as_ref()).await?;
             let at = self.now();
-            let on_record = |found: &Option<Versioned>| found.as_ref().map(|found| Arc::clone(&found.order));
-            let (order, next) = (on_record(&found), on_record(&follower));
+            let on_record =
+                |record: &Option<Versioned>| record.as_ref().map(|record| Arc::clone(&record.order));
+            let (order, next) = (on_record(&record), on_record(&follower));
             match (self.settings.rules.place)(order.as_deref(), next.as_deref(), key, &terms, at, &policy) {
                 Placement::Refused(refusal) => {
                     self.counters(&terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
@@ -150,34 +154,34 @@ impl Engine {
                     return Ok(placed(key, origin, order));
                 }
                 Placement::Follow { advance } => {
-                    let written = self.write_placement(found.as_ref(), *advance, at, until).await?;
-                    found = match written {
-                        Written::Ours(now) => Some(now),
-                        Written::Theirs(theirs) => theirs,
-                        Written::Revived(_) => None,
+                    let written = self.write_placement(record.as_ref(), *advance, at, until).await?;
+                    record = match written {
+                        PlacementWrite::Ours(now) => Some(now),
+                        PlacementWrite::Theirs(theirs) => theirs,
+                        PlacementWrite::Revived(_) => None,
                     };
                 }
                 Placement::Commit { origin, advance } => {
                     let target = advance.next.key;
-                    let before = if target == key { &found } else { &follower };
+                    let before = if target == key { &record } else { &follower };
                     if before.is_none() && self.recovering().is_some() {
                         self.wait_for_recovery(now).await?;
                         continue;
                     }
                     match self.write_placement(before.as_ref(), *advance, at, until).await? {
-                        Written::Ours(now) => {
+                        PlacementWrite::Ours(now) => {
                             self.note_placed(origin);
                             let order = Arc::clone(&now.order);
                             self.attend_soon(now);
                             return Ok(placed(target, origin, Some(order)));
                         }
-                        Written::Revived(order) => {
+                        PlacementWrite::Revived(order) => {
                             self.note_placed(origin);
                             return Ok(placed(target, origin, Some(order)));
                         }
-                        Written::Theirs(theirs) if target == key => found = theirs,
+                        PlacementWrite::Theirs(theirs) if target == key => record = theirs,
                         // The order that follows is read again.
-                        Written::Theirs(_) => {}
+                        PlacementWrite::Theirs(_) => {}
                     }
                 }
             }
@@ -185,8 +189,8 @@ impl Engine {
     }
 
     /// The order that takes the place of the one that was found.
-    async fn follower_of(&self, found: Option<&Versioned>) -> Result<Option<Versioned>, StoreError> {
-        match found.and_then(|found| found.order.followed_by) {
+    async fn follower_of(&self, record: Option<&Versioned>) -> Result<Option<Versioned>, StoreError> {
+        match record.and_then(|record| record.order.followed_by) {
             Some(next) => self.load(&next).await,
             None => Ok(None),
         }
@@ -199,23 +203,23 @@ impl Engine {
         advance: Advance,
         at: Timestamp,
         until: Timestamp,
-    ) -> Result<Written, StoreError> {
+    ) -> Result<PlacementWrite, StoreError> {
         let expected = before.map_or(Version::ABSENT, |before| before.version);
         let next = Arc::new(advance.next);
         if before.is_none()
             && let Some(revived) = self.revive(&next, advance.counters, false).await?
         {
-            return Ok(Written::Revived(revived));
+            return Ok(PlacementWrite::Revived(revived));
         }
         match self.world.store.commit(expected, &next, &advance.counters, at).await {
             Ok(Commit::Done(version)) => {
                 self.note_commit(&next);
-                Ok(Written::Ours(Versioned { version, order: next }))
+                Ok(PlacementWrite::Ours(Versioned { version, order: next }))
             }
-            Ok(Commit::Conflict(winner)) => Ok(Written::Theirs(winner.map(|winner| *winner))),
+            Ok(Commit::Conflict(winner)) => Ok(PlacementWrite::Theirs(winner.map(|winner| *winner))),
             Err(error @ StoreError::Corrupt { .. }) => {
                 match self.revive(&next, advance.counters, true).await? {
-                    Some(revived) => Ok(Written::Revived(revived)),
+                    Some(revived) => Ok(PlacementWrite::Revived(revived)),
                     None => {
                         self.note_error(&error);
                         Err(error)
@@ -223,16 +227,16 @@ impl Engine {
                 }
             }
             Err(error) => match self.look_again_until(&next.key, until, error).await? {
-                Some(found) if is_ours(&found, expected, &next) => {
+                Some(record) if is_ours(&record, expected, &next) => {
                     self.note_commit(&next);
-                    Ok(Written::Ours(found))
+                    Ok(PlacementWrite::Ours(record))
                 }
-                found => Ok(Written::Theirs(found)),
+                record => Ok(PlacementWrite::Theirs(record)),
             },
         }
     }
 
-    /// What would be agreed with whoever places this, if anything.
+    /// The terms that this placement would get, if any.
     pub(crate) fn agree(&self, kind: &str, draft: Draft) -> Result<(Key, Terms, Policy), PlaceError> {
         let (kind, draft) = self.meant(kind, draft)?;
         let Some(kind) = (self.settings.kinds)(&kind) else {
@@ -261,16 +265,16 @@ impl Engine {
         let Some(kind) = (self.settings.kinds)(&kind) else { return Ok(false) };
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
-        let found = match self.load(&key).await {
+        let record = match self.load(&key).await {
             // What cannot be read is decided about when it is placed.
             Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(false),
-            Ok(Some(found)) => found,
+            Ok(Some(record)) => record,
             Err(error) => return Err(error.into()),
         };
-        let follower = self.follower_of(Some(&found)).await?;
+        let follower = self.follower_of(Some(&record)).await?;
         let next = follower.as_ref().map(|follower| &*follower.order);
         let (terms, now) = (Arc::new(terms), self.now());
-        Ok(match (self.settings.rules.place)(Some(&found.order), next, key, &terms, now, &policy) {
+        Ok(match (self.settings.rules.place)(Some(&record.order), next, key, &terms, now, &policy) {
             Placement::Stands { .. } | Placement::Refused(_) => true,
             Placement::Follow { .. } => false,
             Placement::Commit { origin, .. } => origin != Origin::Api,
@@ -286,7 +290,7 @@ impl Engine {
         self.note_error(&error);
         while matches!(error, StoreError::Unavailable { .. }) && self.now() < until {
             match self.look_again(key).await {
-                Ok(found) => return Ok(found),
+                Ok(record) => return Ok(record),
                 Err(again) => error = again,
             }
         }
@@ -316,7 +320,7 @@ impl Engine {
     }
 
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {
-        Ok(self.load(key).await?.map(|found| found.order))
+        Ok(self.load(key).await?.map(|record| record.order))
     }
 
     /// Orders whose key begins with these bits: one, unless two are named alike.
@@ -327,14 +331,14 @@ impl Engine {
         while alike.len() < ALIKE_MAX {
             let page = self.world.store.list(Which::ALL, after.as_ref(), ALIKE_PAGE).await?;
             let is_short = page.len() < ALIKE_PAGE;
-            for found in page {
-                let key = found.as_ref().map_or_else(|broken| broken.key, |found| found.order.key);
+            for record in page {
+                let key = record.as_ref().map_or_else(|broken| broken.key, |record| record.order.key);
                 if key.head() != head {
                     return readable(alike, damaged);
                 }
                 after = Some(key);
-                match found {
-                    Ok(found) => alike.push(found.order),
+                match record {
+                    Ok(record) => alike.push(record.order),
                     Err(unreadable) => damaged = Some(unreadable),
                 }
             }
@@ -355,7 +359,7 @@ impl Engine {
         self.world.store.list(which, after, limit).await
     }
 
-    /// Nobody wants the order any more. What may be paid for goes on, for the stock.
+    /// No caller wants the order any more. What may be paid for goes on, for the stock.
     pub async fn cancel(&self, key: &Key) -> Result<Applied, StoreError> {
         self.apply(key, None, &Event::Cancelled).await
     }
@@ -396,8 +400,8 @@ impl Engine {
         (self.settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
     }
 
-    /// Whether the provider can be sent this, and the very task that it would be sent may leave: an order that is accepted is not
-    /// refused at the last step.
+    /// Whether the provider can be sent this, and the very task that it would be sent may leave: an order that is
+    /// accepted is not refused at the last step.
     fn check_task(
         &self,
         kind: &Kind,
@@ -413,7 +417,7 @@ impl Engine {
         sent.map_err(|why| refused.into_inner().unwrap_or(NotAllowed::CannotSend { why }))
     }
 
-    /// Whether everybody may order this, and it can be sent.
+    /// Whether the settings for all tenants allow this order, and it can be sent.
     pub fn check_draft(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
         let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
         let inspection = Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: None };
@@ -421,7 +425,7 @@ impl Engine {
         self.check_task(kind, &draft.tenant, &draft.params)
     }
 
-    /// Whether somebody may order this who may automate these targets only.
+    /// Whether a tenant that may automate these targets only may order this.
     pub fn check_for(&self, kind: &Kind, draft: &Draft, tenant: &Targets) -> Result<(), NotAllowed> {
         let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
         let inspection =
@@ -429,15 +433,15 @@ impl Engine {
         (self.settings.rules.inspect)(&inspection)
     }
 
-    /// Whether an order of these terms may be sent on its way now: a dead letter may be older than the operator's list, or come
-    /// from elsewhere, where nobody put it into the words of the catalog.
+    /// Whether an order of these terms may be sent on its way now: a dead letter may be older than the operator's
+    /// list, or come from another store, with words that are not in the catalog.
     pub fn check_target(&self, order: &Order) -> Result<(), NotAllowed> {
         let terms = &order.terms;
         let Some(kind) = self.kind(&terms.kind) else {
-            // Nobody knows any more which of its parameters is the page; the site was found when somebody did.
+            // It is no longer known which of its parameters is the page; the site was found when that was known.
             return self.settings.targets.check_host(&terms.site);
         };
-        // An order on record may come from elsewhere, and nobody would answer for it.
+        // An order on record may come from another store, without a tenant that answers for it.
         if !self.settings.tenants.is_empty() && !self.settings.tenants.contains_key(&terms.tenant) {
             return Err(NotAllowed::Tenant { tenant: terms.tenant.clone() });
         }
@@ -456,7 +460,7 @@ impl Engine {
         }
     }
 
-    /// Whoever only calls a caller again asks nothing of the site.
+    /// A replay that only calls a webhook again sends nothing to the site.
     pub(crate) fn may_replay(&self, order: &Order) -> bool {
         !order.phase.is_dead() || self.check_target(order).is_ok()
     }
@@ -471,15 +475,15 @@ impl Engine {
         self.apply(key, None, &Event::Noted { text }).await
     }
 
-    /// A person says that the provider's account has been mended: everything that waits for it goes on, and other nodes can
-    /// read it in our [node_stats](Self::node_stats). Says how many orders that were.
+    /// An operator says that the provider's account has been fixed: everything that waits for it goes on, and other
+    /// nodes can read it in our [node_stats](Self::node_stats). Returns the number of those orders.
     pub async fn release_for_all(&self) -> Result<usize, StoreError> {
         self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
         self.release().await
     }
 
-    /// The provider's account has been mended, as far as this node is concerned: everything that waits for it goes on. Says
-    /// how many orders that were.
+    /// The provider's account has been fixed, as far as this node is concerned: everything that waits for it goes on.
+    /// Returns the number of those orders.
     pub async fn release(&self) -> Result<usize, StoreError> {
         // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
         self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);
@@ -489,11 +493,11 @@ impl Engine {
         loop {
             let page = self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(released) };
-            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            // What cannot be read is not open, and stops nobody.
-            for found in page.into_iter().flatten() {
-                let key = found.order.key;
-                if let Applied::Advanced { .. } = self.apply(&key, Some(found), &Event::Released).await? {
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |record| record.order.key));
+            // A record that cannot be read is not open, and stops no other.
+            for record in page.into_iter().flatten() {
+                let key = record.order.key;
+                if let Applied::Advanced { .. } = self.apply(&key, Some(record), &Event::Released).await? {
                     released += 1;
                 }
             }

@@ -1,22 +1,23 @@
-//! Pools: how each node learns of them, counts what is asked of them, and tells people how they stand. Which of them this
-//! node refills, and with what, is in `pools/keep.rs`.
+//! Pools: how each node learns of them, counts the demand for them, and reports their state. Which of them this node
+//! refills, and with what, is in `pools/keep.rs`.
 //!
-//! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation), and the
-//! generations stand on a document that is written by compare-and-swap: two nodes that refill at once place one order.
+//! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation),
+//! and the generations stand on a document that is written by compare-and-swap: two nodes that refill at once place
+//! one order.
 
 mod keep;
-mod kept;
+mod local;
 mod money;
 mod put_back;
 
 use crate::{Engine, PlaceError};
-use kept::Kept;
+use local::LocalPool;
 use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_ports::document::POOL_NAME_BYTES_MAX;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    Demand, DocumentFound, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument,
-    StoreError, TrustDocument, Version,
+    Demand, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument, StoreError,
+    StoredDocument, TrustDocument, Version,
 };
 use quittance_ports::{Goal, SIZE_MAX};
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ pub enum PoolError {
     SameTarget { other: String },
     #[error("there is no room for another pool: remove one first")]
     NoRoom,
-    #[error("somebody else is changing the same pool: look at it, and try again")]
+    #[error("another writer changed the same pool: read it again, and try again")]
     Conflict,
     #[error("the pool could not be written: try again")]
     Store(#[from] StoreError),
@@ -58,22 +59,23 @@ pub enum PoolError {
 
 /// A pool, as people may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolShown {
+pub struct PoolView {
     pub document: PoolDocument,
     /// The stock that it keeps; none, if what it asks for makes no sense here any more.
     pub target: Option<Target>,
-    /// What all nodes that are there have been asked for it, since each of them started.
+    /// The demand that all present nodes have counted, since each of them started.
     pub demand: Demand,
     pub is_kept_here: bool,
     /// How long after its solve an answer can be handed out.
     pub usable: Duration,
-    /// What the next refill costs: what its last answer cost, or else what the price list says. `None` if that is not known.
+    /// What the next refill costs: what its last answer cost, or else what the price list says. `None` if that is not
+    /// known.
     pub price: Option<Money>,
     /// What all money of it is in.
     pub currency: String,
 }
 
-impl PoolShown {
+impl PoolView {
     /// Why its budget lets it buy nothing, whatever is left of it.
     #[must_use]
     pub fn stopped_by_price(&self) -> Option<String> {
@@ -86,12 +88,12 @@ impl PoolShown {
 /// What this node knows of the documents, and what it has seen of each pool.
 #[derive(Default)]
 pub(crate) struct Pools {
-    documents: BTreeMap<String, DocumentFound>,
+    documents: BTreeMap<String, StoredDocument>,
     /// Documents that were there when the store was last known to be the same, and are not any more.
-    vanished: BTreeMap<String, DocumentFound>,
-    kept: BTreeMap<String, Kept>,
+    vanished: BTreeMap<String, StoredDocument>,
+    local: BTreeMap<String, LocalPool>,
     by_target: BTreeMap<Target, String>,
-    /// Asked of this node since it started, by pool.
+    /// The demand at this node since it started, by pool.
     demand: BTreeMap<String, Demand>,
     looked_at: Timestamp,
 }
@@ -103,7 +105,7 @@ impl Pools {
     }
 
     pub(crate) fn trusts(&self) -> impl Iterator<Item = &TrustDocument> {
-        self.documents.values().filter_map(|found| match &found.document {
+        self.documents.values().filter_map(|stored| match &stored.document {
             SharedDocument::Trust(document) => Some(document),
             _ => None,
         })
@@ -118,36 +120,39 @@ impl Pools {
         usable: Duration,
         now: Timestamp,
     ) -> Duration {
-        // Most have no document at all, and whoever places an order should not pay for a name.
+        // Most have no document at all, and a placement should not pay for the look-up of a name.
         if self.documents.is_empty() {
             return usable;
         }
-        match self.documents.get(&SharedDocument::trust_name(tenant, kind, site)).map(|found| &found.document)
+        match self
+            .documents
+            .get(&SharedDocument::trust_name(tenant, kind, site))
+            .map(|stored| &stored.document)
         {
             Some(SharedDocument::Trust(document)) => document.trust.life(usable, now),
             _ => usable,
         }
     }
 
-    pub(crate) fn note_document(&mut self, found: DocumentFound) {
-        self.documents.insert(found.name.clone(), found);
+    pub(crate) fn note_document(&mut self, stored: StoredDocument) {
+        self.documents.insert(stored.name.clone(), stored);
     }
 }
 
 /// Nodes that have signed in a moment ago.
 fn alive(members: &Members) -> impl Iterator<Item = &NodeStatus> {
-    let is_there = |seen: Timestamp| members.now.since(seen) < SILENT_AFTER;
+    let is_there = |last_heartbeat: Timestamp| members.now.since(last_heartbeat) < SILENT_AFTER;
     members.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.node_status)
 }
 
 impl Engine {
-    /// What was asked of this node for each pool, since it started.
+    /// The demand that this node has counted for each pool, since it started.
     #[must_use]
     pub fn demand(&self) -> BTreeMap<String, Demand> {
         crate::lock(&self.pools).demand.clone()
     }
 
-    pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
+    pub async fn pools(&self) -> Result<Vec<PoolView>, StoreError> {
         let documents = self.world.membership.documents().await?;
         let members = self.world.membership.members().await?;
         Ok(self.pools_among(&documents, &members))
@@ -155,20 +160,20 @@ impl Engine {
 
     /// The pools, for a caller that has just read the documents and the members.
     #[must_use]
-    pub fn pools_among(&self, documents: &[DocumentFound], members: &Members) -> Vec<PoolShown> {
-        let pools = documents.iter().filter_map(|found| match &found.document {
+    pub fn pools_among(&self, documents: &[StoredDocument], members: &Members) -> Vec<PoolView> {
+        let pools = documents.iter().filter_map(|stored| match &stored.document {
             SharedDocument::Pool(document) if !document.is_removed => Some(document.clone()),
             _ => None,
         });
         pools.map(|document| self.show_pool(document, members)).collect()
     }
 
-    fn show_pool(&self, document: PoolDocument, members: &Members) -> PoolShown {
+    fn show_pool(&self, document: PoolDocument, members: &Members) -> PoolView {
         let terms = self.pool_terms(&document.spec).ok();
         let document = document.in_currency(&self.settings.currency);
         let price =
             terms.as_ref().and_then(|terms| money::price(&document, self.price_basis(terms), terms.price));
-        PoolShown {
+        PoolView {
             target: terms.as_ref().map(|terms| terms.target),
             price,
             currency: self.settings.currency.clone(),
@@ -184,14 +189,14 @@ impl Engine {
         let others = alive(members).filter(|node_status| node_status.node != self.settings.node);
         let others = others.filter_map(|node_status| node_status.demand.get(pool)).copied();
         let own = crate::lock(&self.pools).demand.get(pool).copied().unwrap_or_default();
-        others.fold(own, |sum, seen| Demand {
-            served: sum.served.saturating_add(seen.served),
-            missed: sum.missed.saturating_add(seen.missed),
+        others.fold(own, |sum, last_heartbeat| Demand {
+            served: sum.served.saturating_add(last_heartbeat.served),
+            missed: sum.missed.saturating_add(last_heartbeat.missed),
         })
     }
 
     /// Creates a pool, or changes it. What it has bought stays on its stock.
-    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
+    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolView, PoolError> {
         let meant = self.meaning(&spec.kind, &spec.params).map_err(PlaceError::BadRequest)?;
         let spec = match meant {
             Some((kind, params)) => PoolSpec { kind, params, ..spec },
@@ -204,10 +209,10 @@ impl Engine {
             if let Some(other) = self.keeps_the_same(&spec, &documents) {
                 return Err(PoolError::SameTarget { other });
             }
-            let found = documents.into_iter().find(|found| found.name == name);
-            let version = found.as_ref().map_or(Version::ABSENT, |found| found.version);
+            let stored = documents.into_iter().find(|stored| stored.name == name);
+            let version = stored.as_ref().map_or(Version::ABSENT, |stored| stored.version);
             let (spec, asked_at) = (spec.clone(), self.now());
-            let document = match found.map(|found| found.document) {
+            let document = match stored.map(|stored| stored.document) {
                 Some(SharedDocument::Pool(old)) if old.is_removed => old.set_again(spec, asked_at),
                 Some(SharedDocument::Pool(old)) => PoolDocument { spec, asked_at, level: None, ..old },
                 _ => PoolDocument::new(spec, asked_at),
@@ -227,16 +232,17 @@ impl Engine {
         Err(PoolError::Conflict)
     }
 
-    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires, and what it has spent
-    /// stays on record until the hour is over: else the budget would begin again with a pool that is set again.
+    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires, and
+    /// what it has spent stays on record until the hour is over: else the budget would begin again with a pool that
+    /// is set again.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
         let name = SharedDocument::pool_name(name);
         loop {
             let documents = self.world.membership.documents().await?;
-            let Some(found) = documents.into_iter().find(|found| found.name == name) else {
+            let Some(stored) = documents.into_iter().find(|stored| stored.name == name) else {
                 return Ok(false);
             };
-            let kept = match found.document {
+            let local = match stored.document {
                 SharedDocument::Pool(pool) if pool.is_removed => return Ok(false),
                 SharedDocument::Pool(pool) if money::has_spent(&pool, self.now()) => {
                     Some(SharedDocument::Pool(PoolDocument { is_removed: true, level: None, ..pool }))
@@ -244,7 +250,7 @@ impl Engine {
                 _ => None,
             };
             if let DocumentWritten::Done(_) =
-                self.world.membership.write_document(&name, found.version, kept.as_ref()).await?
+                self.world.membership.write_document(&name, stored.version, local.as_ref()).await?
             {
                 self.look_at_pools_soon();
                 return Ok(true);
@@ -257,9 +263,9 @@ impl Engine {
     }
 
     /// Another pool with the same stock: the two would count the same orders and fill it twice.
-    fn keeps_the_same(&self, spec: &PoolSpec, documents: &[DocumentFound]) -> Option<String> {
+    fn keeps_the_same(&self, spec: &PoolSpec, documents: &[StoredDocument]) -> Option<String> {
         let target = self.pool_terms(spec).ok()?.target;
-        documents.iter().find_map(|found| match &found.document {
+        documents.iter().find_map(|stored| match &stored.document {
             SharedDocument::Pool(PoolDocument { spec: other, is_removed: false, .. })
                 if other.name != spec.name =>
             {
@@ -273,7 +279,7 @@ impl Engine {
     fn check_pool(&self, spec: &PoolSpec) -> Result<(), PoolError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let name = &spec.name;
-        // Whoever reads an address takes `.` and `..` for something else.
+        // Readers of addresses take `.` and `..` for something else.
         let is_named = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         if !is_named || name.len() > POOL_NAME_BYTES_MAX || !name.chars().all(is_plain) {
             return Err(PoolError::BadName { name: name.clone() });
@@ -313,7 +319,7 @@ pub fn price_not_known(kind: &str) -> String {
     )
 }
 
-/// What a pool buys. It waits for nobody, so it may take as long as any order.
+/// What a pool buys. No caller waits for it, so it may take as long as any order.
 fn pool_draft(spec: &PoolSpec, slot: Option<Slot>) -> Draft {
     Draft {
         params: spec.params.clone(),

@@ -1,6 +1,7 @@
-//! Since when callbacks could reach us: the evidence by which an answer that came by callback is dated. A callback that got
-//! no answer is repeated by its provider, so every time in which that may have happened is an outage: a restart, a freeze, a
-//! callback that we could not keep or were slow to answer, here or on another node behind the same address.
+//! Since when callbacks could reach us: the evidence by which an answer that came by callback is dated. A callback
+//! that got no answer is repeated by its provider, so every time in which that may have happened is an outage: a
+//! restart, a freeze, a callback that we could not keep or were slow to answer, here or on another node behind the
+//! same address.
 
 use crate::evidence::Rounds;
 use crate::{Engine, lock};
@@ -15,8 +16,8 @@ pub(crate) const BEAT_SPAN: Duration = Duration::from_secs(1);
 const BEAT_LATE: Duration = Duration::from_secs(2);
 /// How long an outage is remembered. No answer with an expiry lives that long.
 const REMEMBERED: Duration = Duration::from_secs(3600);
-/// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node makes no
-/// answer look older that comes to another.
+/// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node
+/// makes no answer look older that comes to another.
 pub(crate) const STILL_ROUTED: Duration = Duration::from_secs(60);
 /// The work of asking for the tasks of lost nodes. One node of all that are there does it.
 const LOST_NODES: &str = "tasks of lost nodes";
@@ -34,7 +35,7 @@ pub(crate) struct Reachability {
     last_number: u64,
     /// Outages of other nodes behind the same address, as of the last roll; `None` before the first roll.
     elsewhere: Option<Vec<Outage>>,
-    /// Which open tasks are to be asked for, because their callbacks may have got no answer.
+    /// Which open tasks are to be polled, because their callbacks may have got no reply.
     pub(crate) rounds: Rounds,
 }
 
@@ -117,20 +118,20 @@ fn merge(outages: &mut Vec<Outage>) {
 }
 
 /// A callback that is being taken in. Dropped before it was answered, it leaves an outage.
-pub(crate) struct Unanswered<'a> {
+pub(crate) struct OpenCallback<'a> {
     engine: &'a Engine,
     number: u64,
     arrived: Timestamp,
     is_answered: bool,
 }
 
-impl Unanswered<'_> {
+impl OpenCallback<'_> {
     pub(crate) fn answer(mut self) {
         self.is_answered = true;
     }
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for OpenCallback<'_> {
     fn drop(&mut self) {
         let now = self.engine.now();
         let mut reach = lock(&self.engine.reach);
@@ -142,8 +143,8 @@ impl Drop for Unanswered<'_> {
 }
 
 impl Engine {
-    /// This process listens for callbacks from now on. An answer that comes by callback is dated from its arrival only where
-    /// this was said; otherwise it is dated from its submit.
+    /// This process listens for callbacks from now on. An answer that comes by callback is dated from its arrival
+    /// only after this call; otherwise it is dated from its submit.
     pub fn listens_for_callbacks(&self) {
         let now = self.now();
         let before = self.world.spill.reachable_until();
@@ -156,8 +157,8 @@ impl Engine {
         }
     }
 
-    /// A callback came to an address of ours and could not be taken in: its provider will repeat it. `segment` is the last
-    /// part of the path that it came to.
+    /// A callback came to an address of ours and could not be taken in: its provider will repeat it. `segment` is the
+    /// last part of the path that it came to.
     pub fn callback_not_answered(&self, segment: &str) {
         if self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some()) {
             let now = self.now();
@@ -165,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// Who else could be called, and since when not: what other nodes say on the roll.
+    /// Which other addresses could be called, and since when not: what other nodes write in their status.
     pub fn heed_members(&self, members: &Members) {
         let now = self.now();
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
@@ -203,8 +204,8 @@ impl Engine {
         self.world.spill.mark_reachable(until);
     }
 
-    /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts as too old,
-    /// and to throw it away would waste it, while a callback tells when the task was solved.
+    /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts
+    /// as too old, and to throw it away would waste it, while a callback tells when the task was solved.
     pub(crate) fn awaits_spilled_callback(&self, order: &Order, attempt: u32) -> bool {
         self.settings.callback.is_some()
             && self.store_was_away(self.settings.others_first)
@@ -212,21 +213,21 @@ impl Engine {
     }
 
     /// The evidence about a callback that arrives now, and a guard to keep until it is answered.
-    pub(crate) fn receive_callback(&self) -> (Option<Receipt>, Unanswered<'_>) {
+    pub(crate) fn receive_callback(&self) -> (Option<Receipt>, OpenCallback<'_>) {
         let now = self.now();
         let mut reach = lock(&self.reach);
         let receipt = reach.listens_since.map(|_| reach.receipt(now));
         reach.last_number += 1;
         let number = reach.last_number;
         reach.unanswered.insert(number, now);
-        (receipt, Unanswered { engine: self, number, arrived: now, is_answered: false })
+        (receipt, OpenCallback { engine: self, number, arrived: now, is_answered: false })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_ports::{NodeStats, NodeStatus, SeenNode};
+    use quittance_ports::{Member, NodeStats, NodeStatus};
 
     const OURS: &str = "https://one.example.com/callback";
 
@@ -235,7 +236,7 @@ mod tests {
     }
 
     /// A node that has been answering callbacks until this moment.
-    fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> SeenNode {
+    fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> Member {
         let reach = Some(Reach { address: address.into(), until, outages: Vec::new() });
         let node_status = NodeStatus {
             node,
@@ -249,10 +250,10 @@ mod tests {
             reach,
             demand: BTreeMap::new(),
         };
-        SeenNode { node_status, seen: until }
+        Member { node_status, seen: until }
     }
 
-    fn outages(nodes: Vec<SeenNode>, now: Timestamp) -> Vec<Outage> {
+    fn outages(nodes: Vec<Member>, now: Timestamp) -> Vec<Outage> {
         let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
         reach.heed(&Members { now, nodes }, 1, OURS, now);
         reach.receipt(now).outages

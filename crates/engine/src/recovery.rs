@@ -1,5 +1,5 @@
-//! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until then no order is new:
-//! one that this node takes for new may be paid for, and in the hands of another.
+//! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until
+//! then no order is new: one that this node takes for new may be paid for, and in the hands of another.
 
 use crate::Engine;
 use crate::callback::{beginning, nameless};
@@ -39,17 +39,18 @@ impl Engine {
         Ok(())
     }
 
-    /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid for: the order
-    /// goes on with that attempt, and nothing is submitted. If `is_listed`, its entry among those that cannot be read is removed.
-    /// Nothing, if no such callback is kept, or another node was faster.
+    /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid
+    /// for: the order goes on with that attempt, and nothing is submitted. If `is_listed`, its entry among those that
+    /// cannot be read is removed. Nothing, if no such callback is kept, or another node was faster.
     pub(crate) async fn revive(
         &self,
         placed: &Order,
         mut counters: Counters,
         is_listed: bool,
     ) -> Result<Option<Arc<Order>>, StoreError> {
-        let Some((kept, attempt)) = self.kept_answer(placed) else { return Ok(None) };
-        let recalled = Event::Recalled { born: kept.born, attempts: vec![nameless(attempt, kept.born)] };
+        let Some((callback, attempt)) = self.spilled_answer(placed) else { return Ok(None) };
+        let recalled =
+            Event::Recalled { born: callback.born, attempts: vec![nameless(attempt, callback.born)] };
         let (at, policy) = (self.now(), self.policy(placed));
         let Decision::Advance(advance) = (self.settings.rules.transition)(placed, recalled, at, &policy)
         else {
@@ -69,14 +70,15 @@ impl Engine {
         }
         self.note_commit(&next);
         // It stays in the spill, and is found to be known when that is replayed.
-        self.apply_incoming(&kept).await?;
+        self.apply_incoming(&callback).await?;
         self.expect_spill();
         Ok(Some(next))
     }
 
-    /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its attempt.
-    fn kept_answer(&self, placed: &Order) -> Option<(IncomingEvent, u32)> {
-        if !self.may_be_kept(&placed.key) {
+    /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its
+    /// attempt.
+    fn spilled_answer(&self, placed: &Order) -> Option<(IncomingEvent, u32)> {
+        if !self.may_be_spilled(&placed.key) {
             return None;
         }
         let target = Some(beginning(&placed.terms.target));

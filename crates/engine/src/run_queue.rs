@@ -9,7 +9,7 @@ use quittance_ports::Versioned;
 use std::collections::{BTreeMap, VecDeque};
 
 /// One task to be polled.
-pub(crate) struct Ask {
+pub(crate) struct PollItem {
     pub(crate) key: Key,
     pub(crate) born: Timestamp,
     pub(crate) attempt: u32,
@@ -17,18 +17,18 @@ pub(crate) struct Ask {
 }
 
 /// An order whose next step may be a submit. Without `order` it is read from the store when its turn comes.
-pub(crate) struct Due {
+pub(crate) struct SubmitItem {
     pub(crate) key: Key,
     pub(crate) tenant: String,
     pub(crate) order: Option<Versioned>,
 }
 
-/// How many orders wait by their key alone for each one that is held whole. What waits in the store instead comes up again and
-/// again, in front of what is due next, such as another tenant's polls.
+/// How many orders wait by their key alone for each one that is held whole. What waits in the store instead comes up
+/// again and again, in front of what is due next, such as another tenant's polls.
 const KEYS_PER_ORDER: usize = 16;
 
-/// Of a tenant's deliveries, this fraction of all seats goes to one host at most: a host that hangs does not hold up the
-/// tenant's other hosts.
+/// Of a tenant's deliveries, this fraction of all seats goes to one host at most: a host that hangs does not hold up
+/// the tenant's other hosts.
 const HOST_SHARE: usize = 8;
 
 /// One webhook delivery: the order, what to do, and the tenant and host for which it takes a seat.
@@ -43,12 +43,12 @@ type DeliveryName = (u8, Timestamp, Key, u32);
 
 pub(crate) struct RunQueue {
     /// Orders whose next step may be a submit, oldest first, and all others.
-    pub(crate) submits: FairQueue<(Timestamp, Key), Due>,
+    pub(crate) submits: FairQueue<(Timestamp, Key), SubmitItem>,
     pub(crate) steps: VecDeque<Versioned>,
     pub(crate) performs: VecDeque<(Versioned, Effect)>,
     pub(crate) deliveries: FairQueue<DeliveryName, Delivery>,
     pub(crate) reports: FairQueue<Key, (Versioned, Effect)>,
-    pub(crate) polls: FairQueue<(Timestamp, Key, u32), Ask>,
+    pub(crate) polls: FairQueue<(Timestamp, Key, u32), PollItem>,
     /// Answers that have reached their callers, to be written down.
     pub(crate) collected: VecDeque<Placed>,
     pub(crate) is_working: bool,
@@ -56,7 +56,7 @@ pub(crate) struct RunQueue {
     pub(crate) submitting: Shares,
     /// Whether all orders are one tenant's, which may then have every seat.
     is_one_tenant: bool,
-    /// Submits that have been started and have not asked the gate yet.
+    /// Submits that have been started and have not reached the gate yet.
     pub(crate) before_gate: usize,
     pub(crate) stepping: usize,
     pub(crate) delivering: Shares,
@@ -124,22 +124,22 @@ impl RunQueue {
         self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
     }
 
-    /// Says whether there was room for it, where `max` orders are held whole. An order that is past its deadline needs no turn at
-    /// the gate.
-    pub(crate) fn push_due(&mut self, found: Versioned, now: Timestamp, max: usize) -> bool {
-        let order = &found.order;
+    /// Says whether there was room for it, where `max` orders are held whole. An order that is past its deadline
+    /// needs no turn at the gate.
+    pub(crate) fn push_due(&mut self, record: Versioned, now: Timestamp, max: usize) -> bool {
+        let order = &record.order;
         let (tenant, name) = (order.terms.tenant.clone(), (order.placed, order.key));
         let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::InDoubt { .. });
         if may_submit && now < order.deadline {
             let key = order.key;
-            let order = (self.submits.len() < max).then_some(found);
-            let due = Due { key, tenant: tenant.clone(), order };
+            let order = (self.submits.len() < max).then_some(record);
+            let due = SubmitItem { key, tenant: tenant.clone(), order };
             return self.submits.push(&tenant, name, due, max.saturating_mul(KEYS_PER_ORDER));
         }
         self.submits.remove(&tenant, &name);
         let has_room = self.steps.len() < max;
         if has_room {
-            self.steps.push_back(found);
+            self.steps.push_back(record);
         }
         has_room
     }
@@ -155,16 +155,16 @@ impl RunQueue {
     }
 
     /// The next order to submit, with a seat for it.
-    pub(crate) fn pop_submit(&mut self) -> Option<Due> {
+    pub(crate) fn pop_submit(&mut self) -> Option<SubmitItem> {
         let Self { submits, submitting, is_one_tenant, .. } = self;
-        let may_go = |tenant: &str, _: &Due| *is_one_tenant || submitting.may_take(tenant);
+        let may_go = |tenant: &str, _: &SubmitItem| *is_one_tenant || submitting.may_take(tenant);
         let due = if submitting.is_free() { submits.pop_where(may_go) } else { None }?;
         submitting.take(&due.tenant);
         Some(due)
     }
 
     pub(crate) fn push_poll(&mut self, order: &Order, attempt: u32, task: String, max: usize) -> bool {
-        let ask = Ask { key: order.key, born: order.born, attempt, task };
+        let ask = PollItem { key: order.key, born: order.born, attempt, task };
         self.polls.push(&order.terms.tenant, (order.placed, order.key, attempt), ask, max)
     }
 
@@ -187,8 +187,8 @@ impl RunQueue {
         self.deliveries.push(&tenant, (tries, at, key, number), Delivery { now, effect, host }, max);
     }
 
-    /// Whether all that is due of this order is a delivery that waits here already. To wake the order for it again would count a
-    /// try that was never made.
+    /// Whether all that is due of this order is a delivery that waits here already. To wake the order for it again
+    /// would count a try that was never made.
     pub(crate) fn is_delivery_waiting(&self, order: &Order, now: Timestamp) -> bool {
         let is_phase_due = order.phase_due().is_some_and(|due| due <= now);
         let key = order.key;

@@ -19,7 +19,7 @@ pub type Meant = Option<(String, BTreeMap<String, Value>)>;
 /// Puts a kind and its parameters into the words of the catalogue.
 pub type Meaning = Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<Meant, BadRequest> + Send + Sync>;
 
-/// What one tenant may order; everything that everybody may, where it says nothing.
+/// What one tenant may order; all that the node allows, where a field is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantRule {
     pub targets: Option<Targets>,
@@ -27,13 +27,14 @@ pub struct TenantRule {
 }
 
 /// What placing an order means: see `quittance_lifecycle::place`.
-pub(crate) type Place = fn(Option<&Order>, Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement;
+pub(crate) type PlaceRule =
+    fn(Option<&Order>, Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement;
 
-/// The decisions themselves: those of `quittance-lifecycle`, and no others. Only the simulation replaces them, through the feature
-/// `planted`: a simulation that no wrong rule fails would test nothing.
+/// The decisions themselves: those of `quittance-lifecycle`, and no others. Only the simulation replaces them,
+/// through the feature `planted`: a simulation that no wrong rule fails would test nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    pub(crate) place: Place,
+    pub(crate) place: PlaceRule,
     pub(crate) transition: fn(&Order, Event, Timestamp, &Policy) -> Decision,
     pub(crate) hand_out: for<'a> fn(&'a Order, Key, Duration, Timestamp) -> HandOut<'a>,
     pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
@@ -59,7 +60,7 @@ impl Rules {
     }
 
     #[doc(hidden)]
-    pub fn plant_place(&mut self, place: Place) {
+    pub fn plant_place(&mut self, place: PlaceRule) {
         self.place = place;
     }
 
@@ -77,7 +78,7 @@ impl Rules {
 /// The kinds that are known, by name.
 pub type Kinds = Arc<dyn Fn(&str) -> Option<Kind> + Send + Sync>;
 
-/// Told of every order that this node has written, at once: it must neither wait nor fail.
+/// Called with every order that this node has written, at once: it must neither wait nor fail.
 pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
 
 /// How the provider is spared.
@@ -118,8 +119,8 @@ pub struct Settings {
     pub lifetimes: Vec<LifeRule>,
     /// What people call the provider.
     pub provider: String,
-    /// What an answer of a kind costs, where the provider does not say; a kind that is not here has no known price. A name such
-    /// as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
+    /// What an answer of a kind costs, where the provider does not say; a kind that is not here has no known price. A
+    /// name such as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
     pub prices: BTreeMap<String, Money>,
     /// The currency of the provider's account, by ISO 4217: all money of this node is in it.
     pub currency: String,
@@ -128,7 +129,7 @@ pub struct Settings {
     pub sums_days: u64,
     /// Which pages may be automated.
     pub targets: Targets,
-    /// What tenants may order where that is less than everybody may, by name.
+    /// What tenants may order where that is less than the node allows, by name.
     pub tenants: BTreeMap<String, TenantRule>,
     /// Puts an order into the words of the catalog, whatever it calls things; as it is, if there is nothing here.
     pub meaning: Option<Meaning>,
@@ -151,8 +152,8 @@ pub struct Settings {
     pub backlog_max: usize,
     /// How many due orders are taken from the store at once.
     pub claim_max: usize,
-    /// How long a claimed order is hidden from other nodes: longer than a poll may take, or it is asked for twice; and
-    /// when the node that claimed it dies, so long until another takes over.
+    /// How long a claimed order is hidden from other nodes. It is longer than a poll may take, or tasks are polled
+    /// twice. When the node that claimed it dies, another takes over after this time.
     pub claim_span: Duration,
     /// The longest and the shortest time between two looks for due orders.
     pub sweep_span: Duration,
@@ -165,7 +166,8 @@ pub struct Settings {
     pub others_first: Duration,
     /// How long a join, which writes no order, may wait to be written into the usage; a crash loses those that wait.
     pub count_span: Duration,
-    /// How many orders in flight this node remembers, for a store that can forget them; none, if nobody else writes to the store.
+    /// How many orders in flight this node remembers, for a store that can forget them; none, if no other node writes
+    /// to the store.
     pub in_hand_max: usize,
 }
 

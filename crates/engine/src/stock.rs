@@ -1,5 +1,5 @@
-//! What stands on the stocks, and how orders are served from it: in one step for whoever shares with nobody, and before
-//! anything is bought for everybody else.
+//! What stands in the stocks, and how orders are served from it: in one step for exclusive placements, and before
+//! anything is bought for all others.
 
 use crate::node_stats::NodeCounters;
 use crate::{Applied, Engine, PlaceError, Placed, lock};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Engine {
-    /// An answer that stands on the stock, taken in the name of a placement that shares with nobody. A store that does not
-    /// answer is asked again for as long as it takes to accept an order: to buy instead could leave an answer that is paid
-    /// for with a claimant who never comes.
+    /// An answer from the stock, taken in the name of an exclusive placement. A store that does not answer is tried
+    /// again for as long as it may take to accept an order: to buy instead could leave a paid answer with a claimant
+    /// that never comes.
     pub(crate) async fn take_from_stock(
         &self,
         claimant: Key,
@@ -22,15 +22,15 @@ impl Engine {
         policy: &Policy,
         now: Timestamp,
     ) -> Result<Option<Placed>, PlaceError> {
-        let found = loop {
+        let record = loop {
             match self.take(claimant, terms, &from_stock_order(policy)).await {
-                Ok(found) => break found,
+                Ok(record) => break record,
                 Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
                 Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
                 Err(_) => self.pause_before_looking().await,
             }
         };
-        let Some(Versioned { order, .. }) = found else { return Ok(None) };
+        let Some(Versioned { order, .. }) = record else { return Ok(None) };
         let at = self.now();
         let Some(answer) = answer_taken(&order).filter(|answer| answer.is_good_for(terms.margin, at)) else {
             return Ok(None);
@@ -59,14 +59,14 @@ impl Engine {
     }
 
     /// Nothing has been bought for this order yet: if the stock has an answer for it, nothing need be.
-    pub(crate) async fn supply(&self, found: Versioned) -> Result<Result<(), Versioned>, StoreError> {
-        let order = &found.order;
+    pub(crate) async fn supply(&self, record: Versioned) -> Result<Result<(), Versioned>, StoreError> {
+        let order = &record.order;
         let waits = matches!(order.phase, Phase::Queued { held: false, .. }) && order.wanted;
         if !order.terms.takes_stock || !waits || order.deadline <= self.now() {
-            return Ok(Err(found));
+            return Ok(Err(record));
         }
         let Some(taken) = self.take(order.claimant(), &order.terms, &Counters::default()).await? else {
-            return Ok(Err(found));
+            return Ok(Err(record));
         };
         let (key, by, from) = (order.key, order.claimant(), taken.order.key);
         let served_from_stock = answer_taken(&taken.order).and_then(|answer| {
@@ -78,17 +78,17 @@ impl Engine {
             }
             Some(Event::ServedFromStock { by, from, answer, attempt })
         });
-        let Some(served_from_stock) = served_from_stock else { return Ok(Err(found)) };
+        let Some(served_from_stock) = served_from_stock else { return Ok(Err(record)) };
         let terms = Arc::clone(&order.terms);
-        match self.apply(&key, Some(found), &served_from_stock).await? {
+        match self.apply(&key, Some(record), &served_from_stock).await? {
             Applied::Advanced { .. } => {
                 self.note_served(&terms);
                 self.hand_over(taken, by).await;
                 Ok(Ok(()))
             }
             Applied::Ignored { now, .. } | Applied::Act { now, .. } => {
-                // Another node may have brought it to him meanwhile. If not, it has come to something else, or to an end,
-                // or the answer has grown too old on the way: whoever asks next can have it.
+                // Another node may have served the order meanwhile. If not, the order has ended in another way, or
+                // the answer has grown too old on the way: the next order can have it.
                 if now.order.attempts.iter().any(|attempt| attempt.made_for == Some(from)) {
                     self.hand_over(taken, by).await;
                 } else {
@@ -103,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// The answer stands in another order now, and only that order knows whether a caller comes for it. Without this step both
-    /// orders would count the same answer as waste, and this one even if a caller has it.
+    /// The answer stands in another order now, and only that order knows whether a caller comes for it. Without this
+    /// step both orders would count the same answer as waste, and this one even if a caller has it.
     async fn hand_over(&self, taken: Versioned, by: Key) {
         let (key, claim) = (taken.order.key, Event::Claimed { by, min_life: Duration::ZERO });
         if let Err(error) = self.apply(&key, Some(taken), &claim).await {
@@ -122,21 +122,21 @@ impl Engine {
         let good_until = at + terms.margin + terms.promised_for();
         let taken = self.world.store.take(&terms.target, good_until, &by, at, counters).await;
         let taken = taken.inspect_err(|error| self.note_error(error))?;
-        if let Some(found) = &taken {
-            self.note_commit(&found.order);
+        if let Some(record) = &taken {
+            self.note_commit(&record.order);
         }
         Ok(taken)
     }
 
-    /// An order for which somebody keeps a pool was served from its stock.
+    /// An order of a target with a pool was served from its stock.
     fn note_served(&self, terms: &Terms) {
         if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
             demand.served += 1;
         }
     }
 
-    /// One has to be bought: it is counted when that is decided, which happens once in a life, and not for as long as it
-    /// waits.
+    /// One has to be bought: it is counted when that is decided, which happens once in a life, and not for as long as
+    /// it waits.
     pub(crate) fn note_missed(&self, order: &Order) {
         let of_this_life = order.attempts.iter().filter(|attempt| attempt.sent >= order.placed).count();
         if order.terms.takes_stock

@@ -8,7 +8,7 @@ use quittance_lifecycle::{Kind, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The hosts that stand for nobody's site: always allowed, for the mock provider and for examples.
+/// The hosts that belong to no real site: always allowed, for the mock provider and for examples.
 const NOBODYS: [&str; 2] = ["example.com", "test"];
 
 /// A pattern that a person may list: `shop.example.org`, `*.example.org` for that host and all below it, or `*`.
@@ -22,7 +22,7 @@ pub struct BadPattern(String);
 impl HostPattern {
     pub fn parse(pattern: &str) -> Result<Self, BadPattern> {
         let host = pattern.strip_prefix("*.").unwrap_or(pattern);
-        let is_host = |host: &str| page_host(&format!("http://{host}/")).is_ok_and(|found| found == host);
+        let is_host = |host: &str| page_host(&format!("http://{host}/")).is_ok_and(|record| record == host);
         if pattern == "*" || (is_host(host) && !host.contains(':')) {
             let canonical = |host: &str| canonical(host);
             Ok(Self(
@@ -60,9 +60,9 @@ pub struct Targets {
     pub allow: Vec<HostPattern>,
     /// Whether orders that name no page, such as pictures, are taken.
     pub images: bool,
-    /// Whether orders of kinds that nobody has described are taken. Unset, they are on nodes without tenants.
+    /// Whether orders of open kinds are taken. Unset, they are on nodes without tenants.
     pub undescribed: Option<bool>,
-    /// Hosts of those who make captchas, by kind, beside those that the catalog knows.
+    /// Hosts of captcha vendors, by kind, beside those that the catalog knows.
     pub vendors: BTreeMap<String, Vec<HostPattern>>,
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_hosts_and_nobodys_are_automated() {
+    fn only_listed_hosts_and_reserved_names_are_automated() {
         let listed = targets(&["*.example.org", "Shop.Example.net"]);
         for host in [
             "example.org",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn any_address_in_an_order_that_nobody_has_described_may_be_its_page() {
+    fn any_address_in_an_order_of_an_open_kind_may_be_its_page() {
         let listed = targets(&["*.example.org"]);
         assert_eq!(undescribed(&[("redirect_uri", "https://shop.example.org/x")], &listed), Ok(()));
         let elsewhere =

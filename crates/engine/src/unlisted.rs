@@ -1,5 +1,5 @@
-//! Codes that are in no table. One tenant's odd orders must not slow everybody down, so a code is taken for the provider's
-//! state only when different orders of different methods meet it within a short time.
+//! Codes that are in no table. One tenant's odd orders must not slow down all others, so a code counts as the
+//! provider's state only when different orders of different methods meet it within a short time.
 
 use quittance_lifecycle::{Key, Order, Timestamp};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// How many meetings are remembered.
 const MEETINGS_MAX: usize = 64;
 
-struct Meeting {
+struct CodeSighting {
     at: Timestamp,
     key: Key,
     tenant: String,
@@ -19,11 +19,11 @@ struct Meeting {
 }
 
 #[derive(Default)]
-pub(crate) struct UnlistedCodes(VecDeque<Meeting>);
+pub(crate) struct UnlistedCodes(VecDeque<CodeSighting>);
 
 impl UnlistedCodes {
-    /// An order met this code; says whether that is news about the provider. Where several tenants share the provider, it takes
-    /// orders of two of them: one tenant can invent as many methods as it likes.
+    /// An order met this code; says whether that is news about the provider. Where several tenants share the
+    /// provider, it takes orders of two of them: one tenant can invent as many methods as it likes.
     pub(crate) fn note(&mut self, order: &Order, code: &str, now: Timestamp, is_shared: bool) -> bool {
         let Self(meetings) = self;
         meetings.retain(|meeting| meeting.at <= now && now.since(meeting.at) < WINDOW);
@@ -32,14 +32,15 @@ impl UnlistedCodes {
             let is_other = meeting.key != order.key && meeting.kind != *kind;
             meeting.code == code && is_other && !(is_shared && meeting.tenant == *tenant)
         });
-        let is_same =
-            |meeting: &Meeting| meeting.code == code && meeting.kind == *kind && meeting.tenant == *tenant;
+        let is_same = |meeting: &CodeSighting| {
+            meeting.code == code && meeting.kind == *kind && meeting.tenant == *tenant
+        };
         // One entry for each tenant, kind and code, so that one tenant's crowd does not push the others out.
         meetings.retain(|meeting| !is_same(meeting));
         if meetings.len() >= MEETINGS_MAX {
             meetings.pop_front();
         }
-        meetings.push_back(Meeting {
+        meetings.push_back(CodeSighting {
             at: now,
             key: order.key,
             tenant: tenant.clone(),

@@ -1,5 +1,5 @@
-//! Waiting for an answer. A waiter is woken by the store's notice of a commit and never sleeps and looks; and
-//! whoever is woken is given nothing that has too little life left, or that belongs to another.
+//! Waiting for an answer. A waiter is woken by the store's notice of a commit and never sleeps and polls. It gets no
+//! answer that has too little life left, or that belongs to another order.
 
 use crate::{Applied, Engine, Placed};
 use futures_util::future::{Either, select};
@@ -26,17 +26,17 @@ pub enum Outcome {
     Failed(FailCause),
     /// It is a dead letter now.
     Dead(DeadCause),
-    /// The caller's time is up; the order goes on without him.
+    /// The caller's time is up; the order goes on without it.
     NotYet,
     /// The order is no longer on record.
     Forgotten,
 }
 
-/// What an order has for a caller, in the words of whoever waits.
+/// What an order has for a waiting caller.
 enum OutcomeNow {
     Outcome(Outcome),
     NotYet,
-    /// He must claim it first.
+    /// The caller must claim it first.
     Claim,
 }
 
@@ -48,28 +48,28 @@ fn is_to_be_won(order: &Order) -> bool {
 impl Engine {
     /// Waits until the order has come to something, or until the caller's time is up.
     pub async fn wait(&self, placed: &Placed) -> Outcome {
-        if let Some(outcome) = self.told_at_once(placed) {
+        if let Some(outcome) = self.outcome_at_once(placed) {
             return outcome;
         }
         let clock = &self.world.clock;
         let time_is_up = pin!(clock.sleep_until(placed.until));
-        let told = pin!(self.until_told(placed));
-        match select(told, time_is_up).await {
+        let outcome_now = pin!(self.wait_for_outcome(placed));
+        match select(outcome_now, time_is_up).await {
             Either::Left((outcome, _)) => outcome,
             Either::Right(_) => Outcome::NotYet,
         }
     }
 
-    /// For whoever wants to hear from all nodes when an order is no longer awaited.
+    /// For a caller that wants to know, from all nodes, when an order is no longer awaited.
     pub async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         self.world.store.watch(key).await
     }
 
-    /// What the order had for this caller when he placed it, if that is all he needs to know: asks nobody.
+    /// What the order had for this caller when it was placed, if that is final: it reads nothing.
     #[must_use]
-    pub fn told_at_once(&self, placed: &Placed) -> Option<Outcome> {
+    pub fn outcome_at_once(&self, placed: &Placed) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
-        match self.told(order, placed) {
+        match self.outcome_now(order, placed) {
             OutcomeNow::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
             // It is the caller's already, or others may have it, too: that it left can be written down afterwards.
             OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
@@ -82,14 +82,14 @@ impl Engine {
     /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.
     pub async fn peek(&self, placed: &Placed) -> Result<Option<Outcome>, StoreError> {
         match self.load(&placed.key).await? {
-            Some(found) => self.look(placed, found).await,
+            Some(record) => self.look(placed, record).await,
             None => Ok(Some(Outcome::Forgotten)),
         }
     }
 
     /// What there is for this placement, for a caller that has just read the order.
     pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
-        match self.told(order, placed) {
+        match self.outcome_now(order, placed) {
             OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
                 Ok(self.answer_of(order).map(Outcome::Answered))
             }
@@ -102,7 +102,7 @@ impl Engine {
     /// What [`peek_at`](Self::peek_at) would say, without any effect: nothing is claimed or collected.
     #[must_use]
     pub fn glance(&self, placed: &Placed, order: &Order) -> Option<Outcome> {
-        match self.told(order, placed) {
+        match self.outcome_now(order, placed) {
             OutcomeNow::Claim => self.answer_of(order).map(Outcome::Answered),
             OutcomeNow::NotYet => None,
             OutcomeNow::Outcome(outcome) => Some(outcome),
@@ -121,7 +121,7 @@ impl Engine {
         (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
     }
 
-    fn told(&self, order: &Order, placed: &Placed) -> OutcomeNow {
+    fn outcome_now(&self, order: &Order, placed: &Placed) -> OutcomeNow {
         OutcomeNow::Outcome(match self.hand_out(order, placed) {
             HandOut::NotYet => return OutcomeNow::NotYet,
             HandOut::Claim => return OutcomeNow::Claim,
@@ -142,16 +142,16 @@ impl Engine {
         }
     }
 
-    /// The answer as its caller gets it. Most protocols name no currency beside a cost, so one in another currency than the node's
-    /// is left out.
+    /// The answer as its caller gets it. Most protocols name no currency beside a cost, so one in another currency
+    /// than the node's is left out.
     fn handed_out(&self, order: &Order, answer: &Answer) -> Answer {
         let is_known = !is_in_another_currency(&order.terms.account, &self.settings.currency);
         Answer { cost: answer.cost.filter(|_| is_known), ..answer.clone() }
     }
 
-    async fn until_told(&self, placed: &Placed) -> Outcome {
+    async fn wait_for_outcome(&self, placed: &Placed) -> Outcome {
         loop {
-            match self.watch_until_told(placed).await {
+            match self.watch_for_outcome(placed).await {
                 Ok(outcome) => return outcome,
                 Err(error) => {
                     self.note_error(&error);
@@ -161,14 +161,14 @@ impl Engine {
         }
     }
 
-    async fn watch_until_told(&self, placed: &Placed) -> Result<Outcome, StoreError> {
+    async fn watch_for_outcome(&self, placed: &Placed) -> Result<Outcome, StoreError> {
         // Watch first, then look: whatever is written in between is not missed.
         let mut watch: Watch = self.world.store.watch(&placed.key).await?;
         loop {
-            let Some(found) = self.load_patiently(&placed.key).await? else {
+            let Some(record) = self.load_patiently(&placed.key).await? else {
                 return Ok(Outcome::Forgotten);
             };
-            match self.look(placed, found).await? {
+            match self.look(placed, record).await? {
                 Some(outcome) => return Ok(outcome),
                 None => watch.changed().await,
             }
@@ -179,27 +179,27 @@ impl Engine {
     async fn load_patiently(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         let until = self.now() + PUT_BACK_WAIT;
         loop {
-            let found = self.load(key).await?;
-            if found.is_some() || self.settings.in_hand_max == 0 || self.now() >= until {
-                return Ok(found);
+            let record = self.load(key).await?;
+            if record.is_some() || self.settings.in_hand_max == 0 || self.now() >= until {
+                return Ok(record);
             }
             self.pause_before_looking().await;
         }
     }
 
     /// What the order has for this caller now.
-    async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
+    async fn look(&self, placed: &Placed, mut record: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
-            return Ok(Some(match self.told(&found.order, placed) {
+            return Ok(Some(match self.outcome_now(&record.order, placed) {
                 OutcomeNow::NotYet => return Ok(None),
                 OutcomeNow::Outcome(outcome) => outcome,
                 OutcomeNow::Claim => {
                     let claim = Event::Claimed { by: claimant, min_life };
                     // Others may have it, too: a store that cannot be written must not keep it from this caller.
                     let at_any_rate =
-                        if is_to_be_won(&found.order) { None } else { self.answer_of(&found.order) };
-                    let applied = match (self.apply(&placed.key, Some(found), &claim).await, at_any_rate) {
+                        if is_to_be_won(&record.order) { None } else { self.answer_of(&record.order) };
+                    let applied = match (self.apply(&placed.key, Some(record), &claim).await, at_any_rate) {
                         (Err(error), Some(answer)) => {
                             self.note_error(&error);
                             return Ok(Some(Outcome::Answered(answer)));
@@ -213,7 +213,7 @@ impl Engine {
                         Applied::Advanced { now, .. }
                         | Applied::Act { now, .. }
                         | Applied::Ignored { now, .. } => {
-                            found = now;
+                            record = now;
                             continue;
                         }
                     }

@@ -1,4 +1,5 @@
-//! How the worker is told that there is something new to do. One listener; ringing twice before it listens is ringing once.
+//! How the worker learns that there is something new to do. One listener; two wake-ups before it listens count as
+//! one.
 
 use crate::lock;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! The worker: looks for orders whose timer has rung, wakes them, and performs the effects, all within bounds.
+//! The worker: looks for orders whose timer has fired, wakes them, and performs the effects, all within bounds.
 //!
 //! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
 //! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
@@ -7,7 +7,7 @@ use crate::callback::Addressee;
 use crate::inspect::Step;
 use crate::node_stats::NodeCounters;
 use crate::place::check_complete;
-use crate::run_queue::{Ask, Delivery, Due, RunQueue};
+use crate::run_queue::{Delivery, PollItem, RunQueue, SubmitItem};
 use crate::{Applied, Engine, Placed, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -28,19 +28,19 @@ pub(crate) const CHORES_SPAN: Duration = Duration::from_secs(1);
 const REPORTS_MAX: usize = 16;
 
 enum Job {
-    Submit(Due),
+    Submit(SubmitItem),
     Step(Versioned),
     Perform(Versioned, Effect),
     Deliver(Delivery),
     Report(Versioned, Effect),
-    Poll(Vec<Ask>),
+    Poll(Vec<PollItem>),
     Collect(Placed),
     Sweep,
     Chores,
     Counts,
 }
 
-/// A submit that was started and has not asked the gate yet.
+/// A submit that was started and has not reached the gate yet.
 struct BeforeGate<'a>(&'a Engine);
 
 impl Drop for BeforeGate<'_> {
@@ -217,8 +217,8 @@ impl Engine {
         self.wakeup.ring();
     }
 
-    /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no worker: then
-    /// it must be written down first.
+    /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no
+    /// worker: then it must be written down first.
     pub(crate) fn collect_later(&self, placed: &Placed) -> bool {
         let mut run_queue = lock(&self.run_queue);
         let has_room = run_queue.is_working && run_queue.collected.len() < self.settings.backlog_max;
@@ -239,7 +239,7 @@ impl Engine {
     pub(crate) fn attend_soon(&self, order: Versioned) {
         self.hold(&order);
         let due = order.order.due();
-        if due.is_some_and(|due| due <= self.now()) && self.enqueue_if_room(order) {
+        if due.is_some_and(|due| due <= self.now()) && self.enqueue_if_free(order) {
             NodeCounters::add(&self.node_counters.attended, 1);
             self.wakeup.ring();
         } else if let Some(due) = due {
@@ -264,7 +264,7 @@ impl Engine {
         self.wakeup.ring();
     }
 
-    fn enqueue_if_room(&self, order: Versioned) -> bool {
+    fn enqueue_if_free(&self, order: Versioned) -> bool {
         let now = self.now();
         lock(&self.run_queue).push_due(order, now, self.settings.backlog_max)
     }
@@ -301,23 +301,23 @@ impl Engine {
         }
         NodeCounters::add(&self.node_counters.unreadable, due.unreadable.len() as u64);
         NodeCounters::add(&self.node_counters.attended, due.orders.len() as u64);
-        for found in due.orders {
-            if lock(&self.run_queue).is_delivery_waiting(&found.order, now) {
+        for record in due.orders {
+            if lock(&self.run_queue).is_delivery_waiting(&record.order, now) {
                 continue;
             }
-            // Orders that only want to be asked for are gathered here, so that one call can ask for many.
+            // Orders that only need a poll are gathered here, so that one call can poll many.
             let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
-            let policy = self.policy(&found.order);
-            match (self.settings.rules.transition)(&found.order, woken, self.now(), &policy) {
-                Decision::Act(Effect::Poll { attempt, task }) => self.ask(&found.order, attempt, task),
+            let policy = self.policy(&record.order);
+            match (self.settings.rules.transition)(&record.order, woken, self.now(), &policy) {
+                Decision::Act(Effect::Poll { attempt, task }) => self.ask(&record.order, attempt, task),
                 // What finds no room comes up again when its claim lapses.
-                _ => _ = self.enqueue_if_room(found),
+                _ => _ = self.enqueue_if_free(record),
             }
         }
         self.wakeup.ring();
     }
 
-    /// An order that is not asked for now comes up again when its claim lapses.
+    /// An order that is not polled now comes up again when its claim lapses.
     pub(crate) fn ask(&self, order: &Order, attempt: u32, task: String) {
         if self.awaits_spilled_callback(order, attempt) {
             return;
@@ -327,35 +327,36 @@ impl Engine {
 
     // ---- waking one order ----------------------------------------------------------------------------------
 
-    async fn wake_due(&self, due: Due, before_gate: BeforeGate<'_>) {
-        let found = match due.order {
-            Some(found) => found,
+    async fn wake_due(&self, due: SubmitItem, before_gate: BeforeGate<'_>) {
+        let record = match due.order {
+            Some(record) => record,
             None => match self.world.store.load(&due.key).await {
                 // Another node may have carried it on since it began to wait here.
-                Ok(found) => {
-                    match found.filter(|found| found.order.due().is_some_and(|due| due <= self.now())) {
-                        Some(found) => found,
+                Ok(record) => {
+                    match record.filter(|record| record.order.due().is_some_and(|due| due <= self.now())) {
+                        Some(record) => record,
                         None => return,
                     }
                 }
                 Err(error) => return self.note_error(&error),
             },
         };
-        self.wake(found, Some(before_gate)).await;
+        self.wake(record, Some(before_gate)).await;
     }
 
-    async fn wake(&self, found: Versioned, before_gate: Option<BeforeGate<'_>>) {
-        let found = match self.supply(found).await {
+    async fn wake(&self, record: Versioned, before_gate: Option<BeforeGate<'_>>) {
+        let record = match self.supply(record).await {
             Ok(Ok(())) => return,
-            Ok(Err(found)) => found,
-            // It is looked at again when its claim lapses; what the stock gave is his, and he is given it again.
+            Ok(Err(record)) => record,
+            // It is looked at again when its claim lapses; what the stock gave stays with this claimant, and is given
+            // again.
             Err(error) => return self.note_error(&error),
         };
-        let key = found.order.key;
+        let key = record.order.key;
         let may_bring_word =
             |attempt: &Attempt| matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
-        let is_in_doubt = found.order.attempts.iter().any(may_bring_word);
-        let gate = match found.order.phase {
+        let is_in_doubt = record.order.attempts.iter().any(may_bring_word);
+        let gate = match record.order.phase {
             // If we could not write for a while, neither could others, and one of us may have kept the word that
             // settles the doubt that this order is in. It is written first.
             Phase::Queued { held: false, .. } | Phase::InDoubt { .. }
@@ -369,14 +370,14 @@ impl Engine {
             }
             Phase::Queued { held: false, .. } | Phase::InDoubt { .. } => {
                 let is_retry =
-                    found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
+                    record.order.attempts.last().is_some_and(|attempt| attempt.sent >= record.order.placed);
                 lock(&self.gate).pass(self.now(), is_retry)
             }
             _ => Gate::Pass,
         };
         drop(before_gate);
         let stamp = self.stamp();
-        match self.apply(&key, Some(found), &Event::Woken { stamp, gate }).await {
+        match self.apply(&key, Some(record), &Event::Woken { stamp, gate }).await {
             Ok(Applied::Advanced { now, effect: Some(effect) } | Applied::Act { now, effect }) => {
                 if matches!(effect, Effect::Submit { .. }) {
                     self.note_missed(&now.order);
@@ -408,7 +409,8 @@ impl Engine {
 
     async fn submit(&self, order: &Order, attempt: u32) {
         let Phase::Submitting { until, .. } = order.phase else { return };
-        // Whoever was frozen between the commit and here must not send what others already hold to be in doubt.
+        // A node that was frozen between the commit and here must not send what other nodes already hold to be in
+        // doubt.
         if self.now() >= until {
             return;
         }
@@ -444,7 +446,7 @@ impl Engine {
         }
         let event = Event::Submitted { attempt, outcome };
         self.arrive_somehow(IncomingEvent { key: order.key, born: order.born, target: None, event }).await;
-        // It was refused by an account that a person has mended since, and he will not say so again.
+        // It was rejected by an account that an operator has released since, and will not release again.
         if wants_a_person
             && self.was_let_go_since(sent)
             && let Err(error) = self.apply(&order.key, None, &Event::Released).await
@@ -460,8 +462,8 @@ impl Engine {
         }
     }
 
-    /// Whether other orders can learn something from what this one met. An unlisted code is news about that order and its method,
-    /// until orders of other methods meet it, too.
+    /// Whether other orders can learn something from what this one met. An unlisted code is news about that order and
+    /// its method, until orders of other methods meet it, too.
     fn is_about_provider(&self, order: &Order, outcome: &SubmitOutcome) -> bool {
         match outcome {
             SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnlistedCode => {
@@ -519,13 +521,13 @@ impl Engine {
         replies
     }
 
-    async fn poll(&self, batch: Vec<Ask>) {
+    async fn poll(&self, batch: Vec<PollItem>) {
         let asked = self.now();
         let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
         let until = asked + self.settings.poll_wait;
         let mut replies = self.ask_for(&tasks, asked, until).await;
-        // The reply may have fewer parts than tasks were asked for, or others: each task takes its own, by name.
-        for Ask { key, born, attempt, task } in batch {
+        // The reply may have fewer parts than tasks were polled, or others: each task takes its own, by id.
+        for PollItem { key, born, attempt, task } in batch {
             let reply = replies.iter().position(|(named, _)| *named == task);
             let outcome = reply.map_or(PollOutcome::NoReply, |at| replies.swap_remove(at).1);
             let is_news = !matches!(outcome, PollOutcome::Pending | PollOutcome::NoReply);
@@ -534,20 +536,21 @@ impl Engine {
             if is_news {
                 self.arrive_somehow(arrival).await;
             } else if let Err(error) = self.apply_incoming(&arrival).await {
-                // Nothing is lost: the timer still stands, and the task is asked for again.
+                // Nothing is lost: the timer still stands, and the task is polled again.
                 self.note_error(&error);
             }
         }
     }
 
-    /// What a provider said in reply to us has nobody to send it again: it is tried until it is safe.
+    /// A provider's reply to us is not sent again: the write is tried until it is safe.
     async fn arrive_somehow(&self, arrival: IncomingEvent) {
         while self.arrive(arrival.clone()).await.is_err() {
             self.world.clock.sleep_until(self.now() + CHORES_SPAN).await;
         }
     }
 
-    /// Puts a spare answer on the stock, as an order of its own under a key that is the same however often this is done.
+    /// Puts a spare answer on the stock, as an order of its own under a key that is the same however often this is
+    /// done.
     async fn stock(&self, order: &Order, attempt: u32) -> Result<(), StoreError> {
         let at = self.now();
         let Some(surplus) = surplus_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };

@@ -115,7 +115,7 @@ fn code_of_bad_request(bad: &BadRequest) -> &'static str {
 
 pub(crate) const fn code_of_bad_option(bad: &BadOption) -> &'static str {
     match bad {
-        BadOption::NoMethod | BadOption::SaidTwice { .. } => BAD_PARAMETERS,
+        BadOption::NoMethod | BadOption::ContradictoryNames { .. } => BAD_PARAMETERS,
         BadOption::NotBase64 { .. } => "ERROR_UPLOAD",
     }
 }

@@ -34,7 +34,7 @@ pub use hub::Hub;
 pub use id::{NotAnId, OrderId};
 pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 pub use plain::{is_odd, plain_json};
-pub use quittance_lifecycle::secrets::shown_param;
+pub use quittance_lifecycle::secrets::harmless_param;
 pub use server::{Counts, Limits};
 pub use streams::{StreamSeat, Streams};
 pub use tenant::{

@@ -1,5 +1,5 @@
-//! What a text may become on its way through a reader: trimmed, unescaped, decoded. Each result is looked at like the text
-//! itself, within a bound.
+//! What a text may become on its way through a reader: trimmed, unescaped, decoded. Each result is looked at like the
+//! text itself, within a bound.
 
 use crate::Unclear;
 use crate::escapes::{backslashes, entities, percent, percent_bytes};
@@ -10,8 +10,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::collections::{BTreeSet, VecDeque};
 use unicode_normalization::UnicodeNormalization;
 
-/// How many different readings of one text are looked at, and how many bytes in all: of a short text, and for each byte of a long
-/// one. A script in a page has escapes of all sorts, each of which doubles the readings.
+/// How many different readings of one text are looked at, and how many bytes in all: of a short text, and for each
+/// byte of a long one. A script in a page has escapes of all sorts, each of which doubles the readings.
 const READINGS_MAX: usize = 256;
 const BYTES_MIN: usize = 64 * 1024;
 const BYTES_FOR_EACH: usize = 20;
@@ -36,7 +36,7 @@ pub(crate) fn may_name_a_host(text: &str, may_be_base64: bool) -> bool {
 /// The readings of a text that have not been looked at yet.
 pub(crate) struct Texts {
     waiting: VecDeque<String>,
-    seen: BTreeSet<String>,
+    visited: BTreeSet<String>,
     bytes_left: usize,
     holds_gzip: bool,
 }
@@ -45,7 +45,7 @@ impl Texts {
     pub(crate) fn new(text: &str) -> Self {
         let bytes_left = BYTES_MIN + text.len() * BYTES_FOR_EACH;
         let mut texts =
-            Self { waiting: VecDeque::new(), seen: BTreeSet::new(), bytes_left, holds_gzip: false };
+            Self { waiting: VecDeque::new(), visited: BTreeSet::new(), bytes_left, holds_gzip: false };
         texts.push_normalized(text);
         texts
     }
@@ -58,7 +58,7 @@ impl Texts {
     pub(crate) fn push_normalized(&mut self, text: &str) {
         self.holds_gzip |= packed::holds_gzip(text);
         for reading in normalized(text) {
-            if !reading.is_empty() && self.seen.insert(reading.clone()) {
+            if !reading.is_empty() && self.visited.insert(reading.clone()) {
                 self.waiting.push_back(reading);
             }
         }
@@ -68,7 +68,7 @@ impl Texts {
     pub(crate) fn next(&mut self) -> Result<Option<String>, Unclear> {
         let Some(text) = self.waiting.pop_front() else { return Ok(None) };
         self.bytes_left = self.bytes_left.checked_sub(text.len()).ok_or(Unclear::TooDeep)?;
-        if self.seen.len() > READINGS_MAX {
+        if self.visited.len() > READINGS_MAX {
             return Err(Unclear::TooDeep);
         }
         Ok(Some(text))
@@ -82,8 +82,8 @@ impl Texts {
     }
 }
 
-/// Without what readers leave out: control characters, invisible characters, look-alikes of ASCII. Small letters would lose what
-/// base64 says, so letters stay as they are.
+/// Without what readers leave out: control characters, invisible characters, look-alikes of ASCII. Small letters
+/// would lose what base64 says, so letters stay as they are.
 pub(crate) fn normalized(text: &str) -> Vec<String> {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
         return vec![text.to_owned()];
@@ -118,8 +118,8 @@ const fn plain(c: char) -> char {
     }
 }
 
-/// Whether bytes are text, or text that something was put into: an address with a byte behind it that belongs to no letter is one
-/// for some readers.
+/// Whether bytes are text, or text that something was put into: an address with a byte behind it that belongs to no
+/// letter is one for some readers.
 #[must_use]
 pub fn is_text(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
@@ -132,19 +132,19 @@ pub fn is_text(bytes: &[u8]) -> bool {
     if letters + others < MOSTLY_TEXT_BYTES_MIN { others == 0 } else { letters >= others * 3 }
 }
 
-/// Whatever in the text may be base64, decoded. Some readers leave out what is none, so the text as a whole, each text in quotes and
-/// each run of its letters is tried; parts of a run only if they are text.
+/// Whatever in the text may be base64, decoded. Some readers leave out what is none, so the text as a whole, each
+/// text in quotes and each run of its letters is tried; parts of a run only if they are text.
 pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
     let is_dead_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
-    let mut found = BTreeSet::new();
+    let mut hosts = BTreeSet::new();
     for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_dead_letter(c))) {
-        found.extend(from_base64(piece));
+        hosts.extend(from_base64(piece));
     }
     let is_plain = |decoded: &Vec<u8>| !decoded.contains(&0) && std::str::from_utf8(decoded).is_ok();
     for part in text.split(|c: char| !c.is_ascii_alphanumeric()) {
-        found.extend(from_base64(part).filter(is_plain));
+        hosts.extend(from_base64(part).filter(is_plain));
     }
-    found
+    hosts
 }
 
 /// The bytes that a text stands for by its letters, or by percent signs.

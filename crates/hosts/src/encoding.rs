@@ -22,7 +22,8 @@ fn wide(bytes: &[u8]) -> Option<(Wide, usize)> {
     }
 }
 
-/// The text, if the first bytes say that it is in UTF-16 or UTF-32. What is none of its letters is a sign that stands for such.
+/// The text, if the first bytes say that it is in UTF-16 or UTF-32. What is none of its letters is a sign that stands
+/// for such.
 pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
     let (wide, mark) = wide(bytes)?;
     let body = &bytes[mark..];

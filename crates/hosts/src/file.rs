@@ -1,4 +1,5 @@
-//! Files: in a picture or a sound no provider looks for an address, but a drawing is a document, whichever way it is written.
+//! Files: in a picture or a sound no provider looks for an address, but a drawing is a document, whichever way it is
+//! written.
 
 use crate::decode::{from_base64, is_text};
 use crate::encoding::wide_text;

@@ -1,5 +1,5 @@
-//! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider is asked to open what
-//! it links to; but it must not say that it is another page, nor lead the browser to one.
+//! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider opens
+//! what it links to; but it must not say that it is another page, nor lead the browser to one.
 
 use crate::decode::whole_base64;
 use crate::encoding::text_of;
@@ -7,7 +7,8 @@ use crate::escapes::{backslashes, entities};
 use crate::packed::unpacked;
 use crate::{Hosts, Unclear, addresses, anything};
 
-/// How many bytes of tags are looked at, for each byte of the page: tags that do not end are read to the end of the page.
+/// How many bytes of tags are looked at, for each byte of the page: tags that do not end are read to the end of the
+/// page.
 const TAG_BYTES_MAX: usize = 16;
 const TAG_BYTES_MIN: usize = 64 * 1024;
 
@@ -21,7 +22,8 @@ const GOING: [&str; 4] = ["location", "navigat", "open(", "prerender"];
 /// How scripts follow a link for the visitor; then links lead, too.
 const CLICK: &str = "click(";
 
-/// Every host that a page of HTML, plain or in base64, might make the page of the order. What is no page of HTML is any text.
+/// Every host that a page of HTML, plain or in base64, might make the page of the order. What is no page of HTML is
+/// any text.
 pub fn html(text: &str) -> Result<Hosts, Unclear> {
     let decoded = whole_base64(text);
     let inside = decoded.as_deref().map(unpacked).transpose()?.flatten();

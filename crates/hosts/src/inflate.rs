@@ -1,5 +1,5 @@
-//! Takes the packing off that gzip and zlib put on (RFC 1951), up to a bound, to see what is inside. It judges no checksum: a reader
-//! that does not look at it either gets the same.
+//! Takes the packing off that gzip and zlib put on (RFC 1951), up to a bound, to see what is inside. It judges no
+//! checksum: a reader that does not look at it either gets the same.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,8 @@ mod tests;
 /// The longest code of a letter, in bits.
 const CODE_BITS_MAX: usize = 15;
 
-/// Letters that stand for a length, and codes of distances: what is added to the bits that follow, and how many those are.
+/// Letters that stand for a length, and codes of distances: what is added to the bits that follow, and how many those
+/// are.
 const LENGTHS: [(usize, u32); 29] = [
     (3, 0),
     (4, 0),
@@ -87,7 +88,7 @@ pub(crate) enum End {
 /// What is inside, up to so many bytes.
 pub(crate) fn inflate(packed: &[u8], bytes_max: usize) -> (Vec<u8>, End) {
     let mut state =
-        State { bits: Bits { bytes: packed, at: 0, held: 0, count: 0 }, out: Vec::new(), bytes_max };
+        InflateState { bits: Bits { bytes: packed, at: 0, held: 0, count: 0 }, out: Vec::new(), bytes_max };
     let end = loop {
         match state.block() {
             Some(true) => break End::Whole,
@@ -129,12 +130,12 @@ impl Bits<'_> {
 }
 
 /// Codes of letters, by how long they are.
-struct Code {
+struct HuffmanCode {
     counts: [usize; CODE_BITS_MAX + 1],
     letters: Vec<usize>,
 }
 
-impl Code {
+impl HuffmanCode {
     fn new(lengths: &[usize]) -> Self {
         let mut counts = [0; CODE_BITS_MAX + 1];
         lengths.iter().for_each(|length| counts[*length] += 1);
@@ -161,13 +162,13 @@ impl Code {
     }
 }
 
-struct State<'a> {
+struct InflateState<'a> {
     bits: Bits<'a>,
     out: Vec<u8>,
     bytes_max: usize,
 }
 
-impl State<'_> {
+impl InflateState<'_> {
     /// Reads one block; whether it was the last. Nothing, if it is broken or there is more than is looked at.
     fn block(&mut self) -> Option<bool> {
         let is_last = self.bits.take(1)? == 1;
@@ -175,7 +176,7 @@ impl State<'_> {
             0 => self.stored()?,
             1 => {
                 let lengths = [[8; 144].as_slice(), &[9; 112], &[7; 24], &[8; 8]].concat();
-                self.coded(&Code::new(&lengths), &Code::new(&[5; 30]))?;
+                self.coded(&HuffmanCode::new(&lengths), &HuffmanCode::new(&[5; 30]))?;
             }
             2 => {
                 let (letters, distances) = self.codes()?;
@@ -205,14 +206,14 @@ impl State<'_> {
     }
 
     /// The codes that a block brings along.
-    fn codes(&mut self) -> Option<(Code, Code)> {
+    fn codes(&mut self) -> Option<(HuffmanCode, HuffmanCode)> {
         let letters = self.bits.take(5)? + 257;
         let distances = self.bits.take(5)? + 1;
         let mut lengths = [0; 19];
         for place in &ORDER[..self.bits.take(4)? + 4] {
             lengths[*place] = self.bits.take(3)?;
         }
-        let code = Code::new(&lengths);
+        let code = HuffmanCode::new(&lengths);
         let mut lengths = Vec::with_capacity(letters + distances);
         while lengths.len() < letters + distances {
             let (length, repeats) = match code.letter(&mut self.bits)? {
@@ -224,10 +225,10 @@ impl State<'_> {
             lengths.extend(std::iter::repeat_n(length, repeats));
         }
         let distances = lengths.get(letters..letters + distances)?;
-        Some((Code::new(&lengths[..letters]), Code::new(distances)))
+        Some((HuffmanCode::new(&lengths[..letters]), HuffmanCode::new(distances)))
     }
 
-    fn coded(&mut self, letters: &Code, distances: &Code) -> Option<()> {
+    fn coded(&mut self, letters: &HuffmanCode, distances: &HuffmanCode) -> Option<()> {
         loop {
             let letter = letters.letter(&mut self.bits)?;
             if let Ok(byte) = u8::try_from(letter) {

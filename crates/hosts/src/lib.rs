@@ -1,8 +1,9 @@
-//! Which hosts a text names, for the most forgiving of its readers. Providers trim, decode and repair what they are given, each
-//! in its own way; an address that one reader does not see and another one does is how an order for one site becomes a task
-//! for another. So everything is collected that any of them might see, and what is collected must be allowed.
+//! Which hosts a text names, for the most forgiving of its readers. Providers trim, decode and repair what they are
+//! given, each in its own way; an address that one reader does not see and another one does is how an order for one
+//! site becomes a task for another. So everything is collected that any of them might see, and what is collected must
+//! be allowed.
 //!
-//! What is asked of a text follows from what it is:
+//! What is checked in a text follows from what it is:
 //! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
 //! - [`vendor_address`]: it is the address of a captcha's vendor: as an address, and the hosts that its query names.
 //! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address.
@@ -14,7 +15,8 @@
 //! - [`file()`]: it is a picture or a sound: nothing, unless it is a drawing or an address in its place.
 //! - [`html`]: it is a page: what says which page it is, or leads to another.
 //!
-//! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it as one.
+//! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it
+//! as one.
 #![forbid(unsafe_code)]
 
 mod decode;
@@ -53,8 +55,9 @@ pub enum Unclear {
 /// The hosts, each as [`canonical`] writes it.
 pub type Hosts = BTreeSet<String>;
 
-/// A host as all of its spellings are compared: in ASCII (`xn--` where it was not), small letters, without a dot at its end, an
-/// address in numbers as four of them. What is no host is kept as it is, in small letters, so that no pattern covers it by accident.
+/// A host as all of its spellings are compared: in ASCII (`xn--` where it was not), small letters, without a dot at
+/// its end, an address in numbers as four of them. What is no host is kept as it is, in small letters, so that no
+/// pattern covers it by accident.
 #[must_use]
 pub fn canonical(host: &str) -> String {
     let host = host.trim_end_matches(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
@@ -87,13 +90,14 @@ pub fn token(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Token)
 }
 
-/// As [`opaque`], unless the text is one word with dots whose last part is a word, and not a country's or an old domain:
-/// `user.new`. Four numbers are a version.
+/// As [`opaque`], unless the text is one word with dots whose last part is a word, and not a country's or an old
+/// domain: `user.new`. Four numbers are a version.
 pub fn word(text: &str) -> Result<Hosts, Unclear> {
     if scan::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
 }
 
-/// Every host of an address in the text, also in base64, and every host that begins what may be an address without a scheme.
+/// Every host of an address in the text, also in base64, and every host that begins what may be an address without a
+/// scheme.
 fn value(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Value)
 }
@@ -103,7 +107,8 @@ pub fn anything(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Anything)
 }
 
-/// Every host of an address in a document in XML. The name of a namespace looks like an address, and nothing is fetched from there.
+/// Every host of an address in a document in XML. The name of a namespace looks like an address, and nothing is
+/// fetched from there.
 pub fn document(text: &str) -> Result<Hosts, Unclear> {
     addresses(&whole::without_namespaces(text))
 }
@@ -174,7 +179,8 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     Ok(hosts)
 }
 
-/// Whether it is written as a JSON object or list, or as what a forgiving reader takes for one. Prose may begin with a bracket.
+/// Whether it is written as a JSON object or list, or as what a forgiving reader takes for one. Prose may begin with
+/// a bracket.
 fn is_structured(text: &str, reader: Reader) -> bool {
     let text = text.trim();
     let is_whole = text.ends_with(['}', ']']) || reader != Reader::Prose;

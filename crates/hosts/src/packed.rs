@@ -1,4 +1,5 @@
-//! What is packed: gzip and zlib are taken off within a bound, and what is packed in another way is refused where it might be read.
+//! What is packed: gzip and zlib are taken off within a bound, and what is packed in another way is refused where it
+//! might be read.
 
 use crate::Unclear;
 use crate::decode::is_text;
@@ -12,7 +13,8 @@ const OTHERS: [&[u8]; 4] = [b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"PK\x03
 /// What follows in bzip2 behind one more byte.
 const BZIP2_BLOCK: &[u8] = b"1AY&SY";
 
-/// gzip as letters, each of which stands for one byte, or for a byte that is no letter. An escape (`\b`) has become a line break.
+/// gzip as letters, each of which stands for one byte, or for a byte that is no letter. An escape (`\b`) has become a
+/// line break.
 const GZIP_LETTERS: [&str; 4] =
     ["\u{1f}\u{8b}\u{8}", "\u{1f}\u{fffd}\u{8}", "\u{1f}\u{8b}\n", "\u{1f}\u{fffd}\n"];
 
@@ -65,7 +67,8 @@ fn gzip_body(bytes: &[u8]) -> Option<&[u8]> {
     Some(if flags & 2 != 0 { body.get(2..).unwrap_or_default() } else { body })
 }
 
-/// What is behind the head of zlib: its method and its window are in the first byte, and both bytes together a multiple of 31.
+/// What is behind the head of zlib: its method and its window are in the first byte, and both bytes together a
+/// multiple of 31.
 fn zlib_body(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {
         [method, flags, body @ ..] => {

@@ -7,7 +7,8 @@ use url::Host;
 /// Names that no list of top-level domains has, and that some resolver knows.
 const LOCAL: [&str; 7] = ["corp", "example", "internal", "lan", "local", "localhost", "test"];
 
-/// Schemes that something is fetched by. What follows any other (`myapp://callback`) is a host only if it is the full name of one.
+/// Schemes that something is fetched by. What follows any other (`myapp://callback`) is a host only if it is the full
+/// name of one.
 const FETCHED: [&str; 6] = ["ftp", "ftps", "sftp", "ws", "wss", "gopher"];
 
 /// Ends an authority for every reader; all else that no host has ends it for some.
@@ -27,7 +28,8 @@ fn trimmed(token: &str) -> &str {
     token.trim_matches(['.', '-', '_'])
 }
 
-/// The host that a token is by itself: a name of more than one part under a top-level domain that there is, or four numbers.
+/// The host that a token is by itself: a name of more than one part under a top-level domain that there is, or four
+/// numbers.
 fn bare_host(token: &str) -> Option<String> {
     let token = trimmed(token);
     let (_, last) = token.rsplit_once('.')?;
@@ -54,13 +56,13 @@ fn in_numbers(token: &str) -> Option<Ipv4Addr> {
     }
 }
 
-/// The host that a token is where an address is written: as above, or this machine, or one number. Small numbers are none: 1.0.0.0 is
-/// the first address that is given to anybody.
+/// The host that a token is where an address is written: as above, or this machine, or one number. Small numbers are
+/// none: 1.0.0.0 is the first assigned address.
 fn written_host(token: &str) -> Option<String> {
     let is_local = token.eq_ignore_ascii_case("localhost");
     let number = || in_numbers(trimmed(token)).filter(|address| address.octets()[0] > 0);
-    let found = bare_host(token).or_else(|| number().map(|address| address.to_string()));
-    found.or_else(|| is_local.then(|| "localhost".to_owned()))
+    let values = bare_host(token).or_else(|| number().map(|address| address.to_string()));
+    values.or_else(|| is_local.then(|| "localhost".to_owned()))
 }
 
 fn ipv6(token: &str) -> Option<String> {
@@ -87,8 +89,8 @@ pub(crate) fn names(text: &str, hosts: &mut Hosts) {
     hosts.extend(text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'))).filter_map(ipv6));
 }
 
-/// Hosts that stand between the signs that an address has, or between blanks. A plus sign, a tilde and the like join what they stand
-/// between: in base64 they are letters.
+/// Hosts that stand between the signs that an address has, or between blanks. A plus sign, a tilde and the like join
+/// what they stand between: in base64 they are letters.
 pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     const SIGNS: &str = "/\\=@?:#&|,;\"'[]{}()<>";
     for piece in text.split(|c: char| c.is_whitespace() || SIGNS.contains(c)) {
@@ -99,8 +101,8 @@ pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     words(text, hosts);
 }
 
-/// Hosts that begin a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. What follows the first slash is a path, whose dots
-/// make no hosts.
+/// Hosts that begin a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. What follows the first slash is a
+/// path, whose dots make no hosts.
 pub(crate) fn beginnings(text: &str, hosts: &mut Hosts) {
     for part in text.split(|c: char| c.is_whitespace() || "=&|,;+\"'()<>[]{}*".contains(c)) {
         let authority = part.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -115,8 +117,8 @@ const OLD_DOMAINS: [&str; 16] = [
     "org", "travel",
 ];
 
-/// Whether it is one word that may have dots and names a thing rather than a host: its last part is a word (`user.new`), or all of
-/// its parts are numbers (`1.2.3.4`).
+/// Whether it is one word that may have dots and names a thing rather than a host: its last part is a word
+/// (`user.new`), or all of its parts are numbers (`1.2.3.4`).
 pub(crate) fn is_dotted_word(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let last = text.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -176,8 +178,9 @@ pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// What stands between the slashes and the path. Readers disagree about which sign ends the host and on which side of an at sign it
-/// stands, so each token that could be the host is one. `is_certain` says that there is a host, also if it has no dot.
+/// What stands between the slashes and the path. Readers disagree about which sign ends the host and on which side of
+/// an at sign it stands, so each token that could be the host is one. `is_certain` says that there is a host, also if
+/// it has no dot.
 fn authority(rest: &str, is_certain: bool, hosts: &mut Hosts) {
     let whole = &rest[..rest.find(ends_authority).unwrap_or(rest.len())];
     if let Some((address, _)) =

@@ -7,8 +7,8 @@ use super::{
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-fn sees(found: Result<super::Hosts, Unclear>, host: &str) -> bool {
-    found.is_err() || found.is_ok_and(|hosts| hosts.contains(host))
+fn sees(values: Result<super::Hosts, Unclear>, host: &str) -> bool {
+    values.is_err() || values.is_ok_and(|hosts| hosts.contains(host))
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What is an address, or a proxy, and nothing else. It is parsed whole and strictly: what one reader would cut and another would
-//! not is refused.
+//! What is an address, or a proxy, and nothing else. It is parsed whole and strictly: what one reader would cut and
+//! another would not is refused.
 
 use crate::decode::is_invisible;
 use crate::{Hosts, Unclear, addresses, canonical, value};
@@ -32,8 +32,9 @@ pub fn address(text: &str) -> Result<Hosts, Unclear> {
     page(&format!("https://{text}"))
 }
 
-/// The hosts of the address of a captcha's vendor: as [`address`], and the hosts that its query and its fragment name as a value or as
-/// a name, also without a scheme and in base64. A vendor's address says there which site the captcha is for.
+/// The hosts of the address of a captcha's vendor: as [`address`], and the hosts that its query and its fragment name
+/// as a value or as a name, also without a scheme and in base64. A vendor's address says there which site the captcha
+/// is for.
 pub fn vendor_address(text: &str) -> Result<Hosts, Unclear> {
     let mut hosts = address(text)?;
     for word in words_behind_path(text) {
@@ -129,11 +130,11 @@ pub fn is_media_type(head: &str) -> bool {
 
 /// A document without what its namespaces are called: the values of `xmlns` and `xmlns:name`.
 pub(crate) fn without_namespaces(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("xmlns") {
         let (before, after) = rest.split_at(at + "xmlns".len());
-        kept.push_str(before);
+        output.push_str(before);
         rest = after;
         let name = after
             .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.'));
@@ -145,6 +146,6 @@ pub(crate) fn without_namespaces(text: &str) -> String {
             rest = &value[end + 2..];
         }
     }
-    kept.push_str(rest);
-    kept
+    output.push_str(rest);
+    output
 }

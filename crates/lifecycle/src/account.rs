@@ -1,5 +1,6 @@
-//! The account that an order is paid from: the provider's name and the currency, as one text (`main USD`). Orders and usage are kept
-//! by it, so an amount keeps the currency in which it was counted, in every store, whatever the configuration says later.
+//! The account that an order is paid from: the provider's name and the currency, as one text (`main USD`). Orders and
+//! usage are kept by it, so an amount keeps the currency in which it was counted, in every store, whatever the
+//! configuration says later.
 
 use crate::answer::{Money, PriceSum};
 use crate::counters::Counters;
@@ -14,8 +15,8 @@ pub fn account(provider: &str, currency: &str) -> String {
     format!("{provider} {currency}")
 }
 
-/// The currency is what follows the last blank, if it looks like one (ISO 4217). What was written before currencies were named
-/// has none.
+/// The currency is what follows the last blank, if it looks like one (ISO 4217). What was written before currencies
+/// were named has none.
 fn split(account: &str) -> (&str, Option<&str>) {
     let is_currency = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     match account.rsplit_once(' ') {
@@ -43,7 +44,7 @@ pub fn is_in_another_currency(account: &str, currency: &str) -> bool {
 }
 
 impl Terms {
-    /// Who is to solve it.
+    /// The provider that is to solve it.
     #[must_use]
     pub fn provider(&self) -> &str {
         provider_of(&self.account)

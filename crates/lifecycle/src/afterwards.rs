@@ -1,6 +1,6 @@
-//! What is still owed when an order has come to something: word to whoever asked to be called, and word to the
-//! provider whether its answer was any good. Both are on record before they are carried out, and both have an
-//! timer of their own, so a crash makes them late, never lost.
+//! What is left to do when an order has ended: calls to webhooks, and reports to the provider whether its answer was
+//! good. Both are on record before they are carried out. Both have a timer of their own, so a crash makes them late,
+//! never lost.
 
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use core::time::Duration;
 /// How many may wait to be called about one order.
 pub const WEBHOOKS_MAX: usize = 16;
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2048;
-/// What is kept of the reason why somebody did not take his word.
+/// The longest text that is kept about a webhook that did not accept its call.
 pub const WHY_BYTES_MAX: usize = 200;
 
 /// How long one try may stay unreported before it is made again.
@@ -36,13 +36,13 @@ pub const REPORT_PAUSES: [Duration; 6] = [
     Duration::from_secs(5 * 60),
 ];
 
-/// Somebody who asked to be called when the order has come to something.
+/// A caller's address, to be called when the order has ended.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Unique among all listeners that the order ever had.
+    /// Unique among all webhooks that the order ever had.
     pub number: u32,
     pub url: String,
-    /// In which form he is told: a word for whoever carries it out.
+    /// In which form the call is written. The sender of webhooks gives it a meaning.
     pub dialect: String,
     pub state: DeliveryState,
 }
@@ -50,19 +50,19 @@ pub struct Webhook {
 impl fmt::Debug for Webhook {
     /// People put secrets into such addresses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Listener({}, {}, {:?})", self.number, self.dialect, self.state)
+        write!(f, "Webhook({}, {}, {:?})", self.number, self.dialect, self.state)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// To be told at `at`, or as soon after as there is something to tell.
+    /// To be called at `at`, or as soon after as the order has ended.
     Owed { at: Timestamp, tries: u8 },
-    /// He never took it: a dead letter of its own.
+    /// The webhook never accepted the call: a dead letter of its own.
     Dead { at: Timestamp, why: String },
 }
 
-/// What a caller said about an answer.
+/// A caller's report about an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub is_good: bool,
@@ -82,6 +82,6 @@ pub enum ReportState {
     Refused {
         code: String,
     },
-    /// Nobody could be told in time, or the name of the task was never learned.
+    /// The provider could not be reached in time, or the id of the task was never learned.
     Lost,
 }

@@ -1,4 +1,4 @@
-//! The goods: what was paid for, what it cost, and the moment at which it is no longer worth anything.
+//! The answer: what was paid for, what it cost, and the moment at which it expires.
 
 use crate::time::Timestamp;
 use alloc::borrow::ToOwned;
@@ -42,8 +42,8 @@ impl PriceSum {
         }
     }
 
-    /// What is known of the sum: at least this, if some prices are missing. `None` if nothing is known of it: what is not known
-    /// is not 0.
+    /// What is known of the sum: at least this, if some prices are missing. `None` if nothing is known of it: what is
+    /// not known is not 0.
     #[must_use]
     pub fn known(&self) -> Option<Money> {
         (self.sum != Money(0) || self.unpriced == 0).then_some(self.sum)

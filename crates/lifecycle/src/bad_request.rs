@@ -69,7 +69,7 @@ pub enum BadRequest {
         known: String,
     },
     /// Two names of one parameter, with different values.
-    SaidTwice {
+    ContradictoryNames {
         one: String,
         other: String,
     },
@@ -100,26 +100,32 @@ impl fmt::Display for BadRequest {
                 write!(
                     f,
                     "`{}` is not a page address: {why}; give it in full, like https://example.com/login",
-                    Shown(field)
+                    HarmlessText(field)
                 )
             }
-            Self::NotText { field } => write!(f, "`{}` must be text, not a file", Shown(field)),
-            Self::NotAFile { field } => write!(f, "`{}` must be the bytes of a file, not text", Shown(field)),
+            Self::NotText { field } => write!(f, "`{}` must be text, not a file", HarmlessText(field)),
+            Self::NotAFile { field } => {
+                write!(f, "`{}` must be the bytes of a file, not text", HarmlessText(field))
+            }
             Self::FileTooSmall { field, bytes: 0, .. } => {
-                write!(f, "`{}` has zero bytes: there is nothing to solve", Shown(field))
+                write!(f, "`{}` has zero bytes: there is nothing to solve", HarmlessText(field))
             }
             Self::FileTooSmall { field, bytes, bytes_min } => {
                 write!(
                     f,
                     "`{}` has {bytes} bytes; the least that providers take is {bytes_min}",
-                    Shown(field)
+                    HarmlessText(field)
                 )
             }
             Self::FileTooLarge { field, bytes, bytes_max } => {
-                write!(f, "`{}` has {bytes} bytes; the most that providers take is {bytes_max}", Shown(field))
+                write!(
+                    f,
+                    "`{}` has {bytes} bytes; the most that providers take is {bytes_max}",
+                    HarmlessText(field)
+                )
             }
             Self::TextTooLong { field, bytes, bytes_max } => {
-                write!(f, "`{}` has {bytes} bytes; at most {bytes_max} are allowed", Shown(field))
+                write!(f, "`{}` has {bytes} bytes; at most {bytes_max} are allowed", HarmlessText(field))
             }
             Self::TooManyParams { found } => {
                 write!(f, "{found} parameters; at most {PARAMS_MAX} are allowed")
@@ -127,41 +133,45 @@ impl fmt::Display for BadRequest {
             Self::BadParamName { name } => write!(
                 f,
                 "`{}` is not a parameter name: it must have 1 to {PARAM_NAME_BYTES_MAX} bytes and no control characters",
-                Shown(name)
+                HarmlessText(name)
             ),
             Self::BadKindName { name } => write!(
                 f,
                 "`{}` is not a kind: its name must have 1 to {KIND_BYTES_MAX} bytes and no control characters",
-                Shown(name)
+                HarmlessText(name)
             ),
             Self::MisspeltKind { name, meant } => {
-                write!(f, "there is no kind of order called `{}`: did you mean `{meant}`?", Shown(name))
+                write!(
+                    f,
+                    "there is no kind of order called `{}`: did you mean `{meant}`?",
+                    HarmlessText(name)
+                )
             }
             Self::MisspeltParam { kind, name, meant } => write!(
                 f,
                 "orders of kind {} have no parameter `{}`: did you mean `{meant}`?",
-                Shown(kind),
-                Shown(name)
+                HarmlessText(kind),
+                HarmlessText(name)
             ),
             Self::NoSuchVersion { name, known } => {
                 write!(
                     f,
                     "`{}` is none of the versions that there are: write {known}, or leave it out",
-                    Shown(name)
+                    HarmlessText(name)
                 )
             }
             Self::OtherKind { kind, name } => write!(
                 f,
                 "`{}` asks for another kind than {}: order that kind, or leave `{}` out",
-                Shown(name),
-                Shown(kind),
-                Shown(name)
+                HarmlessText(name),
+                HarmlessText(kind),
+                HarmlessText(name)
             ),
-            Self::SaidTwice { one, other } => write!(
+            Self::ContradictoryNames { one, other } => write!(
                 f,
                 "`{}` and `{}` are two names of one parameter, and their values differ: send one of them",
-                Shown(one),
-                Shown(other)
+                HarmlessText(one),
+                HarmlessText(other)
             ),
             Self::BadTenant { bytes } => {
                 write!(
@@ -181,7 +191,7 @@ impl fmt::Display for BadRequest {
             ),
             Self::BadTimeout { wanted } => write!(
                 f,
-                "`timeout` is how long an order may take: from 1 s to {} s, and {} s was asked for",
+                "`timeout` is how long an order may take: from 1 s to {} s, and the request has {} s",
                 TIMEOUT_MAX.as_secs(),
                 wanted.as_secs_f32()
             ),
@@ -190,9 +200,9 @@ impl fmt::Display for BadRequest {
 }
 
 /// A name that came from outside, made harmless and short.
-struct Shown<'a>(&'a str);
+struct HarmlessText<'a>(&'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for HarmlessText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().take(60).try_for_each(|c| write!(f, "{}", c.escape_debug()))
     }

@@ -104,8 +104,8 @@ impl Counters {
         PriceSum { sum: Money(self.cost_micros), unpriced: self.unpriced.saturating_sub(self.priced_late) }
     }
 
-    /// What was spent, as far as anything is known of it. While the only attempts that were taken are still worked on, their price is
-    /// not known, and it is not 0.
+    /// What was spent, as far as anything is known of it. While the only attempts that were taken are still worked
+    /// on, their price is not known, and it is not 0.
     #[must_use]
     pub fn spent_known(&self) -> Option<Money> {
         let spent = self.spent();

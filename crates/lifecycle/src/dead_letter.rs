@@ -1,5 +1,5 @@
-//! A dead letter, for the person who has to decide about it: why it is one and since when, what it has cost, and what a replay
-//! would do. Nothing here decides: what a replay does is asked of the life cycle itself.
+//! A dead letter, for the operator who decides about it: its cause, its age, its cost, and what a replay would do.
+//! Nothing here decides: the life cycle itself says what a replay does.
 
 use crate::afterwards::DeliveryState;
 use crate::answer::{Money, PriceSum};
@@ -18,8 +18,8 @@ pub enum DeadLetterCause {
     RetriesSpent,
     Deadline,
     Doubt,
-    /// The order came to something, and somebody who asked to be called never took it.
-    ProviderAnswer,
+    /// The order has ended, and a webhook never accepted the call about it.
+    Undelivered,
     /// The record is there and cannot be understood.
     Unreadable,
     /// The store forgot the order, or the last steps of it.
@@ -31,7 +31,7 @@ impl DeadLetterCause {
         Self::RetriesSpent,
         Self::Deadline,
         Self::Doubt,
-        Self::ProviderAnswer,
+        Self::Undelivered,
         Self::Unreadable,
         Self::StoreForgot,
     ];
@@ -42,7 +42,7 @@ impl DeadLetterCause {
             Self::RetriesSpent => "retries_spent",
             Self::Deadline => "deadline",
             Self::Doubt => "in_doubt",
-            Self::ProviderAnswer => "delivery",
+            Self::Undelivered => "delivery",
             Self::Unreadable => "unreadable",
             Self::StoreForgot => "store_forgot",
         }
@@ -57,7 +57,7 @@ impl DeadLetterCause {
 /// What a replay would do, as things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnReplay {
-    /// Whoever could not be called is called again; nothing is bought.
+    /// The webhooks that failed are called again; nothing is bought.
     TellsAgain,
     /// It goes on with a task that is paid for.
     GoesOn,
@@ -95,7 +95,7 @@ impl OnReplay {
 impl fmt::Display for OnReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TellsAgain => "calls again whoever could not be called; nothing is bought",
+            Self::TellsAgain => "calls the webhooks again that could not be called; nothing is bought",
             Self::GoesOn => {
                 "goes on with the task that is paid for, while the provider still has it; else pays for a new one"
             }
@@ -133,8 +133,8 @@ impl Order {
         spent
     }
 
-    /// What is known of the cost, for the caller of this order: what its answer cost, also when that has expired. Without an
-    /// answer it is what was [spent](Self::spent), once the order is over; `None` while it is open.
+    /// What is known of the cost, for the caller of this order: what its answer cost, also when that has expired.
+    /// Without an answer it is what was [spent](Self::spent), once the order is over; `None` while it is open.
     #[must_use]
     pub fn cost(&self) -> Option<PriceSum> {
         let of = |cost: Option<Money>| {
@@ -181,9 +181,8 @@ impl Order {
             })
         };
         let (since, last) = untold().max_by_key(|(at, _)| *at)?;
-        let why =
-            format!("{} who asked to be called could not be: {}", untold().count(), last.escape_debug());
-        Some(DeadLetter { cause: DeadLetterCause::ProviderAnswer, why, since, spent })
+        let why = format!("{} webhooks could not be called, last: {}", untold().count(), last.escape_debug());
+        Some(DeadLetter { cause: DeadLetterCause::Undelivered, why, since, spent })
     }
 
     fn why_put_back(&self) -> String {
@@ -224,7 +223,7 @@ impl Order {
     }
 }
 
-/// Which dead letters somebody means. What is not said holds for all.
+/// Which dead letters are meant. An absent field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     pub cause: Option<DeadLetterCause>,
@@ -244,7 +243,7 @@ impl DeadLetterFilter {
     pub fn fits(&self, order: &Order) -> bool {
         let terms = &order.terms;
         let is =
-            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
         is(&self.kind, &terms.kind)
             && is(&self.site, &terms.site)
             && is(&self.tenant, &terms.tenant)
@@ -255,7 +254,7 @@ impl DeadLetterFilter {
             })
     }
 
-    /// Whether a record that nobody can read is meant: nothing more is known of it.
+    /// Whether the filter matches a record that cannot be read: of such a record nothing else is known.
     #[must_use]
     pub fn fits_unreadable(&self) -> bool {
         let Self { cause, kind, site, tenant, before, since } = self;

@@ -42,15 +42,15 @@ pub enum ReportOutcome {
     Accepted,
     /// It will never be counted; the provider's code.
     Refused { code: String },
-    /// The question or the reply was lost. Harmless: it may be said again.
+    /// The report or the reply to it was lost. The report may be repeated without harm.
     NoReply,
 }
 
-/// What became of telling a listener.
+/// What became of a call to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
-    /// He did not take it; what was seen, for people to read.
+    /// The webhook did not accept the call; what was observed, for people to read.
     NotDelivered {
         why: String,
     },
@@ -95,7 +95,8 @@ pub enum Gate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The order's timer rang. `stamp` is new for every ring: it tells whose write a half-known commit was.
+    /// The order's timer fired. `stamp` is new each time: after a commit with a lost reply it shows which write
+    /// stands.
     Woken {
         stamp: u64,
         gate: Gate,
@@ -104,7 +105,7 @@ pub enum Event {
         attempt: u32,
         outcome: SubmitOutcome,
     },
-    /// `asked` is when the question left: a task that was not ready was unsolved at least until then.
+    /// `asked` is when the poll was sent: a task that was not ready was unsolved at least until then.
     Polled {
         attempt: u32,
         asked: Timestamp,
@@ -122,19 +123,19 @@ pub enum Event {
     Stocked {
         attempt: u32,
     },
-    /// An answer from the stock was taken in the [name](crate::Order::claimant) of this order, before anything was bought for it; and the attempt that
-    /// it came of.
+    /// An answer from the stock was taken in the [name](crate::Order::claimant) of this order, before anything was
+    /// bought for it; and the attempt that it came of.
     ServedFromStock {
         by: Key,
         from: Key,
         answer: Answer,
         attempt: Box<Attempt>,
     },
-    /// Whoever took it had no use for it any more.
+    /// The order that took the answer no longer needs it.
     Returned {
         by: Key,
     },
-    /// Somebody asks for the answer for himself alone.
+    /// A caller claims the answer for itself alone.
     Claimed {
         by: Key,
         min_life: Duration,
@@ -148,7 +149,7 @@ pub enum Event {
     Noted {
         text: String,
     },
-    /// A person has mended the provider's account.
+    /// An operator has fixed the provider's account.
     Released,
     /// A caller says whether the answer was any good.
     Reported {
@@ -167,8 +168,8 @@ pub enum Event {
         webhook: u32,
         outcome: DeliveryOutcome,
     },
-    /// The store forgot this order, and this is how a node remembers it. Other nodes may remember more: nothing is submitted
-    /// before `others_by`.
+    /// The store forgot this order, and this is how a node remembers it. Other nodes may remember more: nothing is
+    /// submitted before `others_by`.
     PutBack {
         others_by: Timestamp,
     },

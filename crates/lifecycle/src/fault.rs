@@ -3,21 +3,36 @@
 use alloc::string::String;
 use core::fmt;
 
+/// Why an attempt or a poll gave no answer. The class decides what happens next; [`FaultTable`] has the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
-    /// The provider has no room for us now.
+    /// The provider takes no task from us now: no free slot, or too many requests.
+    /// The adapter sets it from the provider's code or an HTTP 429. Nothing was taken or paid.
+    /// The order tries again after a growing pause, and the gate slows all submits to this provider.
     Busy,
-    /// Nothing was sent: refused, no such host, no TLS.
+    /// No request reached the provider: connection refused, unknown host, failed TLS.
+    /// The adapter sets it, and only if it is certain that nothing was sent; otherwise the attempt is in doubt.
+    /// The order tries again after a growing pause. Several in a row trip the provider's circuit breaker.
     Unreachable,
-    /// Taken, tried, and given up by the provider.
+    /// The provider took the task, worked on it and gave up.
+    /// The adapter sets it from the provider's code in a poll or a callback. The provider's rules say whether it
+    /// charges. The order is submitted again at once, a few times; then it is a dead letter.
     Unsolvable,
-    /// The account has no money.
+    /// Our account at the provider has no money.
+    /// The adapter sets it from the provider's code. Nothing was taken.
+    /// The order is held, and the node submits nothing until an operator has paid and released the account.
     NoFunds,
-    /// The account is not accepted.
+    /// The provider does not accept our account: a wrong key, or a ban.
+    /// The adapter sets it from the provider's code. Nothing was taken.
+    /// The order is held, and the node submits nothing until an operator has fixed and released the account.
     AccountBlocked,
-    /// What was asked for makes no sense; asking again will not help.
+    /// The request itself is wrong: a bad site key, a missing or unusable parameter.
+    /// The adapter sets it from the provider's code. Another try would get the same reply.
+    /// The order fails at once, and the caller gets the provider's code.
     Caller,
-    /// A code that nobody has seen before.
+    /// The provider replied with a code that is in no table.
+    /// The adapter sets it, and keeps the code as it came. An operator can give the code a class in the settings.
+    /// The order tries again a few times after a growing pause; then it is a dead letter.
     UnlistedCode,
 }
 
@@ -100,28 +115,28 @@ impl From<FaultClass> for Signal {
 pub const CODE_BYTES_MAX: usize = 200;
 
 /// The longest text of a provider's reply that is kept.
-pub const SAID_BYTES_MAX: usize = 400;
+pub const TEXT_BYTES_MAX: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub class: FaultClass,
     /// The provider's own word for it, as far as it is worth keeping.
     pub code: String,
-    /// All that it said, as it came, where that is more than the code; cut short, and without secrets.
-    pub said: String,
+    /// The provider's whole text as it came, if it is more than the code. It is cut short, and has no secrets.
+    pub text: String,
 }
 
 impl Fault {
     #[must_use]
     pub fn new(class: FaultClass, code: impl Into<String>) -> Self {
-        Self { class, code: cut(code.into(), CODE_BYTES_MAX), said: String::new() }
+        Self { class, code: cut(code.into(), CODE_BYTES_MAX), text: String::new() }
     }
 
-    /// With what was really said. Whoever calls this has taken every secret out of it.
+    /// Adds the provider's own text. The adapter has removed every secret from it.
     #[must_use]
-    pub fn saying(mut self, said: &str) -> Self {
-        if said.trim() != self.code {
-            self.said = cut(said.into(), SAID_BYTES_MAX);
+    pub fn with_text(mut self, text: &str) -> Self {
+        if text.trim() != self.code {
+            self.text = cut(text.into(), TEXT_BYTES_MAX);
         }
         self
     }
@@ -131,22 +146,22 @@ impl Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// In short: `HTTP 502`, or why the connection ended.
-    pub seen: String,
+    pub summary: String,
     /// The reply as it came, where that is more; cut short, and without secrets.
-    pub said: String,
+    pub text: String,
 }
 
 impl Evidence {
     #[must_use]
-    pub fn new(seen: impl Into<String>) -> Self {
-        Self { seen: cut(seen.into(), CODE_BYTES_MAX), said: String::new() }
+    pub fn new(summary: impl Into<String>) -> Self {
+        Self { summary: cut(summary.into(), CODE_BYTES_MAX), text: String::new() }
     }
 
     /// With the reply as it came. The adapter has taken every secret out of it.
     #[must_use]
-    pub fn saying(mut self, said: &str) -> Self {
-        if said.trim() != self.seen {
-            self.said = cut(said.into(), SAID_BYTES_MAX);
+    pub fn with_text(mut self, text: &str) -> Self {
+        if text.trim() != self.summary {
+            self.text = cut(text.into(), TEXT_BYTES_MAX);
         }
         self
     }
@@ -172,13 +187,13 @@ pub enum Remedy {
     BackOff,
     /// Submit again at once: the provider has room, the task was just bad luck.
     AtOnce,
-    /// Keep the order until a person has mended the account, or its deadline comes.
+    /// Keep the order until an operator has fixed the account, or until its deadline.
     Hold,
     /// Tell the caller; it will never work.
     Tell,
 }
 
-/// What a fault means for everybody else who uses the same provider.
+/// What a fault means for all other orders at the same provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     Nothing,
@@ -222,8 +237,8 @@ impl FaultTable {
         FaultRule { remedy: Remedy::BackOff, limit: Some(2), provider: Reaction::Slow },
     ]);
 
-    /// As [`Self::STANDARD`], but what costs nothing and says nothing about the order is tried until its deadline: the provider
-    /// has no room, or cannot be reached.
+    /// As [`Self::STANDARD`], but what costs nothing and says nothing about the order is tried until its deadline:
+    /// the provider has no room, or cannot be reached.
     pub const PATIENT: Self = {
         let mut table = Self::STANDARD;
         table.0[Signal::Fault(FaultClass::Busy).index()].limit = None;

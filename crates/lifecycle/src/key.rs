@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub [u8; 32]);
 
-/// The first 52 bits of a key: what fits into the decimal ids that clients can bear. Two keys may share them, if
-/// only about once in a million lots of a hundred thousand orders: whoever finds two must take neither.
+/// The first 52 bits of a key: what fits into the decimal ids that clients accept. Two keys may share them, about
+/// once in a million sets of a hundred thousand orders. A reader that finds two keys must use neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHead(u64);
 
@@ -67,8 +67,8 @@ impl fmt::Display for KeyError {
 impl core::error::Error for KeyError {}
 
 impl Key {
-    /// The key of whoever asks for `target` now, and needs an answer with `min_life` left. `window` splits time, so that no order
-    /// is older than it.
+    /// The key of an order for `target` at this moment, whose answer must have `min_life` left. `window` splits time,
+    /// so that no order is older than it.
     #[must_use]
     pub fn shared(target: &Target, min_life: Duration, window: Option<Duration>, now: Timestamp) -> Self {
         let slot = window.map_or(0, |window| (now.as_millis() / millis(window).max(1)).saturating_add(1));
@@ -78,13 +78,13 @@ impl Key {
         Self(digester.finish())
     }
 
-    /// The key of one placement that shares with nobody; `nonce` must be new each time.
+    /// The key of one placement that is never shared; `nonce` must be new each time.
     #[must_use]
     pub fn exclusive(target: &Target, nonce: u128) -> Self {
         Self(Digester::new("quittance/exclusive/1").part(&target.0).part(&nonce.to_le_bytes()).finish())
     }
 
-    /// The key that the caller chose, within what is his.
+    /// The key that the caller chose, within the caller's own tenant.
     #[must_use]
     pub fn chosen(tenant: &str, idempotency_key: &str) -> Self {
         let digester = Digester::new("quittance/chosen/1").part(tenant.as_bytes());
@@ -104,8 +104,8 @@ impl Key {
         Self(hidden("quittance/key/1", self.0, secret))
     }
 
-    /// In whose name an order takes from the stock: another one in each life and after each attempt, so that whoever was slow
-    /// can neither use nor give back what was taken for a later need.
+    /// The name in which an order takes from the stock. It changes in each life and after each attempt, so that a
+    /// slow taker can neither use nor return what was taken for a later need.
     #[must_use]
     pub fn claimant(&self, life: u32, attempts: u32) -> Self {
         let digester = Digester::new("quittance/claimant/1").part(&self.0);
@@ -119,7 +119,8 @@ impl Key {
         Self(digester.number(born.as_millis()).number(attempt.into()).finish())
     }
 
-    /// The key of the order that takes the place of the one under this key, and of the one that did so before it, if any.
+    /// The key of the order that takes the place of the one under this key, and of the one that did so before it, if
+    /// any.
     #[must_use]
     pub fn follower(&self, born: Timestamp, life: u32, before: Option<&Self>) -> Self {
         let digester = Digester::new("quittance/follower/1").part(&self.0).number(born.as_millis());
@@ -180,7 +181,7 @@ fn hidden(purpose: &str, digest: [u8; 32], secret: Option<&[u8; 32]>) -> [u8; 32
 
 fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    // Every record holds a handful of these, so they are written at once and not letter by letter.
+    // Every record holds a handful of these, so they are written at once and not digit by digit.
     let mut text = [0; 64];
     for (at, byte) in bytes.iter().enumerate() {
         text[2 * at] = DIGITS[usize::from(byte >> 4)];

@@ -47,7 +47,8 @@ pub enum Identity {
 pub struct HostRules {
     /// Whether the kind is described. One that is not is taken only where the operator allows it.
     pub is_described: bool,
-    /// The hosts that a [vendor address](Shape::VendorAddress) may name beside those that the operator lists, as patterns.
+    /// The hosts that a [vendor address](Shape::VendorAddress) may name beside those that the operator lists, as
+    /// patterns.
     pub vendors: &'static [&'static str],
     /// Beginnings of vendor addresses on hosts that serve others as well: what is below one of them is the vendor's.
     pub scripts: &'static [&'static str],
@@ -55,7 +56,7 @@ pub struct HostRules {
     pub roles: &'static [(&'static str, Role)],
     /// What parameters of these names are where the kind knows them, if that is not what their shape says.
     pub known: &'static [(&'static str, Role)],
-    /// Names of what is said beside the parameters: no parameter may be taken for one of them.
+    /// Names of fields that stand beside the parameters: no parameter may have one of these names.
     pub control: &'static [&'static str],
 }
 
@@ -73,18 +74,19 @@ pub enum Role {
     Proxy,
     /// One of these words, in any case.
     Choice(&'static [&'static str]),
-    /// What identifies the answer that is wanted, a token, an option, a number. It may have dots, and has no reason to name a host.
+    /// What identifies the answer that is wanted, a token, an option, a number. It may have dots, and has no reason
+    /// to name a host.
     Key,
-    /// The site's own word for something (an action): as a key, but one word with dots may end like a host, because no provider
-    /// fetches it.
+    /// The site's own word for something (an action): as a key, but one word with dots may end like a host, because
+    /// no provider fetches it.
     Word,
     /// A long token that is handed on to the vendor and has dots and slashes by its nature.
     Token,
-    /// A page of HTML, plain or in base64, that stood at the page of the order. It links to where it likes, and must not say that
-    /// it is another page.
+    /// A page of HTML, plain or in base64, that stood at the page of the order. It links to where it likes, and must
+    /// not say that it is another page.
     Html,
-    /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts, and holds no
-    /// address.
+    /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts,
+    /// and holds no address.
     Plain,
     /// The text of a script that the page loads: as prose, but it may name the namespaces of documents.
     Script,

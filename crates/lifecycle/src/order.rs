@@ -24,51 +24,48 @@ pub const ATTEMPTS_KEPT_MAX: usize = 64;
 /// Where an order stands. Every phase that waits carries the moment at which waiting ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Waiting to be submitted; `held` if only a person can end the wait.
-    Queued {
-        until: Timestamp,
-        held: bool,
-    },
-    /// The intent is on record; the call is being made, or whoever makes it is gone.
-    Submitting {
-        attempt: u32,
-        stamp: u64,
-        until: Timestamp,
-    },
-    /// Taken by the provider.
-    Solving {
-        attempt: u32,
-        poll_at: Timestamp,
-        misses: u8,
-    },
-    /// Nobody knows whether it was taken.
-    InDoubt {
-        attempt: u32,
-        until: Timestamp,
-    },
-    Solved {
-        answer: Answer,
-        at: Timestamp,
-    },
-    /// Given to one order, and to no other.
-    Claimed {
-        answer: Answer,
-        by: Key,
-        at: Timestamp,
-    },
-    /// The answer expired before anybody took it.
-    Expired {
-        at: Timestamp,
-    },
-    Failed {
-        cause: FailCause,
-        at: Timestamp,
-    },
-    /// A dead letter.
-    Dead {
-        cause: DeadCause,
-        at: Timestamp,
-    },
+    /// No attempt is under way. The order waits for `until`, then it is submitted.
+    /// A placement, a replay, a retry after a fault and a closed gate set it.
+    /// `held` means that only an operator can end the wait: the provider's account must be fixed first.
+    /// Next: `Submitting`, `Solved` (an answer from the stock), `Dead` at the deadline, or `Failed` if it is cancelled.
+    Queued { until: Timestamp, held: bool },
+    /// An attempt is in the store, and one node makes the call to the provider. Money may be spent from here on.
+    /// The node that submits sets it, before the call. Only that node has the `stamp`, so no other takes over the call.
+    /// Next, as the provider replies: `Solving`, `Solved`, `Queued` (a retry), `Failed` or `Dead`.
+    /// Without a clear reply by `until`: `InDoubt`, or `Dead` if the policy wants that.
+    Submitting { attempt: u32, stamp: u64, until: Timestamp },
+    /// The provider has taken the task, and it is paid for or will be.
+    /// The reply to the submit sets it, also a late one, and a replay or placement that resumes an open task.
+    /// The order waits for the callback, and polls at `poll_at`. `misses` counts polls in a row without a clear reply.
+    /// Next: `Solved`, `Queued` (a retry), `Failed`, or `Dead`.
+    Solving { attempt: u32, poll_at: Timestamp, misses: u8 },
+    /// A submit ended without a clear reply: the provider may have taken the task, or not.
+    /// A lost reply, a timeout or the crash of a node sets it.
+    /// Until `until` nothing is submitted, because a second submit could pay twice; a callback may settle the doubt.
+    /// Next: `Solved` by a callback, or `Solving` by a late reply; after the wait `Submitting`, `Queued` or `Dead`.
+    InDoubt { attempt: u32, until: Timestamp },
+    /// The answer is here, and is handed out until it expires.
+    /// A callback, a poll, the reply to the submit or a take from the stock sets it.
+    /// An answer that no caller waits for stands in the stock of its target.
+    /// Next: `Claimed` (a single-use answer goes out) or `Expired`.
+    Solved { answer: Answer, at: Timestamp },
+    /// The answer has gone to one order, `by`, and goes to no other.
+    /// A caller that reads a single-use answer sets it, or an order that takes the answer from the stock.
+    /// A repeat by the same claimant gets the same answer. The record is removed some time later.
+    Claimed { answer: Answer, by: Key, at: Timestamp },
+    /// The answer expired before an order claimed it.
+    /// The order's own timer sets it at the moment of expiry, and the answer is counted as waste.
+    /// The record is removed some time later. A new placement begins a new life.
+    Expired { at: Timestamp },
+    /// The order has ended without an answer, and another try would not help.
+    /// A fault in the request sets it, or a cancellation. The caller gets the cause.
+    /// No operator is needed. A new placement begins a new life. A late answer goes to the stock.
+    Failed { cause: FailCause, at: Timestamp },
+    /// A dead letter: the order has no answer, and an operator should look at it.
+    /// Used-up retries, the deadline, an unsettled doubt or a store that forgot set it; `cause` says which.
+    /// The caller gets an error. The record is kept until an operator replays or drops it, or a caller places it again.
+    /// Next: `Queued`, `Solving` or `InDoubt`, or `Solved` by a late answer. An open paid task is resumed.
+    Dead { cause: DeadCause, at: Timestamp },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +83,7 @@ pub enum DeadCause {
     Deadline,
     /// The deadline was reached before the provider took the task, and the last fault that it was met with.
     NotTaken(Option<Fault>),
-    /// Nobody knows whether it was paid for, and only a person may decide to pay again.
+    /// It is not known whether it was paid for, and only an operator may decide to pay again.
     Doubt,
     /// The store has lost what was written about it last, so what was paid for is not known.
     StoreForgot,
@@ -103,11 +100,11 @@ impl fmt::Display for DeadCause {
                     fault.code.escape_debug()
                 )
             }
-            Self::DoubtsSpent(Evidence { seen, .. }) if seen.is_empty() => {
+            Self::DoubtsSpent(Evidence { summary, .. }) if summary.is_empty() => {
                 f.write_str("retries for attempts in doubt are used up")
             }
-            Self::DoubtsSpent(Evidence { seen, .. }) => {
-                write!(f, "retries for attempts in doubt are used up, last: {}", seen.escape_debug())
+            Self::DoubtsSpent(Evidence { summary, .. }) => {
+                write!(f, "retries for attempts in doubt are used up, last: {}", summary.escape_debug())
             }
             Self::Deadline => f.write_str("the deadline was reached"),
             Self::NotTaken(None) => {
@@ -116,7 +113,7 @@ impl fmt::Display for DeadCause {
             Self::NotTaken(Some(fault)) => {
                 write!(f, "the deadline was reached before the provider took the task, last: {fault}")
             }
-            Self::Doubt => f.write_str("nobody knows whether it was paid for"),
+            Self::Doubt => f.write_str("it is not known whether it was paid for"),
             Self::StoreForgot => {
                 f.write_str("the store has lost the last steps of this order: what was paid for is not known")
             }
@@ -133,7 +130,7 @@ pub enum Progress {
     Solving {
         task: String,
     },
-    /// The order goes on without it, but it is paid for: it is asked for until it answers or its life is over.
+    /// The order goes on without it, but it is paid for: it is polled until it answers or its life is over.
     Trailing {
         task: String,
         poll_at: Timestamp,
@@ -171,11 +168,11 @@ pub struct Attempt {
     pub cost: Option<Money>,
     /// Since when usage counts it among the attempts that may have been charged at a price that is not known.
     pub unpriced_since: Option<Timestamp>,
-    /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its number there.
-    /// Callbacks name it by these.
+    /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its
+    /// number there. Callbacks name it by these.
     pub former: Option<(Timestamp, u32)>,
-    /// Which address its callback goes to, as a short digest; `None` if it was sent without one, or by a node that did not write it
-    /// down.
+    /// Which address its callback goes to, as a short digest; `None` if it was sent without one, or by a node that
+    /// did not write it down.
     pub callback_address: Option<u32>,
 }
 
@@ -218,7 +215,7 @@ pub struct Order {
     pub life: u32,
     pub placed: Timestamp,
     pub deadline: Timestamp,
-    /// Whether anybody is entitled to the answer. If not, it goes to the stock.
+    /// Whether a caller is entitled to the answer. If not, it goes to the stock.
     pub wanted: bool,
     /// Whether the answer that stands has an expiry and has not reached a caller yet: if it expires so, it is waste.
     pub uncollected: bool,
@@ -230,20 +227,20 @@ pub struct Order {
     pub retries: [u8; Signal::ALL.len()],
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
-    /// Who is to be called when it has come to something.
+    /// The webhooks that are to be called when the order has ended.
     pub webhooks: Vec<Webhook>,
     pub last_webhook: u32,
     /// When a node put this order back after the store had forgotten it; until a person has seen it.
     pub put_back: Option<Timestamp>,
-    /// The order to which new placements go while the answer here still belongs to the callers that it was bought for, and is
-    /// too old for others.
+    /// The order to which new placements go while the answer here still belongs to the callers that it was bought
+    /// for, and is too old for others.
     pub followed_by: Option<Key>,
     pub timeline: Timeline,
 }
 
 impl Order {
-    /// This order as it was before a person dropped it, if `letter` is what it was then. What has been learned of its
-    /// attempts since stays: money that was spent is not forgotten.
+    /// This order as it was before an operator dropped it, if `letter` is what it was then. What has been learned of
+    /// its attempts since stays: money that was spent is not forgotten.
     #[must_use]
     pub fn taken_back(&self, dead_letter: &Self) -> Option<Self> {
         let is_same =
@@ -303,7 +300,7 @@ impl Phase {
     }
 }
 
-/// What an order can give to whoever asks for it now.
+/// What an order can give to a caller that asks for it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandOut<'a> {
     NotYet,
@@ -313,15 +310,15 @@ pub enum HandOut<'a> {
     Claim,
     /// There was an answer; it has too little life left.
     Expired,
-    /// The answer went to somebody else.
+    /// The answer went to another order.
     TakenByAnother,
     Failed(&'a FailCause),
     Dead(&'a DeadCause),
 }
 
 impl Order {
-    // Stores keep what the next three say beside the record: whoever changes how one of them follows from the phase must
-    // have every store derive it anew.
+    // Stores keep the values of the next three beside the record. A change in how one of them follows from the phase
+    // needs a migration in every store.
 
     /// The moment at which this order must be woken, if any.
     #[must_use]
@@ -349,7 +346,7 @@ impl Order {
         }
     }
 
-    /// The stock on which the answer stands for anybody to take, and when it expires.
+    /// The stock in which the answer stands, free to be taken, and when it expires.
     #[must_use]
     pub fn list_stock(&self) -> Option<(Target, Timestamp)> {
         match &self.phase {
@@ -360,8 +357,8 @@ impl Order {
         }
     }
 
-    /// The order as it is once its answer went to `by`. Stores that hand out by themselves write down that they did, and
-    /// read the order through this.
+    /// The order as it is once its answer went to `by`. Stores that hand out by themselves write down that they did,
+    /// and read the order through this.
     #[must_use]
     pub fn taken(mut self, by: Key, at: Timestamp) -> Self {
         if let Phase::Solved { answer, .. } = self.phase {
@@ -371,8 +368,8 @@ impl Order {
         self
     }
 
-    /// When it must be woken, and when it may be forgotten, once somebody has taken the answer from the stock: neither
-    /// depends on who it is, or when.
+    /// The timer and the removal time that hold once an order has taken the answer from the stock. Neither depends on
+    /// which order it is, or when.
     #[must_use]
     pub fn once_taken(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let at = self.list_stock().map_or(Timestamp::ZERO, |(_, expires)| expires);
@@ -380,13 +377,13 @@ impl Order {
         (taken.due(), taken.forget_at())
     }
 
-    /// In whose name this order takes from the stock, as it stands now.
+    /// The name in which this order takes from the stock, as it stands now.
     #[must_use]
     pub fn claimant(&self) -> Key {
         self.key.claimant(self.life, self.last_attempt)
     }
 
-    /// Who took the answer from the stock.
+    /// The order that took the answer from the stock.
     #[must_use]
     pub fn taker(&self) -> Option<Key> {
         match self.phase {
@@ -448,7 +445,7 @@ impl Order {
         }
     }
 
-    /// Whether whoever waits for it has nothing to be told yet.
+    /// Whether the order has nothing yet for callers that wait for it.
     #[must_use]
     pub const fn is_awaited(&self) -> bool {
         self.phase.is_open() && self.wanted
@@ -465,10 +462,10 @@ impl Order {
         self.attempts.iter().find(|attempt| attempt.number == number)
     }
 
-    /// The provider's name for an attempt, if it was ever told: of one that came to nothing it stands in the story only.
+    /// The provider's id of an attempt, if it is known. The id of an attempt that failed stands in the timeline only.
     #[must_use]
     pub fn task_of<'a>(&'a self, attempt: &'a Attempt) -> Option<&'a str> {
-        let told = || {
+        let view = || {
             self.timeline.entries.iter().find_map(|entry| match &entry.event {
                 TimelineEvent::Accepted { attempt: number, task } if *number == attempt.number => {
                     Some(task.as_str())
@@ -478,7 +475,7 @@ impl Order {
         };
         match &attempt.progress {
             Progress::Solving { task } | Progress::Trailing { task, .. } => Some(task),
-            _ => attempt.task.as_deref().or_else(told),
+            _ => attempt.task.as_deref().or_else(view),
         }
     }
 

@@ -43,8 +43,8 @@ pub struct Policy {
     pub unsettled_doubt: UnsettledDoubt,
     /// What the provider charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
-    /// Whether the account is in another currency now than when the order was placed. What the provider says of prices then says
-    /// nothing about the order's own money.
+    /// Whether the account is in another currency now than when the order was placed. What the provider says of
+    /// prices then says nothing about the order's own money.
     pub other_currency: bool,
     /// The longest that a submit may stay unreported before it is a doubt.
     pub submit_wait: Duration,
@@ -55,17 +55,17 @@ pub struct Policy {
     pub in_doubt_min: Duration,
     /// How late a timer may ring when nothing is wrong; a later one says that we were away.
     pub timer_late: Duration,
-    /// The longest that a taken task waits for its callback before it is asked for.
+    /// The longest that a taken task waits for its callback before it is polled.
     pub callback_wait: Duration,
-    /// The soonest a task may be asked for, and the interval after that: the provider's rules.
+    /// The soonest a task may be polled, and the interval after that: the provider's rules.
     pub first_poll: Duration,
     pub poll_interval: Duration,
     /// How long after its submission a task is worth asking for.
     pub task_life: Duration,
     /// How long an order may take when it does not say.
     pub timeout: Duration,
-    /// How long after the solve a placement counts as a repeat of the same order. `None`: for as long as the answer can be
-    /// reused, which follows from its life and its margin.
+    /// How long after the solve a placement counts as a repeat of the same order. `None`: for as long as the answer
+    /// can be reused, which follows from its life and its margin.
     pub share_window: Option<Duration>,
     /// The longest that a provider takes to call back after the solve, if our address can be reached.
     pub callback_lag: Duration,
@@ -122,8 +122,8 @@ impl Policy {
         and_a_little(self.pace.p99).min(self.in_doubt_wait)
     }
 
-    /// How long after its submission a task is first asked for. `usable` is the span after which an answer
-    /// that was there from the start would no longer do: whoever asks later finds it dead on arrival.
+    /// How long after its submission a task is first polled. `usable` is the time after which an answer that was
+    /// there from the start is too old: a later poll would find it expired.
     #[must_use]
     pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
         let can_be_called = self.callbacks && !self.callback_lost;
@@ -143,8 +143,8 @@ impl Policy {
 /// Named sets of pauses and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// The default. What costs nothing and says nothing about the order (no room, not reachable) is tried until the order's
-    /// deadline, paced by the gate.
+    /// The default. What costs nothing and says nothing about the order (no room, not reachable) is tried until the
+    /// order's deadline, paced by the gate.
     Patient,
     /// The pauses of the table, and a limit for each class.
     Standard,

@@ -1,5 +1,5 @@
-//! The beginning of a key, as a person types it. Keys are kept in their order, so what begins with it stands in one place, and
-//! nobody has to read all of them to find it.
+//! The beginning of a key, as a person types it. Keys are kept in order, so all keys with one beginning stand
+//! together, and a search does not read the others.
 
 use crate::key::Key;
 use alloc::string::{String, ToString};

@@ -1,5 +1,5 @@
-//! What of a parameter may be shown: such words end in logs, on screens and in bug reports, so whatever opens an account
-//! somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
+//! What of a parameter may be shown: such words end in logs, on screens and in bug reports, so whatever opens an
+//! account somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
 
 use crate::event::{CallbackResult, Event, PollOutcome, SubmitOutcome};
 use crate::terms::Value;
@@ -53,7 +53,7 @@ pub fn shown<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
 
 /// A parameter of either shape, as it may be shown.
 #[must_use]
-pub fn shown_param(name: &str, value: &Value) -> String {
+pub fn harmless_param(name: &str, value: &Value) -> String {
     match value {
         Value::Text(text) => shown(name, text).into_owned(),
         Value::Bytes(bytes) => format!("({} bytes)", bytes.len()),
@@ -79,16 +79,17 @@ fn parts<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
 }
 
 impl Event {
-    /// A provider may quote what it was sent: what it says of an order is put on record without the order's own secrets.
+    /// A provider may quote what it was sent: what it says of an order is put on record without the order's own
+    /// secrets.
     pub(crate) fn without_secrets_of(mut self, params: &BTreeMap<String, Value>) -> Self {
-        let texts_said = match &mut self {
+        let reply_texts = match &mut self {
             Self::Submitted { outcome: SubmitOutcome::Rejected(fault), .. }
             | Self::Polled { outcome: PollOutcome::Faulted(fault), .. }
             | Self::CalledBack { word: CallbackResult::Faulted(fault), .. } => {
-                [&mut fault.code, &mut fault.said]
+                [&mut fault.code, &mut fault.text]
             }
             Self::Submitted { outcome: SubmitOutcome::InDoubt(evidence), .. } => {
-                [&mut evidence.seen, &mut evidence.said]
+                [&mut evidence.summary, &mut evidence.text]
             }
             _ => return self,
         };
@@ -99,7 +100,7 @@ impl Event {
         let mut secrets: Vec<&str> = texts.flatten().collect();
         // The longest first: it may hold others.
         secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
-        for text in texts_said {
+        for text in reply_texts {
             for secret in &secrets {
                 if text.contains(secret) {
                     *text = text.replace(secret, CONCEALED);
@@ -147,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(shown(name, text), expected, "{name} {text}");
         }
-        assert_eq!(shown_param("body", &Value::Bytes(vec![0; 3])), "(3 bytes)");
+        assert_eq!(harmless_param("body", &Value::Bytes(vec![0; 3])), "(3 bytes)");
     }
 
     #[test]
@@ -158,9 +159,9 @@ mod tests {
             ("page".to_string(), Value::Text("https://bob:hunter22@shop.example.org/a".into())),
             ("housekey".to_string(), Value::Text("0x4AAAA".into())),
         ]);
-        let said = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
+        let message = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
                     0x4AAAA, C00kieSecret, S3cretPw";
-        let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_PROXY S3cretPw").saying(said);
+        let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_PROXY S3cretPw").with_text(message);
         let event = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Rejected(fault) };
         let Event::Submitted { outcome: SubmitOutcome::Rejected(fault), .. } =
             event.without_secrets_of(&params)
@@ -168,6 +169,6 @@ mod tests {
             unreachable!("it is the same event")
         };
         let shown = "ERROR_PROXY ***@10.0.0.1:3128 for https://***@shop.example.org/a, 0x4AAAA, ***, ***";
-        assert_eq!((fault.code.as_str(), fault.said.as_str()), ("ERROR_PROXY ***", shown));
+        assert_eq!((fault.code.as_str(), fault.text.as_str()), ("ERROR_PROXY ***", shown));
     }
 }

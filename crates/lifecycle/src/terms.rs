@@ -83,7 +83,7 @@ impl Reuse {
     }
 }
 
-/// What a caller asks for, as he said it.
+/// What a caller requests, as the API received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub tenant: String,
@@ -93,11 +93,13 @@ pub struct Draft {
     pub reuse: Option<Reuse>,
     /// How long the order may take.
     pub timeout: Option<Duration>,
-    /// How much life the answer must have when it is handed out. `None`: one bought for the caller only has to be alive.
+    /// How much life the answer must have when it is handed out. `None`: one bought for the caller only has to be
+    /// alive.
     pub min_life: Option<Duration>,
     /// Whether an answer from the stock will not do.
     pub no_stock: bool,
-    /// How long the caller may take to collect an answer that is there already: it must have the life that he needs then.
+    /// How long the caller may take to collect an answer that is ready: the answer must have the requested life left
+    /// then.
     pub collected_in: Duration,
     /// The place in a pool that this order is to fill, if it is for the stock and not for a caller.
     pub slot: Option<Slot>,
@@ -105,8 +107,8 @@ pub struct Draft {
     pub trace: String,
 }
 
-/// A place in a pool, and how often it has been filled. It is all that makes the key of a refill: two nodes that refill the
-/// same place at once place one order.
+/// A place in a pool, and how often it has been filled. It is all that makes the key of a refill: two nodes that
+/// refill the same place at once place one order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub pool: String,
@@ -121,8 +123,8 @@ pub struct KeySettings {
     pub proxy_counts: bool,
     /// Split time into windows, so that equal orders in different windows are different.
     pub window: Option<Duration>,
-    /// With what keys and targets are hashed; the same on all nodes of a store. Without it, a key is a plain hash of values
-    /// that others can guess: the tenant, the site, the site key.
+    /// With what keys and targets are hashed; the same on all nodes of a store. Without it, a key is a plain hash of
+    /// values that others can guess: the tenant, the site, the site key.
     pub secret: Option<[u8; 32]>,
 }
 
@@ -133,14 +135,15 @@ pub struct Terms {
     pub kind: String,
     pub params: BTreeMap<String, Value>,
     pub target: Target,
-    /// A digest of everything that was asked, to tell a repeat from a mix-up; of an order without a chosen key, the target.
+    /// A digest of the whole request, to tell a repeat from a different request under the same key. Of an order
+    /// without a chosen key, the target.
     pub fingerprint: [u8; 32],
     /// Whether the caller chose the key.
     pub keyed: bool,
     pub reuse: Reuse,
     pub single_use: bool,
     pub life: Option<Duration>,
-    /// How much life the answer must have left for the callers that it was bought for: what they asked for, or zero.
+    /// How much life the answer must have left for the callers that it was bought for: what they requested, or zero.
     pub min_life: Duration,
     /// How much life a reused answer must have left: one that is given to a later placement, or taken from the stock.
     pub margin: Duration,
@@ -154,12 +157,13 @@ pub struct Terms {
     pub collected_in: Duration,
     /// The place in a pool that its answer is to fill.
     pub slot: Option<Slot>,
-    /// Who is to solve it, and the currency of the account there, as [`account`](crate::account::account) writes them. Usage is
-    /// kept by both.
+    /// The provider, and the currency of the account there, as [`account`](crate::account::account) writes them.
+    /// Usage is kept by both.
     pub account: String,
-    /// What an answer of this kind costs by the price list, where the provider does not say; `None` if the list has no price.
+    /// What an answer of this kind costs by the price list, where the provider does not say; `None` if the list has
+    /// no price.
     pub price: Option<Money>,
-    /// What the caller who began this life calls that of which it is a part, or nothing.
+    /// The `traceparent` of the caller that began this life, or nothing.
     pub trace: String,
 }
 
@@ -228,9 +232,9 @@ impl Draft {
             check_sizes(kind, name, value)?;
         }
         let (min_life, margin) = check_min_life(kind, self.min_life)?;
-        // What an order promises about life is part of what it is: the id says nothing about its callers, so all of them must
-        // have asked for the same. An answer that lives for ever has every life.
-        let life_asked = if kind.life.is_some() { min_life } else { Duration::ZERO };
+        // The promised life is part of the order's identity. The id says nothing about the callers, so all of them
+        // must have requested the same life. An answer that lives for ever has every life.
+        let requested_life = if kind.life.is_some() { min_life } else { Duration::ZERO };
         let timeout = self.timeout.unwrap_or(policy.timeout);
         if timeout < Duration::from_secs(1) || timeout > TIMEOUT_MAX {
             return Err(BadRequest::BadTimeout { wanted: timeout });
@@ -239,7 +243,7 @@ impl Draft {
         let target = target.hidden(settings.secret.as_ref());
         // Only an order whose key was chosen can be mistaken for another, and every join pays for the digest.
         let fingerprint = match self.idempotency_key {
-            Some(_) => fingerprint(&self.tenant, kind, &self.params, life_asked, settings.proxy_counts),
+            Some(_) => fingerprint(&self.tenant, kind, &self.params, requested_life, settings.proxy_counts),
             None => target.0,
         };
         let reuse = match self.slot {
@@ -250,7 +254,7 @@ impl Draft {
         let key = match (&self.slot, &self.idempotency_key, reuse) {
             (Some(slot), ..) => Key::slot(&self.tenant, slot).hidden(settings.secret.as_ref()),
             (None, Some(chosen), _) => Key::chosen(&self.tenant, chosen).hidden(settings.secret.as_ref()),
-            (None, None, Reuse::Shared) => Key::shared(&target, life_asked, settings.window, now),
+            (None, None, Reuse::Shared) => Key::shared(&target, requested_life, settings.window, now),
             (None, None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
         };
         let terms = Terms {
@@ -330,7 +334,7 @@ fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), 
     }
 }
 
-/// Bounds that hold for every parameter, also those of kinds that nobody has described.
+/// Bounds that hold for every parameter, also those of open kinds.
 fn check_sizes(kind: &Kind, name: &str, value: &Value) -> Result<(), BadRequest> {
     if name.is_empty() || name.len() > PARAM_NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(BadRequest::BadParamName { name: name.into() });
@@ -438,8 +442,8 @@ fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_c
     digest("quittance/target/1", tenant, kind, params, identifies)
 }
 
-/// Names all that was asked, so that a chosen key that comes with something else is noticed. Where the proxy does
-/// not count, a retry through another one is still a retry.
+/// A digest of the whole request, so that a chosen key that comes with a different request is noticed. Where the
+/// proxy does not count, a retry through another one is still a retry.
 fn fingerprint(
     tenant: &str,
     kind: &Kind,
@@ -449,11 +453,11 @@ fn fingerprint(
 ) -> [u8; 32] {
     let address_counts = proxy_counts || kind.bound_to_address;
     let counts = |name: &str| address_counts || !kind.address_fields.contains(&name);
-    let asked = digest("quittance/asked/1", tenant, kind, params, counts);
+    let request = digest("quittance/asked/1", tenant, kind, params, counts);
     if min_life.is_zero() {
-        return asked;
+        return request;
     }
-    Digester::new("quittance/asked-with-life/1").part(&asked).number(millis(min_life)).finish()
+    Digester::new("quittance/asked-with-life/1").part(&request).number(millis(min_life)).finish()
 }
 
 fn digest(

@@ -1,4 +1,5 @@
-//! The life cycle from within: everything that can happen, explored, and single lives, told. What both need stands here.
+//! The life cycle from within: all that can happen, explored, and single lives, step by step. Shared helpers stand
+//! here.
 
 mod charges;
 mod exploration;

@@ -1,4 +1,4 @@
-//! A moment in time. The core only ever compares and adds; where "now" comes from is somebody else's business.
+//! A moment in time. The core only compares and adds moments; the current time is always an argument.
 
 use core::fmt;
 use core::ops::{Add, Sub};

@@ -13,7 +13,8 @@ use core::fmt;
 /// The longest note that a person may leave.
 pub const NOTE_BYTES_MAX: usize = 1000;
 
-/// How many entries are kept: enough for a letter that was replayed many times. A third of them are from the beginning.
+/// How many entries are kept: enough for a dead letter that was replayed many times. A third of them are from the
+/// beginning.
 pub const TIMELINE_ENTRIES_MAX: usize = 256;
 /// How many entries stand before what was left out.
 pub const TIMELINE_BEGINNING: usize = TIMELINE_ENTRIES_MAX / 3;
@@ -132,7 +133,7 @@ impl Timeline {
             return;
         }
         if self.entries.len() >= TIMELINE_ENTRIES_MAX {
-            // What a person wrote is left out last: nobody can find it out again.
+            // What a person wrote is left out last: it cannot be found out again.
             let is_ours = |entry: &TimelineEntry| !matches!(entry.event, TimelineEvent::Noted { .. });
             let oldest = self.entries[TIMELINE_BEGINNING..].iter().position(is_ours).unwrap_or(0);
             self.entries.remove(TIMELINE_BEGINNING + oldest);
@@ -142,7 +143,7 @@ impl Timeline {
     }
 }
 
-/// In words, with moments that lie ahead told as seen from its own.
+/// In words. Moments that lie ahead are given relative to the entry's own.
 impl fmt::Display for TimelineEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.event {
@@ -168,7 +169,7 @@ impl fmt::Display for TimelineEntry {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }
             TimelineEvent::LeftInDoubt { attempt, evidence } => {
-                write!(f, "attempt {attempt}: {} (in doubt)", evidence.seen.escape_debug())
+                write!(f, "attempt {attempt}: {} (in doubt)", evidence.summary.escape_debug())
             }
             TimelineEvent::Retried { class, number, at } if *at <= self.at => {
                 write!(f, "retry {number} for {}, at once", class.name())
@@ -176,7 +177,7 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::Retried { class, number, at } => {
                 write!(f, "retry {number} for {}, after {:?}", class.name(), at.since(self.at))
             }
-            TimelineEvent::Held => f.write_str("held until the provider's account is mended"),
+            TimelineEvent::Held => f.write_str("held until the provider's account is fixed"),
             TimelineEvent::Released => f.write_str("released"),
             TimelineEvent::Solved { attempt, via } => write!(
                 f,
@@ -200,7 +201,7 @@ impl fmt::Display for TimelineEntry {
             }
             TimelineEvent::Returned => f.write_str("answer given back to the stock"),
             TimelineEvent::Expired => f.write_str("answer expired, untaken"),
-            TimelineEvent::Failed => f.write_str("failed: the caller is told"),
+            TimelineEvent::Failed => f.write_str("failed: the caller gets the reason"),
             TimelineEvent::MovedToDeadLetters { cause } => write!(f, "dead letter: {cause}"),
             TimelineEvent::Cancelled => f.write_str("cancelled"),
             TimelineEvent::Replayed => f.write_str("replayed"),
@@ -232,10 +233,10 @@ mod tests {
         for n in 0..1000 {
             timeline.tell(Timestamp::from_millis(n), TimelineEvent::Held);
         }
-        let kept: Vec<u64> = timeline.entries.iter().map(|entry| entry.at.as_millis()).collect();
-        assert_eq!(kept.len(), TIMELINE_ENTRIES_MAX);
-        assert_eq!(kept[..TIMELINE_BEGINNING], (0..TIMELINE_BEGINNING as u64).collect::<Vec<_>>());
-        assert_eq!(kept.last(), Some(&999));
+        let moments: Vec<u64> = timeline.entries.iter().map(|entry| entry.at.as_millis()).collect();
+        assert_eq!(moments.len(), TIMELINE_ENTRIES_MAX);
+        assert_eq!(moments[..TIMELINE_BEGINNING], (0..TIMELINE_BEGINNING as u64).collect::<Vec<_>>());
+        assert_eq!(moments.last(), Some(&999));
         assert_eq!(timeline.left_out as usize, 1000 - TIMELINE_ENTRIES_MAX);
     }
 
@@ -248,9 +249,9 @@ mod tests {
             timeline.tell(at(n), TimelineEvent::Deferred { until: at(n + 5000) });
         }
         timeline.tell(at(7000), TimelineEvent::Submitted { attempt: 1 });
-        let told: Vec<String> = timeline.entries.iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = timeline.entries.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "placed",
                 "the provider takes no work; looked again until 5.999s later",

@@ -1,6 +1,6 @@
 //! The decisions about money: what every event does to an order.
 //!
-//! An attempt is paid for in one function only, `Step::submit`; everything else here, and in the files under
+//! An attempt is paid for in one function only, `NextOrder::submit`; everything else here, and in the files under
 //! this one, decides whether that function is reached. Both doors, [`place`] and [`transition`], are pure: the
 //! caller commits the next order first and performs the effect after.
 
@@ -80,7 +80,7 @@ impl WhyIgnored {
 
 /// What an event does to an order.
 pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    let step = Step::new(order, now);
+    let step = NextOrder::new(order, now);
     match event.without_secrets_of(&order.terms.params) {
         Event::Woken { stamp, gate } => step.woken(stamp, gate, policy),
         Event::Submitted { attempt, outcome } => step.submitted(attempt, outcome, policy),
@@ -102,7 +102,7 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Reported { is_good } => step.reported(is_good),
         Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
         Event::WebhookAdded { url, dialect } => step.webhook_added(url, dialect),
-        Event::WebhookTried { webhook, outcome } => step.told(webhook, outcome),
+        Event::WebhookTried { webhook, outcome } => step.webhook_tried(webhook, outcome),
         Event::PutBack { others_by } => step.put_back(others_by),
         Event::Lost => step.lost(policy),
         Event::Recalled { born, attempts } => step.recalled(born, attempts, policy),
@@ -110,13 +110,13 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
 }
 
 /// The next order in the making.
-struct Step {
+struct NextOrder {
     next: Order,
     counters: Counters,
     now: Timestamp,
 }
 
-impl Step {
+impl NextOrder {
     fn new(order: &Order, now: Timestamp) -> Self {
         Self { next: order.clone(), counters: Counters::default(), now }
     }
@@ -149,13 +149,13 @@ impl Step {
                     let cause = DeadCause::NotTaken(self.last_fault());
                     self.move_to_dead_letters(cause, policy)
                 }
-                // A later deadline is no reason to try again what only a person can mend.
+                // A later deadline is no reason to try again what only an operator can fix.
                 Phase::Queued { held: true, .. } => {
                     self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
                     self.done()
                 }
                 Phase::Queued { .. } => self.submit_if_open(stamp, gate, policy),
-                // Nobody reported back in time: whoever made the call is gone, or the call hangs.
+                // No report came in time: the node that made the call is gone, or the call hangs.
                 Phase::Submitting { attempt, .. } => self.doubt(attempt, policy),
                 // A timer that rings late says that we were away, and the word may be on its way from where it
                 // was kept meanwhile.
@@ -180,7 +180,7 @@ impl Step {
                     self.tell(TimelineEvent::Expired);
                     self.done()
                 }
-                // The caller that took it from the stock did not come for it. The phase keeps saying whose it was.
+                // The caller that took it from the stock did not come for it. The phase keeps its claimant.
                 Phase::Claimed { answer, .. } => {
                     self.waste(&answer);
                     self.next.uncollected = false;
@@ -220,8 +220,8 @@ impl Step {
 
     fn submit_if_open(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
         match gate {
-            // A pool counts one price for each refill before it is ordered. If that may be charged already, the pool must
-            // decide anew.
+            // A pool counts one price for each refill before it is ordered. If that may be charged already, the pool
+            // must decide again.
             Gate::Pass if self.next.terms.slot.is_some() && self.may_be_charged() => {
                 self.fail(FailCause::Cancelled)
             }
@@ -273,8 +273,8 @@ impl Step {
 
     // ---- doubt ---------------------------------------------------------------------------------------------
 
-    /// Unknown is not no: wait for the word that may still come. It may also be here already: with a node of ours
-    /// that could not write it down for a while, and more likely so if nobody has reported in time.
+    /// Unknown is not no: wait for the callback that may still come. It may also be with another node of ours that
+    /// could not write it for a while, which is more likely if no report came in time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
         self.counters.doubts = 1;
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
@@ -322,11 +322,11 @@ impl Step {
 
     /// What was seen when the attempt fell silent, as far as its adapter could tell.
     fn why_in_doubt(&self, number: u32) -> Evidence {
-        let told = self.next.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
+        let evidence = self.next.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
             TimelineEvent::LeftInDoubt { attempt, evidence } if *attempt == number => Some(evidence.clone()),
             _ => None,
         });
-        told.unwrap_or_default()
+        evidence.unwrap_or_default()
     }
 
     /// What the last attempt of this life was met with, if the provider has not taken one since.
@@ -406,8 +406,8 @@ impl Step {
 
     fn move_to_dead_letters(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
-        // Nobody wants it, or only a pool, which asks again; but whether it was paid for is a question for a person all
-        // the same.
+        // No caller wants it, or only a pool, which asks again. Whether it was paid for is a question for an operator
+        // all the same.
         if (!self.next.wanted || self.next.terms.slot.is_some())
             && !matches!(cause, DeadCause::Doubt | DeadCause::StoreForgot)
         {

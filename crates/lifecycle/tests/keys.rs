@@ -124,22 +124,23 @@ fn a_field_that_identifies_is_in_the_key_and_to_leave_it_out_is_not_to_leave_it_
 }
 
 #[test]
-fn a_default_said_is_a_default_unsaid_and_anything_else_is_not() {
+fn an_explicit_default_equals_an_absent_one_and_any_other_value_does_not() {
     for kind in KINDS {
-        let (unsaid, said) = (draft(), draft().with("size", "small").with("colour", "brown"));
-        let [unsaid, said] = [unsaid, said].map(|draft| ask(kind, &draft, KeySettings::default()));
-        assert_eq!((unsaid.0, unsaid.1.fingerprint), (said.0, said.1.fingerprint));
-        assert_ne!(unsaid.0, key(kind, &draft().with("size", "large")));
-        assert_ne!(unsaid.0, key(kind, &draft().with("size", "")));
+        let (implicit, explicit) = (draft(), draft().with("size", "small").with("colour", "brown"));
+        let [implicit, explicit] =
+            [implicit, explicit].map(|draft| ask(kind, &draft, KeySettings::default()));
+        assert_eq!((implicit.0, implicit.1.fingerprint), (explicit.0, explicit.1.fingerprint));
+        assert_ne!(implicit.0, key(kind, &draft().with("size", "large")));
+        assert_ne!(implicit.0, key(kind, &draft().with("size", "")));
     }
 }
 
 #[test]
 fn what_does_not_matter_does_not_matter() {
     for kind in KINDS {
-        let (plain, said) = (draft(), draft().with("reply", "by post"));
-        let [plain, said] = [plain, said].map(|draft| ask(kind, &draft, KeySettings::default()));
-        assert_eq!((plain.0, plain.1.fingerprint), (said.0, said.1.fingerprint));
+        let (plain, values) = (draft(), draft().with("reply", "by post"));
+        let [plain, values] = [plain, values].map(|draft| ask(kind, &draft, KeySettings::default()));
+        assert_eq!((plain.0, plain.1.fingerprint), (values.0, values.1.fingerprint));
     }
     assert_eq!(key(&PARCEL, &draft()), key(&PARCEL, &draft().with("colour", "blue").with("unheard_of", "x")));
     assert_ne!(key(&LETTER, &draft()), key(&LETTER, &draft().with("unheard_of", "x")));
@@ -178,7 +179,7 @@ fn a_window_splits_time_and_without_one_time_does_not_count() {
 }
 
 #[test]
-fn an_exclusive_placement_shares_with_nobody_and_a_chosen_key_outranks_it() {
+fn an_exclusive_placement_is_never_shared_and_a_chosen_key_outranks_it() {
     let exclusive = Draft { reuse: Some(Reuse::Exclusive), ..draft() };
     let with = |draft: &Draft, nonce| {
         draft
@@ -201,7 +202,7 @@ fn an_exclusive_placement_shares_with_nobody_and_a_chosen_key_outranks_it() {
 }
 
 #[test]
-fn a_chosen_key_is_the_same_whatever_is_asked_and_what_is_asked_is_noticed() {
+fn a_chosen_key_is_the_same_for_any_request_and_a_different_request_is_noticed() {
     let ask = |kind, draft| ask(kind, &chosen(draft, "mine"), KeySettings::default());
     let (key, terms) = ask(&PARCEL, draft());
     assert!(terms.keyed);
@@ -219,18 +220,18 @@ fn a_chosen_key_is_the_same_whatever_is_asked_and_what_is_asked_is_noticed() {
     assert_eq!(terms.fingerprint, ask(&PARCEL, draft()).1.fingerprint);
 }
 
-/// An id says nothing about its caller, so all callers of one order must have asked for the same life.
+/// An id says nothing about its caller, so all callers of one order must have requested the same life.
 #[test]
 fn orders_that_ask_for_different_lives_are_different_and_a_chosen_key_belongs_to_one_of_them() {
     let with_life = |seconds: u64| Draft { min_life: Some(Duration::from_secs(seconds)), ..draft() };
     let (plain, none) = (key(&PARCEL, &draft()), key(&PARCEL, &with_life(0)));
-    assert_eq!(plain, none, "no life asked for");
+    assert_eq!(plain, none, "no life requested");
     let lives = [key(&PARCEL, &with_life(20)), key(&PARCEL, &with_life(21))];
     assert!(lives[0] != lives[1] && !lives.contains(&plain));
-    let asked = |draft: Draft| ask(&PARCEL, &chosen(draft, "k"), KeySettings::default()).1.fingerprint;
-    assert_eq!(asked(draft()), asked(with_life(0)));
-    assert_eq!(asked(with_life(20)), asked(with_life(20)));
-    assert_ne!(asked(with_life(20)), asked(draft()));
+    let fingerprint = |draft: Draft| ask(&PARCEL, &chosen(draft, "k"), KeySettings::default()).1.fingerprint;
+    assert_eq!(fingerprint(draft()), fingerprint(with_life(0)));
+    assert_eq!(fingerprint(with_life(20)), fingerprint(with_life(20)));
+    assert_ne!(fingerprint(with_life(20)), fingerprint(draft()));
 }
 
 /// Worked out once and written down. If this test fails, every node of the old version and every node of the
@@ -278,7 +279,7 @@ fn a_spare_has_one_key_however_often_it_is_put_on_the_stock() {
 }
 
 #[test]
-fn a_text_that_is_no_key_is_told_why() {
+fn a_text_that_is_no_key_gets_the_reason() {
     let good = "0123456789abcdef".repeat(4);
     let replaced = |at: usize, with: &str| format!("{}{with}{}", &good[..at], &good[at + with.len()..]);
     for (text, why) in [
@@ -308,9 +309,9 @@ fn a_text_that_is_no_key_is_told_why() {
 }
 
 /// A small generator of our own (splitmix64): the same orders in every run.
-struct Dice(u64);
+struct OrderDice(u64);
 
-impl Dice {
+impl OrderDice {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -345,14 +346,14 @@ fn in_full(kind: &Kind, draft: &Draft, road_counts: bool) -> (String, String, BT
     };
     let is_default =
         |name: &str, value: &[u8]| matches!((name, value), ("size", b"small") | ("colour", b"brown"));
-    let said = draft.params.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
-    let material = said.filter(|(name, value)| counts(name) && !is_default(name, value)).collect();
+    let values = draft.params.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
+    let material = values.filter(|(name, value)| counts(name) && !is_default(name, value)).collect();
     (draft.tenant.clone(), kind.name.to_string(), material)
 }
 
 #[test]
 fn twenty_thousand_random_orders_share_a_key_exactly_when_they_are_the_same() {
-    let mut dice = Dice(1);
+    let mut dice = OrderDice(1);
     for settings in [KeySettings::default(), PROXY_COUNTS] {
         let (mut by_key, mut by_order) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..20_000 {

@@ -1,10 +1,11 @@
-//! The judge's door, `/mock/`: reads the ledger, and calms or storms the provider while it runs. Only from this machine.
+//! The judge's door, `/mock/`: reads the ledger, and calms or storms the provider while it runs. Only from this
+//! machine.
 
 use crate::faults::Faults;
 use crate::script::Rule;
-use crate::server::{Outage, Shared};
+use crate::server::{MockOutage, MockShared};
 use crate::service::{ReplyBytes, page};
-use crate::world::{AccountChange, World};
+use crate::world::{AccountChange, MockWorld};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use serde::de::DeserializeOwned;
@@ -18,7 +19,7 @@ pub(crate) const OUTAGE_MS_MAX: u64 = 3_600_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OutageWish {
+struct OutageRequest {
     ms: u64,
     #[serde(default)]
     refuse: bool,
@@ -27,29 +28,29 @@ struct OutageWish {
 /// `{}` is calm, `"storm"` the preset, and anything else names its rates.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum FaultsWish {
-    Named(Weather),
+enum FaultsRequest {
+    Named(FaultPreset),
     Rates(Box<Faults>),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Weather {
+enum FaultPreset {
     Calm,
     Storm,
 }
 
 /// An answer, or the status and the reason instead of it.
-type Ruled = Result<String, (StatusCode, String)>;
+type ControlResult = Result<String, (StatusCode, String)>;
 
 pub(crate) fn answer(
-    shared: &Shared,
+    shared: &MockShared,
     peer: SocketAddr,
     method: &Method,
     uri: &Uri,
     body: &[u8],
 ) -> Response<ReplyBytes> {
-    if !World::may_control(peer.ip()) {
+    if !MockWorld::may_control(peer.ip()) {
         return page(StatusCode::FORBIDDEN);
     }
     let (is_reading, is_writing) = (*method == Method::GET, matches!(*method, Method::PUT | Method::POST));
@@ -59,9 +60,9 @@ pub(crate) fn answer(
         }
         ("/mock/ledger", false) => ledger(shared, uri),
         ("/mock/state", false) => state(shared),
-        ("/mock/faults", false) => shown(&shared.world().faults()),
+        ("/mock/faults", false) => to_json(&shared.world().faults()),
         ("/mock/faults", true) => set_faults(shared, body),
-        ("/mock/script", false) => shown(&shared.world().rules()),
+        ("/mock/script", false) => to_json(&shared.world().rules()),
         ("/mock/script", true) => set_script(shared, body),
         ("/mock/account", true) => change_account(shared, body),
         ("/mock/outage", true) => outage(shared, body),
@@ -74,24 +75,24 @@ pub(crate) fn answer(
             "there is no such thing under /mock/, or not with this verb".to_owned(),
         )),
     };
-    let (status, said) = match ruled {
-        Ok(said) => (StatusCode::OK, said),
+    let (status, text) = match ruled {
+        Ok(text) => (StatusCode::OK, text),
         Err((status, why)) => (status, json!({ "error": why }).to_string()),
     };
     if is_writing {
         shared.changed();
     }
-    let mut answer = Response::new(ReplyBytes::just(said));
+    let mut answer = Response::new(ReplyBytes::just(text));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
-fn shown(thing: &impl Serialize) -> Ruled {
+fn to_json(thing: &impl Serialize) -> ControlResult {
     serde_json::to_string(thing).map_err(|why| (StatusCode::INTERNAL_SERVER_ERROR, why.to_string()))
 }
 
-fn done() -> Ruled {
+fn done() -> ControlResult {
     Ok(json!({ "ok": true }).to_string())
 }
 
@@ -99,7 +100,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
     serde_json::from_slice(body).map_err(|why| (StatusCode::BAD_REQUEST, why.to_string()))
 }
 
-fn ledger(shared: &Shared, uri: &Uri) -> Ruled {
+fn ledger(shared: &MockShared, uri: &Uri) -> ControlResult {
     let query: BTreeMap<_, _> = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).collect();
     let since = match query.get("since").map(|since| since.parse()) {
         Some(Ok(since)) => since,
@@ -110,32 +111,32 @@ fn ledger(shared: &Shared, uri: &Uri) -> Ruled {
     };
     let with_tasks = query.get("summary").is_none_or(|summary| summary == "0");
     let ledger = shared.world().ledger(shared.clock.now_ms(), since, with_tasks);
-    shown(&ledger)
+    to_json(&ledger)
 }
 
-fn state(shared: &Shared) -> Ruled {
+fn state(shared: &MockShared) -> ControlResult {
     let until = shared.outage().map(|outage| outage.until_ms);
     let standing = shared.world().standing(shared.clock.now_ms(), until);
-    shown(&standing)
+    to_json(&standing)
 }
 
-fn set_faults(shared: &Shared, body: &[u8]) -> Ruled {
+fn set_faults(shared: &MockShared, body: &[u8]) -> ControlResult {
     let faults = match read(body)? {
-        FaultsWish::Named(Weather::Calm) => Faults::default(),
-        FaultsWish::Named(Weather::Storm) => Faults::storm(),
-        FaultsWish::Rates(faults) => *faults,
+        FaultsRequest::Named(FaultPreset::Calm) => Faults::default(),
+        FaultsRequest::Named(FaultPreset::Storm) => Faults::storm(),
+        FaultsRequest::Rates(faults) => *faults,
     };
     shared.world().set_faults(faults);
     done()
 }
 
-fn set_script(shared: &Shared, body: &[u8]) -> Ruled {
+fn set_script(shared: &MockShared, body: &[u8]) -> ControlResult {
     let rules: Vec<Rule> = read(body)?;
     shared.world().set_script(rules).map_err(|why| (StatusCode::BAD_REQUEST, why.to_string()))?;
     done()
 }
 
-fn change_account(shared: &Shared, body: &[u8]) -> Ruled {
+fn change_account(shared: &MockShared, body: &[u8]) -> ControlResult {
     let change: AccountChange = read(body)?;
     if shared.world().change_account(&change) {
         done()
@@ -144,13 +145,13 @@ fn change_account(shared: &Shared, body: &[u8]) -> Ruled {
     }
 }
 
-fn outage(shared: &Shared, body: &[u8]) -> Ruled {
-    let wish: OutageWish = read(body)?;
-    begin_outage(shared, wish.ms, wish.refuse);
+fn outage(shared: &MockShared, body: &[u8]) -> ControlResult {
+    let request: OutageRequest = read(body)?;
+    begin_outage(shared, request.ms, request.refuse);
     done()
 }
 
-pub(crate) fn begin_outage(shared: &Shared, ms: u64, refuses: bool) {
+pub(crate) fn begin_outage(shared: &MockShared, ms: u64, refuses: bool) {
     let until_ms = shared.clock.now_ms() + ms.min(OUTAGE_MS_MAX);
-    shared.outage.send_replace(Outage { until_ms, refuses });
+    shared.outage.send_replace(MockOutage { until_ms, refuses });
 }

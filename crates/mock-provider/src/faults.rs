@@ -1,15 +1,15 @@
 //! How often each thing goes wrong, drawn from the seed. All rates are shares of one (0.1 = every tenth); of the rates
 //! that concern one request at most one strikes. Zero everywhere by default.
 
-use crate::rng::Rng;
-use crate::script::Deed;
-use crate::settings::Span;
+use crate::rng::MockRng;
+use crate::script::FaultAction;
+use crate::settings::MillisRange;
 use serde::{Deserialize, Serialize};
 
 /// What goes wrong between the client and one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Wire {
+pub struct WireFaults {
     /// The connection ends before the request was acted upon.
     pub request_lost: f64,
     /// It was acted upon, and the connection ends without an answer.
@@ -39,14 +39,14 @@ pub struct Wire {
 /// What goes wrong with a pingback.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pingbacks {
+pub struct PingbackFaults {
     pub lost: f64,
     pub doubled: f64,
     /// Sent `slow_ms` later.
     pub delayed: f64,
     /// Sent, and answered, before in.php answers.
     pub early: f64,
-    /// Strangers call too: at an address with a changed end, and at one that nobody gave.
+    /// Strangers call too: at an address with a changed end, and at an invented one.
     pub forged: f64,
     /// The task cannot be solved, and the pingback brings the code.
     pub code: f64,
@@ -57,14 +57,14 @@ pub struct Pingbacks {
 pub struct Faults {
     /// The connection is closed as soon as it is accepted.
     pub refused: f64,
-    pub submit: Wire,
-    pub poll: Wire,
-    pub pingback: Pingbacks,
+    pub submit: WireFaults,
+    pub poll: WireFaults,
+    pub pingback: PingbackFaults,
     /// The task cannot be solved.
     pub unsolvable: f64,
     /// The result is gone as soon as it is there.
     pub vanished: f64,
-    pub slow_ms: Span,
+    pub slow_ms: MillisRange,
     pub hang_ms: u64,
     pub submit_codes: Vec<String>,
     pub poll_codes: Vec<String>,
@@ -75,12 +75,12 @@ impl Default for Faults {
         let codes = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
         Self {
             refused: 0.0,
-            submit: Wire::default(),
-            poll: Wire::default(),
-            pingback: Pingbacks::default(),
+            submit: WireFaults::default(),
+            poll: WireFaults::default(),
+            pingback: PingbackFaults::default(),
             unsolvable: 0.0,
             vanished: 0.0,
-            slow_ms: Span { from: 100, to: 2_000 },
+            slow_ms: MillisRange { from: 100, to: 2_000 },
             hang_ms: 30_000,
             submit_codes: codes(&[
                 "ERROR_NO_SLOT_AVAILABLE",
@@ -97,7 +97,7 @@ impl Faults {
     /// Everything at once, at rates that still let a patient client through.
     #[must_use]
     pub fn storm() -> Self {
-        let wire = Wire {
+        let wire = WireFaults {
             request_lost: 0.03,
             reply_lost: 0.05,
             status_before: 0.03,
@@ -113,9 +113,9 @@ impl Faults {
         };
         Self {
             refused: 0.03,
-            poll: Wire { fewer_parts: 0.05, ..wire.clone() },
+            poll: WireFaults { fewer_parts: 0.05, ..wire.clone() },
             submit: wire,
-            pingback: Pingbacks {
+            pingback: PingbackFaults {
                 lost: 0.1,
                 doubled: 0.1,
                 delayed: 0.1,
@@ -129,15 +129,15 @@ impl Faults {
         }
     }
 
-    pub(crate) fn on_submit(&self, rng: &mut Rng) -> Option<Deed> {
+    pub(crate) fn on_submit(&self, rng: &mut MockRng) -> Option<FaultAction> {
         self.on_wire(&self.submit, &self.submit_codes, rng)
     }
 
-    pub(crate) fn on_poll(&self, rng: &mut Rng) -> Option<Deed> {
+    pub(crate) fn on_poll(&self, rng: &mut MockRng) -> Option<FaultAction> {
         self.on_wire(&self.poll, &self.poll_codes, rng)
     }
 
-    fn on_wire(&self, wire: &Wire, codes: &[String], rng: &mut Rng) -> Option<Deed> {
+    fn on_wire(&self, wire: &WireFaults, codes: &[String], rng: &mut MockRng) -> Option<FaultAction> {
         const SICK: [u16; 4] = [500, 502, 503, 521];
         let mut left = rng.fraction();
         let mut strikes = |rate: f64| {
@@ -146,48 +146,48 @@ impl Faults {
         };
         let taken = true;
         if strikes(wire.request_lost) {
-            Some(Deed::RequestLost)
+            Some(FaultAction::RequestLost)
         } else if strikes(wire.reply_lost) {
-            Some(Deed::ReplyLost)
+            Some(FaultAction::ReplyLost)
         } else if strikes(wire.status_before) {
-            Some(Deed::Status { status: *rng.one_of(&SICK)?, taken: false })
+            Some(FaultAction::Status { status: *rng.one_of(&SICK)?, taken: false })
         } else if strikes(wire.status_after) {
-            Some(Deed::Status { status: *rng.one_of(&SICK)?, taken })
+            Some(FaultAction::Status { status: *rng.one_of(&SICK)?, taken })
         } else if strikes(wire.too_many) {
-            Some(Deed::Status { status: 429, taken: false })
+            Some(FaultAction::Status { status: 429, taken: false })
         } else if strikes(wire.html) {
-            Some(Deed::Html { taken })
+            Some(FaultAction::Html { taken })
         } else if strikes(wire.garbage) {
-            Some(Deed::Garbage { taken })
+            Some(FaultAction::Garbage { taken })
         } else if strikes(wire.truncated) {
-            Some(Deed::Truncated { taken })
+            Some(FaultAction::Truncated { taken })
         } else if strikes(wire.code) {
-            rng.one_of(codes).map(|code| Deed::Code(code.clone()))
+            rng.one_of(codes).map(|code| FaultAction::Code(code.clone()))
         } else if strikes(wire.slow) {
-            Some(Deed::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) })
+            Some(FaultAction::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) })
         } else if strikes(wire.hang) {
-            Some(Deed::Hang { ms: self.hang_ms, taken })
+            Some(FaultAction::Hang { ms: self.hang_ms, taken })
         } else if strikes(wire.fewer_parts) {
-            Some(Deed::FewerParts)
+            Some(FaultAction::FewerParts)
         } else {
             None
         }
     }
 
     /// Several of these may befall one pingback.
-    pub(crate) fn on_pingback(&self, rng: &mut Rng) -> Vec<Deed> {
+    pub(crate) fn on_pingback(&self, rng: &mut MockRng) -> Vec<FaultAction> {
         let rates = &self.pingback;
         let mut actions = Vec::new();
-        let mut may = |rate: f64, action: &dyn Fn(&mut Rng) -> Deed| {
+        let mut may = |rate: f64, action: &dyn Fn(&mut MockRng) -> FaultAction| {
             if rng.strikes(rate) {
                 actions.push(action(rng));
             }
         };
-        may(rates.lost, &|_| Deed::Lost);
-        may(rates.doubled, &|_| Deed::Doubled);
-        may(rates.delayed, &|rng| Deed::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) });
-        may(rates.early, &|_| Deed::Early);
-        may(rates.forged, &|_| Deed::Forged);
+        may(rates.lost, &|_| FaultAction::Lost);
+        may(rates.doubled, &|_| FaultAction::Doubled);
+        may(rates.delayed, &|rng| FaultAction::Delay { ms: rng.between(self.slow_ms.from, self.slow_ms.to) });
+        may(rates.early, &|_| FaultAction::Early);
+        may(rates.forged, &|_| FaultAction::Forged);
         actions
     }
 }

@@ -1,15 +1,16 @@
-//! The other protocol: createTask and getTaskResult, in the manner of four providers. This is a door and no more: what
-//! comes in becomes the parameters that in.php and res.php know, so that one world keeps one ledger whoever speaks.
+//! The other protocol: createTask and getTaskResult, in the dialects of four providers. This is an API and no more:
+//! requests become the parameters that in.php and res.php know, so that one world keeps one ledger for both
+//! protocols.
 
 mod codes;
 mod kinds;
 mod task;
 mod tongue;
 
-pub(crate) use kinds::Kind;
-pub(crate) use tongue::Tongue;
+pub(crate) use kinds::JsonKind;
+pub(crate) use tongue::JsonDialect;
 
-use crate::rng::{Rng, hex};
+use crate::rng::{MockRng, hex};
 use crate::world::Endpoint;
 use quittance_protocol::classic::{Form, Part};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ const NO_CACHE: &str = "__nocache";
 /// Whose manner of speaking JSON is played; the first part of the path chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Flavour {
+pub enum MockFlavour {
     #[default]
     #[serde(rename = "2captcha")]
     TwoCaptcha,
@@ -30,7 +31,7 @@ pub enum Flavour {
     CapSolver,
 }
 
-impl Flavour {
+impl MockFlavour {
     const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapMonster, Self::CapSolver];
 
     /// As the path has it, and the ledger.
@@ -59,22 +60,22 @@ impl Flavour {
         }
     }
 
-    /// The one sends words and the others send numbers; nobody takes what the other sends.
-    fn id_of(self, said: &Value) -> Option<u64> {
-        match (self, said) {
+    /// One sends words and the others send numbers; none takes what the other sends.
+    fn id_of(self, task_id: &Value) -> Option<u64> {
+        match (self, task_id) {
             (Self::CapSolver, Value::String(text)) => {
                 let id = u64::from_str_radix(text.rsplit('-').next()?, 16).ok()?;
                 (uuid(id) == *text).then_some(id)
             }
             (Self::CapSolver, _) => None,
-            (_, said) => said.as_u64(),
+            (_, task_id) => task_id.as_u64(),
         }
     }
 }
 
 /// The id is in its last group, and the rest follows from it: who makes one up is found out.
 fn uuid(id: u64) -> String {
-    let mut rng = Rng::of(id, "uuid", 0);
+    let mut rng = MockRng::of(id, "uuid", 0);
     let (head, rest) = (hex(&rng.draw().to_be_bytes()), hex(&rng.draw().to_be_bytes()));
     format!("{}-{}-4{}-a{}-{id:012x}", &head[..8], &head[8..12], &rest[..3], &rest[3..6])
 }
@@ -117,8 +118,8 @@ enum Method {
 
 /// A path of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Door {
-    pub flavour: Flavour,
+pub(crate) struct JsonEndpoint {
+    pub flavour: MockFlavour,
     /// As the ledger counts it.
     pub name: &'static str,
     method: Method,
@@ -128,43 +129,43 @@ const COMMON: &[(&str, Method)] =
     &[("createTask", Method::Create), ("getTaskResult", Method::Result), ("getBalance", Method::Balance)];
 
 /// The reports that each provider takes.
-fn reports(flavour: Flavour) -> &'static [(&'static str, Method)] {
+fn reports(flavour: MockFlavour) -> &'static [(&'static str, Method)] {
     use Concerns::{Anything, Hcaptcha, Pictures, Recaptcha, Tokens};
     match flavour {
-        Flavour::TwoCaptcha => &[
+        MockFlavour::TwoCaptcha => &[
             ("reportCorrect", Method::Good(Anything)),
             ("reportIncorrect", Method::Bad(Anything)),
             ("reportCorrectRecaptcha", Method::Good(Anything)),
             ("reportIncorrectRecaptcha", Method::Bad(Anything)),
             ("reportIncorrectImageCaptcha", Method::Bad(Anything)),
         ],
-        Flavour::AntiCaptcha => &[
+        MockFlavour::AntiCaptcha => &[
             ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
             ("reportIncorrectRecaptcha", Method::Bad(Recaptcha)),
             ("reportCorrectRecaptcha", Method::Good(Recaptcha)),
             ("reportIncorrectHcaptcha", Method::Bad(Hcaptcha)),
         ],
-        Flavour::CapMonster => &[
+        MockFlavour::CapMonster => &[
             ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
             ("reportIncorrectTokenCaptcha", Method::Bad(Tokens)),
             ("reportIncorrectRecaptcha", Method::Bad(Tokens)),
         ],
-        Flavour::CapSolver => &[("feedbackTask", Method::Feedback)],
+        MockFlavour::CapSolver => &[("feedbackTask", Method::Feedback)],
     }
 }
 
-impl Door {
+impl JsonEndpoint {
     /// None if this protocol has nothing there.
     pub(crate) fn at(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let prefixed = path.split_once('/').and_then(|(first, rest)| {
-            Some((*Flavour::ALL.iter().find(|flavour| flavour.name() == first)?, rest))
+            Some((*MockFlavour::ALL.iter().find(|flavour| flavour.name() == first)?, rest))
         });
-        let (flavour, wanted) = prefixed.unwrap_or((Flavour::TwoCaptcha, path));
+        let (flavour, wanted) = prefixed.unwrap_or((MockFlavour::TwoCaptcha, path));
         let mut known = COMMON.iter().chain(reports(flavour));
         match known.find(|(name, _)| *name == wanted) {
             Some((name, method)) => Some(Self { flavour, name, method: *method }),
-            // Below a provider's own path it is he who says that there is no such method.
+            // Below a provider's own path that provider says that there is no such method.
             None if prefixed.is_some() => Some(Self { flavour, name: "unknown", method: Method::Unknown }),
             None => None,
         }
@@ -174,16 +175,16 @@ impl Door {
         if self.method == Method::Create { Endpoint::In } else { Endpoint::Res }
     }
 
-    /// None if the body is no JSON object. What is wrong with a readable one is said later: the key comes first.
-    pub(crate) fn read(self, body: &[u8]) -> Option<(Form, Ask)> {
+    /// None if the body is no JSON object. Errors in a readable one come later: the key comes first.
+    pub(crate) fn read(self, body: &[u8]) -> Option<(Form, JsonTaskOptions)> {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else { return None };
         let mut form = Form::default();
         let mut set = |name: &str, text: &str| form.0.insert(name.to_owned(), Part::Text(text.to_owned()));
         if let Some(key) = body.get("clientKey").and_then(Value::as_str) {
-            let is_capmonster = self.flavour == Flavour::CapMonster;
+            let is_capmonster = self.flavour == MockFlavour::CapMonster;
             set("key", key.strip_suffix(NO_CACHE).filter(|_| is_capmonster).unwrap_or(key));
         }
-        let mut ask = Ask {
+        let mut ask = JsonTaskOptions {
             door: self,
             task_type: String::new(),
             kind: None,
@@ -215,7 +216,7 @@ impl Door {
             Method::Create | Method::Unknown => ("unknown", Concerns::Anything),
         };
         set("action", action);
-        if let Some(id) = body.get("taskId").and_then(|said| self.flavour.id_of(said)) {
+        if let Some(id) = body.get("taskId").and_then(|task_id| self.flavour.id_of(task_id)) {
             set("id", &id.to_string());
         }
         ask.concerns = concerns;
@@ -225,30 +226,30 @@ impl Door {
 
 /// What a request of this protocol has beside the parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
-    pub door: Door,
+pub(crate) struct JsonTaskOptions {
+    pub door: JsonEndpoint,
     /// As it was sent.
     pub task_type: String,
-    pub kind: Option<&'static Kind>,
+    pub kind: Option<&'static JsonKind>,
     /// Why it is refused, once its key is found to be good.
     pub flaw: Option<&'static str>,
     pub concerns: Concerns,
 }
 
-impl Ask {
+impl JsonTaskOptions {
     fn read_task(&mut self, body: &Map<String, Value>, form: &mut Form) -> Result<(), &'static str> {
         let Some(Value::Object(task)) = body.get("task") else { return Err("ERROR_TASK_ABSENT") };
         check_extras(body)?;
         let task_type = task.get("type").and_then(Value::as_str).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         task_type.clone_into(&mut self.task_type);
         let flavour = self.door.flavour;
-        let (kind, proxies) = Kind::named(flavour, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
+        let (kind, proxies) = JsonKind::named(flavour, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         self.kind = Some(kind);
         task::read(flavour, kind, proxies, task, form)
     }
 }
 
-/// Neither changes the task, but nobody takes nonsense for them.
+/// Neither changes the task, but nonsense is refused for both.
 fn check_extras(body: &Map<String, Value>) -> Result<(), &'static str> {
     let is_soft_id = |value: &Value| match value {
         Value::Null | Value::Number(_) => true,
@@ -267,24 +268,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_path_chooses_the_provider_and_each_has_reports_of_his_own() {
-        let at = |path: &str| Door::at(path).map(|door| (door.flavour, door.name));
-        assert_eq!(at("/createTask"), Some((Flavour::TwoCaptcha, "createTask")));
-        assert_eq!(at("/capsolver/feedbackTask"), Some((Flavour::CapSolver, "feedbackTask")));
-        assert_eq!(at("/anticaptcha/reportCorrect"), Some((Flavour::AntiCaptcha, "unknown")));
+    fn the_path_chooses_the_provider_and_each_has_its_own_reports() {
+        let at = |path: &str| JsonEndpoint::at(path).map(|door| (door.flavour, door.name));
+        assert_eq!(at("/createTask"), Some((MockFlavour::TwoCaptcha, "createTask")));
+        assert_eq!(at("/capsolver/feedbackTask"), Some((MockFlavour::CapSolver, "feedbackTask")));
+        assert_eq!(at("/anticaptcha/reportCorrect"), Some((MockFlavour::AntiCaptcha, "unknown")));
         assert_eq!(at("/feedbackTask"), None);
-        assert_eq!(at("/nobody/createTask"), None);
+        assert_eq!(at("/unknown/createTask"), None);
     }
 
     #[test]
     fn an_id_comes_back_only_as_it_was_given_out() {
-        for flavour in Flavour::ALL {
+        for flavour in MockFlavour::ALL {
             assert_eq!(flavour.id_of(&flavour.id_value(70_000_000_012)), Some(70_000_000_012));
         }
-        assert_eq!(Flavour::TwoCaptcha.id_of(&json!("70000000012")), None);
-        assert_eq!(Flavour::CapSolver.id_of(&json!(70_000_000_012_u64)), None);
+        assert_eq!(MockFlavour::TwoCaptcha.id_of(&json!("70000000012")), None);
+        assert_eq!(MockFlavour::CapSolver.id_of(&json!(70_000_000_012_u64)), None);
         let forged = uuid(7).replace("-4", "-5");
-        assert_eq!(Flavour::CapSolver.id_of(&json!(forged)), None);
+        assert_eq!(MockFlavour::CapSolver.id_of(&json!(forged)), None);
         assert_eq!(uuid(u64::from(u32::MAX)).len(), 36);
     }
 }

@@ -1,7 +1,7 @@
-//! What really happened, for whoever has to judge: which tasks were taken and paid for, and which answers were really
+//! What really happened, for tests and judges: which tasks were taken and paid for, and which answers were really
 //! given out. It holds no key, and of a file or a picture only the digest.
 
-use crate::settings::Profile;
+use crate::settings::MockProfile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,23 +11,23 @@ use std::collections::BTreeMap;
 pub struct Ledger {
     /// Milliseconds since 1970, as all moments here.
     pub now_ms: u64,
-    pub profile: Profile,
+    pub profile: MockProfile,
     pub seed: u64,
     pub totals: Totals,
     /// In the order in which they were taken.
-    pub tasks: Vec<Entry>,
+    pub tasks: Vec<LedgerTask>,
 }
 
 impl Ledger {
     #[must_use]
-    pub fn task(&self, id: &str) -> Option<&Entry> {
+    pub fn task(&self, id: &str) -> Option<&LedgerTask> {
         self.tasks.iter().find(|task| task.id == id)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum TaskState {
     /// Being worked on.
     Open,
     Solved,
@@ -47,14 +47,14 @@ pub enum Report {
 /// A parameter as the ledger shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Shown {
+pub enum LedgerValue {
     Text(String),
     Bytes { sha256: String, bytes: usize },
 }
 
 /// One task that was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LedgerTask {
     /// As the client knows it: decimal, or CapSolver's UUID.
     pub id: String,
     /// `classic`, or the provider in whose manner JSON was spoken.
@@ -71,12 +71,12 @@ pub struct Entry {
     /// `GET` or `POST`.
     pub verb: String,
     /// All parameters but the control ones (key, method, json, soft_id, pingback, header_acao, debug_dump).
-    pub params: BTreeMap<String, Shown>,
+    pub params: BTreeMap<String, LedgerValue>,
     pub accepted_at_ms: u64,
     pub price_micros: u64,
     /// False once the price was given back.
     pub charged: bool,
-    pub state: State,
+    pub state: TaskState,
     pub solved_at_ms: Option<u64>,
     /// Once it is solved: text, or the JSON that `request` holds.
     pub answer: Option<Value>,
@@ -84,7 +84,7 @@ pub struct Entry {
     pub code: Option<String>,
     /// Whether the id was really written to the client.
     pub reply_delivered: bool,
-    /// How often it was asked for.
+    /// How often it was polled.
     pub polls: u64,
     /// How often the answer was really written in reply.
     pub reads: u64,
@@ -98,7 +98,7 @@ pub struct Entry {
     /// The answer was really given out: written in reply to a poll, or in a pingback that was answered with 200.
     pub delivered: bool,
     pub reported: Option<Report>,
-    /// How often somebody tried to report it, refused or not.
+    /// How often a client tried to report it, refused or not.
     #[serde(default)]
     pub reports: u64,
 }
@@ -126,7 +126,7 @@ pub struct Totals {
     pub reported_bad: u64,
     /// By `in.php`, `res.php`, `solve.php`, the method's name in the JSON protocol, `sim`, `other`.
     pub requests: BTreeMap<String, u64>,
-    /// What was asked of res.php, by action, whichever protocol it came by: getTaskResult is a `get`, getBalance a
+    /// The requests to res.php, by action, whichever protocol they came by: getTaskResult is a `get`, getBalance a
     /// `getbalance`, the reports are `reportgood` and `reportbad`.
     #[serde(default)]
     pub actions: BTreeMap<String, u64>,
@@ -145,13 +145,13 @@ pub struct Totals {
 
 /// `GET /mock/state`: what holds at the moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct MockState {
     pub now_ms: u64,
     pub started_at_ms: u64,
-    pub profile: Profile,
+    pub profile: MockProfile,
     pub seed: u64,
     pub speed: f64,
-    pub accounts: Vec<AccountStanding>,
+    pub accounts: Vec<AccountSummary>,
     /// Addresses that are banned for wrong keys.
     pub banned_addresses: usize,
     /// When the outage ends.
@@ -159,7 +159,7 @@ pub struct Standing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountStanding {
+pub struct AccountSummary {
     pub name: String,
     pub balance_micros: u64,
     pub threads: u32,

@@ -4,16 +4,17 @@
 //!
 //! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
 //! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
-//! `/capsolver/` before them put in the manner of each [`Flavour`]. All of them are one world with one ledger. Under `/mock/`, only for this machine:
+//! `/capsolver/` before them put in the manner of each [`MockFlavour`]. All of them are one world with one ledger.
+//! Under `/mock/`, only for this machine:
 //!
 //! | request | body | answer |
 //! | --- | --- | --- |
 //! | `GET /mock/ledger` | | [`Ledger`]; `?since=MS` only tasks accepted then or later, `?summary=1` no tasks |
-//! | `GET /mock/state` | | [`Standing`]: balances, open tasks, bans, outage |
+//! | `GET /mock/state` | | [`MockState`]: balances, open tasks, bans, outage |
 //! | `GET /mock/faults` | | [`Faults`] in force |
 //! | `PUT /mock/faults` | `"calm"`, `"storm"`, or any part of [`Faults`]: `{"submit":{"reply_lost":0.1}}`; what is left out is zero | `{"ok":true}` |
 //! | `GET /mock/script` | | the [`Rule`]s in force |
-//! | `PUT /mock/script` | `[Rule, ...]`, replaces the old; counting starts anew | `{"ok":true}` |
+//! | `PUT /mock/script` | `[Rule, ...]`, replaces the old; counting starts again | `{"ok":true}` |
 //! | `PUT /mock/account` | [`AccountChange`]: `{"name":"demo","balance_micros":0}` | `{"ok":true}`, 404 if unknown |
 //! | `POST /mock/outage` | `{"ms":500,"refuse":false}`; `refuse` takes the socket away, else connections are closed at once | `{"ok":true}` |
 //! | `POST /mock/reset` | | `{"ok":true}`; forgets tasks, bans and sums; ids go on |
@@ -55,14 +56,16 @@ mod service;
 mod settings;
 mod world;
 
-pub use faults::{Faults, Pingbacks, Wire};
-pub use json::Flavour;
-pub use ledger::{AccountStanding, Entry, Ledger, Report, Shown, Standing, State, Totals};
-pub use script::{BadScript, Deed, Place, Rule};
-pub use settings::{Account, DEMO_KEY, JsonLimits, KEY_CHARS, Key, Pace, Profile, Settings, Span};
+pub use faults::{Faults, PingbackFaults, WireFaults};
+pub use json::MockFlavour;
+pub use ledger::{AccountSummary, Ledger, LedgerTask, LedgerValue, MockState, Report, TaskState, Totals};
+pub use script::{BadScript, FaultAction, Rule, RulePlace};
+pub use settings::{
+    BanLimits, DEMO_KEY, JsonLimits, KEY_CHARS, MillisRange, MockAccount, MockKey, MockProfile, Settings,
+};
 pub use world::AccountChange;
 
-use server::{Clock, Shared};
+use server::{LedgerClock, MockShared};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -70,26 +73,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
-use world::World;
+use world::MockWorld;
 
 /// A running stand-in. Dropping it stops it; [`MockProvider::stop`] also waits until it has.
 pub struct MockProvider {
-    shared: Arc<Shared>,
+    shared: Arc<MockShared>,
     address: SocketAddr,
 }
 
 impl MockProvider {
-    /// Listens, and is ready when this returns. A script that cannot be done and accounts that nobody could use are
+    /// Listens, and is ready when this returns. A script that cannot be done and unusable accounts are
     /// `InvalidInput`.
     pub async fn start(settings: Settings) -> io::Result<Self> {
-        let clock = Clock::start();
+        let clock = LedgerClock::start();
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         settings.check().map_err(invalid)?;
         let settings = Arc::new(settings);
-        let world = World::new(settings.clone(), clock.now_ms()).map_err(|why| invalid(why.to_string()))?;
+        let world =
+            MockWorld::new(settings.clone(), clock.now_ms()).map_err(|why| invalid(why.to_string()))?;
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(settings, clock, world));
+        let shared = Arc::new(MockShared::new(settings, clock, world));
         shared.spawn(server::listen(shared.clone(), listener, address));
         Ok(Self { shared, address })
     }
@@ -124,7 +128,7 @@ impl MockProvider {
     }
 
     #[must_use]
-    pub fn state(&self) -> Standing {
+    pub fn state(&self) -> MockState {
         let until = self.shared.outage().map(|outage| outage.until_ms);
         let now = self.shared.clock.now_ms();
         self.shared.world().standing(now, until)
@@ -134,7 +138,7 @@ impl MockProvider {
         self.shared.world().set_faults(faults);
     }
 
-    /// Replaces the script; counting starts anew.
+    /// Replaces the script; counting starts again.
     pub fn script(&self, rules: Vec<Rule>) -> Result<(), BadScript> {
         self.shared.world().set_script(rules)
     }
@@ -157,7 +161,7 @@ impl MockProvider {
 
     /// Waits until the ledger looks like that; says whether it did in time.
     pub async fn until(&self, limit: Duration, mut holds: impl FnMut(&Ledger) -> bool) -> bool {
-        /// A task is solved by the clock alone, which tells nobody.
+        /// A task is solved by the clock alone, without a notice.
         const LOOK_AGAIN: Duration = Duration::from_millis(10);
         let end = Instant::now() + limit;
         let mut changes = self.shared.changes();

@@ -1,12 +1,12 @@
 //! Calling back: POST or GET as the profile does it, early, late, twice or not at all as the faults will have it, and
 //! strangers who try to pass for the provider. Only this machine is ever called.
 
-use crate::answer::Answer;
-use crate::rng::Rng;
-use crate::script::Deed;
-use crate::server::Shared;
-use crate::settings::Profile;
-use crate::world::Outcome;
+use crate::answer::MockAnswer;
+use crate::rng::MockRng;
+use crate::script::FaultAction;
+use crate::server::MockShared;
+use crate::settings::MockProfile;
+use crate::world::TaskOutcome;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -26,25 +26,25 @@ pub(crate) struct Calls {
     /// When it is solved.
     pub at: u64,
     pub generation: u64,
-    pub actions: Vec<Deed>,
+    pub actions: Vec<FaultAction>,
 }
 
 impl Calls {
     pub(crate) fn is_early(&self) -> bool {
-        self.actions.contains(&Deed::Early)
+        self.actions.contains(&FaultAction::Early)
     }
 }
 
 /// Where to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct PingbackAddress {
     socket: SocketAddr,
     authority: String,
     /// With the query.
     path: String,
 }
 
-impl Address {
+impl PingbackAddress {
     /// Only `http://` on this machine: the stand-in must never call a stranger.
     pub(crate) fn read(url: &str) -> Result<Self, &'static str> {
         let uri: Uri = url.parse().map_err(|_| "not an address")?;
@@ -90,27 +90,27 @@ pub(crate) enum Words {
 }
 
 /// Calls back as the actions will have it.
-pub(crate) async fn run(shared: Arc<Shared>, calls: Calls) {
-    if calls.actions.contains(&Deed::Forged) {
+pub(crate) async fn run(shared: Arc<MockShared>, calls: Calls) {
+    if calls.actions.contains(&FaultAction::Forged) {
         forge(&shared, &calls).await;
     }
-    if calls.is_early() || calls.actions.contains(&Deed::Lost) {
+    if calls.is_early() || calls.actions.contains(&FaultAction::Lost) {
         return;
     }
     let delay_ms: u64 =
-        calls.actions.iter().map(|action| if let Deed::Delay { ms } = action { *ms } else { 0 }).sum();
+        calls.actions.iter().map(|action| if let FaultAction::Delay { ms } = action { *ms } else { 0 }).sum();
     shared.clock.sleep_until(calls.at.saturating_add(delay_ms)).await;
     call(&shared, &calls).await;
-    if calls.actions.contains(&Deed::Doubled) {
+    if calls.actions.contains(&FaultAction::Doubled) {
         call(&shared, &calls).await;
     }
 }
 
 /// One honest call, unless it was agreed that it brings a code.
-pub(crate) async fn call(shared: &Shared, calls: &Calls) {
+pub(crate) async fn call(shared: &MockShared, calls: &Calls) {
     let now = shared.clock.now_ms();
     let code = calls.actions.iter().find_map(|action| match action {
-        Deed::Code(code) => Some((calls.id, Outcome::Code(code.clone()))),
+        FaultAction::Code(code) => Some((calls.id, TaskOutcome::Code(code.clone()))),
         _ => None,
     });
     let is_honest = code.is_none();
@@ -122,15 +122,15 @@ pub(crate) async fn call(shared: &Shared, calls: &Calls) {
     shared.changed();
 }
 
-/// A stranger knows an address like the right one, and one that nobody gave.
-async fn forge(shared: &Shared, calls: &Calls) {
+/// A stranger knows an address like the right one, and an invented one.
+async fn forge(shared: &MockShared, calls: &Calls) {
     let now = shared.clock.now_ms();
     for (id, is_known) in [(calls.id, true), (calls.id + 1_000_000_007, false)] {
-        let lie = (id, Outcome::Answer(Answer::text(format!("sim-forged-{}", calls.id))));
+        let lie = (id, TaskOutcome::Answer(MockAnswer::text(format!("sim-forged-{}", calls.id))));
         let Some((url, words)) = shared.world().pingback(now, calls.generation, calls.id, Some(&lie)) else {
             return;
         };
-        let Ok(address) = Address::read(&url) else { return };
+        let Ok(address) = PingbackAddress::read(&url) else { return };
         let nowhere = || format!("http://{}/sim-forged/{}", address.authority, calls.id);
         let url = if is_known { with_another_end(&address) } else { nowhere() };
         send(shared, &url, &words).await;
@@ -139,25 +139,25 @@ async fn forge(shared: &Shared, calls: &Calls) {
     }
 }
 
-/// An address that differs in the last letters of its path or query: where the MAC stands, if there is one.
-fn with_another_end(address: &Address) -> String {
+/// An address that differs in the last characters of its path or query: where the MAC stands, if there is one.
+fn with_another_end(address: &PingbackAddress) -> String {
     let path = &address.path;
     let keep = path.len() - path.bytes().rev().take_while(u8::is_ascii_alphanumeric).count().min(8);
     let (start, end) = path.split_at(keep);
-    let other = Rng::of(0, path, 0).letters(b"0123456789abcdef", end.len().max(1));
+    let other = MockRng::of(0, path, 0).letters(b"0123456789abcdef", end.len().max(1));
     let other = if other == end { format!("{end}0") } else { other };
     format!("http://{}{start}{other}", address.authority)
 }
 
 /// Whether it was answered with 200.
-async fn send(shared: &Shared, url: &str, words: &Words) -> bool {
+async fn send(shared: &MockShared, url: &str, words: &Words) -> bool {
     let wait = Duration::from_millis(shared.settings.pingback_timeout_ms);
-    let Ok(address) = Address::read(url) else { return false };
+    let Ok(address) = PingbackAddress::read(url) else { return false };
     let request = request(shared.settings.profile, &address, words);
     matches!(timeout(wait, exchange(&address, request)).await, Ok(Some(StatusCode::OK)))
 }
 
-fn request(profile: Profile, address: &Address, words: &Words) -> Request<Full<Bytes>> {
+fn request(profile: MockProfile, address: &PingbackAddress, words: &Words) -> Request<Full<Bytes>> {
     let request = Request::builder().header(HOST, &address.authority);
     let post =
         |kind: &'static str| request.method(Method::POST).uri(&address.path).header(CONTENT_TYPE, kind);
@@ -169,8 +169,8 @@ fn request(profile: Profile, address: &Address, words: &Words) -> Request<Full<B
                 .append_pair("code", code)
                 .finish();
             match profile {
-                Profile::TwoCaptcha => post("application/x-www-form-urlencoded").body(Full::from(pairs)),
-                Profile::CaptchaAi => {
+                MockProfile::TwoCaptcha => post("application/x-www-form-urlencoded").body(Full::from(pairs)),
+                MockProfile::CaptchaAi => {
                     let joint = if address.path.contains('?') { '&' } else { '?' };
                     let target = format!("{}{joint}{pairs}", address.path);
                     Request::get(target).header(HOST, &address.authority).body(Full::default())
@@ -181,7 +181,7 @@ fn request(profile: Profile, address: &Address, words: &Words) -> Request<Full<B
     request.expect("an address that was read once makes a request")
 }
 
-async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Option<StatusCode> {
+async fn exchange(address: &PingbackAddress, request: Request<Full<Bytes>>) -> Option<StatusCode> {
     let stream = TcpStream::connect(address.socket).await.ok()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
     let mut answer = pin!(sender.send_request(request));
@@ -202,7 +202,7 @@ mod tests {
         for url in
             ["http://127.0.0.1:8080/a?b=c", "http://localhost/x", "http://[::1]:9/x", "http://127.9.9.9/"]
         {
-            assert!(Address::read(url).is_ok(), "{url}");
+            assert!(PingbackAddress::read(url).is_ok(), "{url}");
         }
         for url in [
             "https://127.0.0.1/",
@@ -213,13 +213,13 @@ mod tests {
             "",
             "http://",
         ] {
-            assert!(Address::read(url).is_err(), "{url}");
+            assert!(PingbackAddress::read(url).is_err(), "{url}");
         }
     }
 
     #[test]
     fn a_forged_address_differs_only_at_its_end() {
-        let forge = |url: &str| with_another_end(&Address::read(url).expect("an address"));
+        let forge = |url: &str| with_another_end(&PingbackAddress::read(url).expect("an address"));
         let url = "http://127.0.0.1:1/cb/0a1b2c3d/deadbeefdeadbeef";
         let forged = forge(url);
         assert!(forged != url && forged.len() == url.len());

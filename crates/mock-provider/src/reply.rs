@@ -1,9 +1,9 @@
 //! How the provider puts things: plain text or JSON, exact to the byte. No newline ends an answer, because real clients
 //! compare whole bodies.
 
-use crate::answer::{AGENT, Answer, Beside};
-use crate::json::{self, Kind};
-use crate::settings::Profile;
+use crate::answer::{AGENT, AnswerExtras, MockAnswer};
+use crate::json::{self, JsonKind};
+use crate::settings::MockProfile;
 use quittance_protocol::classic::{Form, Part};
 use serde_json::Value;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ pub(crate) const PLAIN: &str = "text/html; charset=UTF-8";
 pub(crate) const JSON: &str = "application/json; charset=UTF-8";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct MockReply {
     pub status: u16,
     pub body: String,
     pub is_json: bool,
@@ -21,20 +21,20 @@ pub(crate) struct Reply {
     pub is_open: bool,
 }
 
-impl Reply {
+impl MockReply {
     pub(crate) fn content_type(&self) -> &'static str {
         if self.is_json { JSON } else { PLAIN }
     }
 }
 
-/// An answer, and what may be said beside it.
+/// An answer, and what may come beside it.
 #[derive(Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct SolvedTask<'a> {
     pub id: u64,
-    pub answer: &'a Answer,
-    pub kind: &'static Kind,
+    pub answer: &'a MockAnswer,
+    pub kind: &'static JsonKind,
     pub price_micros: u64,
-    /// The classic protocol tells the price only if asked to.
+    /// The classic protocol gives the price only on request.
     pub with_price: bool,
     pub taken_at_ms: u64,
     pub solved_at_ms: u64,
@@ -42,20 +42,20 @@ pub(crate) struct Given<'a> {
 
 /// How this client wants to be answered.
 #[derive(Clone, Debug)]
-pub(crate) enum Tongue {
+pub(crate) enum ReplyDialect {
     Classic(Classic),
-    Json(json::Tongue),
+    Json(json::JsonDialect),
 }
 
-impl Tongue {
-    pub(crate) fn code(&self, code: &str) -> Reply {
+impl ReplyDialect {
+    pub(crate) fn code(&self, code: &str) -> MockReply {
         match self {
             Self::Classic(tongue) => tongue.code(code),
             Self::Json(tongue) => tongue.code(code),
         }
     }
 
-    /// The code as it is said.
+    /// The code as it is sent.
     pub(crate) fn spelled<'a>(&self, code: &'a str) -> &'a str {
         match self {
             Self::Classic(_) => code,
@@ -63,28 +63,28 @@ impl Tongue {
         }
     }
 
-    pub(crate) fn accepted(&self, id: u64, method: &str) -> Reply {
+    pub(crate) fn accepted(&self, id: u64, method: &str) -> MockReply {
         match self {
             Self::Classic(tongue) => tongue.accepted(id, method),
             Self::Json(tongue) => tongue.accepted(id),
         }
     }
 
-    pub(crate) fn answer(&self, given: &Given<'_>) -> Reply {
+    pub(crate) fn answer(&self, solved: &SolvedTask<'_>) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.answer(given),
-            Self::Json(tongue) => tongue.answer(given),
+            Self::Classic(tongue) => tongue.answer(solved),
+            Self::Json(tongue) => tongue.answer(solved),
         }
     }
 
-    pub(crate) fn balance(&self, micros: u64) -> Reply {
+    pub(crate) fn balance(&self, micros: u64) -> MockReply {
         match self {
             Self::Classic(tongue) => tongue.bare(&balance(micros)),
             Self::Json(tongue) => tongue.balance(micros),
         }
     }
 
-    pub(crate) fn reported(&self) -> Reply {
+    pub(crate) fn reported(&self) -> MockReply {
         match self {
             Self::Classic(tongue) => tongue.bare("OK_REPORT_RECORDED"),
             Self::Json(tongue) => tongue.reported(),
@@ -104,14 +104,14 @@ impl Tongue {
 pub(crate) struct Classic {
     pub is_json: bool,
     is_open: bool,
-    profile: Profile,
+    profile: MockProfile,
     dump: String,
 }
 
 impl Classic {
-    pub(crate) fn of(form: &Form, profile: Profile) -> Self {
+    pub(crate) fn of(form: &Form, profile: MockProfile) -> Self {
         let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
-        // Documented for geetest: JSON unless told otherwise.
+        // Documented for geetest: JSON by default.
         let is_geetest = form.text("method").is_some_and(|method| method.starts_with("geetest"));
         Self {
             is_json: is_set("json") || (is_geetest && !form.0.contains_key("json")),
@@ -121,23 +121,23 @@ impl Classic {
         }
     }
 
-    fn reply(&self, plain: &str, json: impl FnOnce() -> String) -> Reply {
-        let said = if self.is_json { json() } else { plain.to_owned() };
-        Reply {
+    fn reply(&self, plain: &str, json: impl FnOnce() -> String) -> MockReply {
+        let reply_text = if self.is_json { json() } else { plain.to_owned() };
+        MockReply {
             status: 200,
-            body: format!("{}{said}", self.dump),
+            body: format!("{}{reply_text}", self.dump),
             is_json: self.is_json && self.dump.is_empty(),
             is_open: self.is_open,
         }
     }
 
-    fn code(&self, code: &str) -> Reply {
-        if code == "ERROR_UPLOAD" && self.profile == Profile::CaptchaAi {
-            // Seen from the real one: plain, whatever was asked for.
+    fn code(&self, code: &str) -> MockReply {
+        if code == "ERROR_UPLOAD" && self.profile == MockProfile::CaptchaAi {
+            // Observed at the real one: plain, whatever was requested.
             let plain = Self { is_json: false, ..self.clone() };
             return plain.reply(code, String::new);
         }
-        let text = error_text(code).filter(|_| self.profile == Profile::TwoCaptcha);
+        let text = error_text(code).filter(|_| self.profile == MockProfile::TwoCaptcha);
         self.reply(code, || match text {
             Some(text) => {
                 format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(text))
@@ -146,39 +146,39 @@ impl Classic {
         })
     }
 
-    /// Something that is said as it is: a balance, a report taken.
-    pub(crate) fn bare(&self, text: &str) -> Reply {
+    /// A text that is sent as it is: a balance, an accepted report.
+    pub(crate) fn bare(&self, text: &str) -> MockReply {
         self.reply(text, || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
     }
 
-    pub(crate) fn ok(&self, text: &str) -> Reply {
+    pub(crate) fn ok(&self, text: &str) -> MockReply {
         self.reply(&format!("OK|{text}"), || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
     }
 
-    fn accepted(&self, id: u64, method: &str) -> Reply {
+    fn accepted(&self, id: u64, method: &str) -> MockReply {
         // captchaai sends a number here, and only here.
-        if self.profile == Profile::CaptchaAi && method == "userrecaptcha" {
+        if self.profile == MockProfile::CaptchaAi && method == "userrecaptcha" {
             return self.reply(&format!("OK|{id}"), || format!(r#"{{"status":1,"request":{id}}}"#));
         }
         self.ok(&id.to_string())
     }
 
-    /// Fields of their own, in JSON whatever was asked for.
-    pub(crate) fn json(&self, json: String) -> Reply {
+    /// Fields of their own, in JSON whatever was requested.
+    pub(crate) fn json(&self, json: String) -> MockReply {
         Self { is_json: true, ..self.clone() }.reply("", || json)
     }
 
-    fn answer(&self, given: &Given<'_>) -> Reply {
-        let answer = given.answer;
-        let price = given.with_price.then(|| price(given.price_micros));
+    fn answer(&self, solved: &SolvedTask<'_>) -> MockReply {
+        let answer = solved.answer;
+        let price = solved.with_price.then(|| price(solved.price_micros));
         let after = price.as_ref().map(|price| format!("|{price}")).unwrap_or_default();
         self.reply(&format!("OK|{}{after}", answer.plain()), || {
-            let name = if answer.beside == Beside::InResult { "result" } else { "request" };
+            let name = if answer.beside == AnswerExtras::InResult { "result" } else { "request" };
             let mut json = format!(r#"{{"status":1,"{name}":{}"#, answer.value);
             match answer.beside {
-                Beside::Nothing => {}
-                Beside::InResult | Beside::UserAgent => add(&mut json, "user_agent", AGENT),
-                Beside::Useragent => add(&mut json, "useragent", AGENT),
+                AnswerExtras::Nothing => {}
+                AnswerExtras::InResult | AnswerExtras::UserAgent => add(&mut json, "user_agent", AGENT),
+                AnswerExtras::Useragent => add(&mut json, "useragent", AGENT),
             }
             if let Some(price) = &price {
                 add(&mut json, "price", price);

@@ -1,10 +1,10 @@
-//! What in.php is asked for, and whether the provider would take it: which parameters each method needs, and the code
-//! for each that is missing or wrong. A method that nobody knows is taken: new ones appear every few months.
+//! What a request to in.php means, and whether the provider would take it: which parameters each method needs, and
+//! the code for each that is missing or wrong. An unknown method is taken: new ones appear every few months.
 
-use crate::ledger::Shown;
+use crate::ledger::LedgerValue;
 use crate::picture;
 use crate::rng::{digest, hex};
-use crate::settings::{Profile, Settings};
+use crate::settings::{MockProfile, Settings};
 use quittance_protocol::classic::{Form, Part};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const PICTURES_MAX: usize = 9;
 
 /// What an answer looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum AnswerShape {
     /// Follows from what was shown, so that the same picture has the same answer.
     Text,
     Grid,
@@ -39,7 +39,7 @@ pub(crate) enum Shape {
     Cookie,
 }
 
-impl Shape {
+impl AnswerShape {
     /// Whether it is more than a word, and the classic protocol has to spell it out.
     pub(crate) fn is_structured(self) -> bool {
         matches!(self, Self::Grid | Self::Coordinates | Self::Canvas | Self::Rotate)
@@ -50,9 +50,9 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub(crate) struct ProviderRequest {
     pub method: String,
-    pub shape: Shape,
+    pub shape: AnswerShape,
     /// The digest of what is to be read, where that decides the answer.
-    pub shown: Option<[u8; 32]>,
+    pub picture_digest: Option<[u8; 32]>,
     /// How many pictures there are.
     pub pictures: usize,
 }
@@ -67,8 +67,12 @@ impl ProviderRequest {
             None => return Err("ERROR_BAD_PARAMETERS"),
         };
         check_proxy(form, needs_proxy(method))?;
-        let mut wanted =
-            Self { method: method.to_owned(), shape: Shape::Token(""), shown: None, pictures: 0 };
+        let mut wanted = Self {
+            method: method.to_owned(),
+            shape: AnswerShape::Token(""),
+            picture_digest: None,
+            pictures: 0,
+        };
         match method {
             "textcaptcha" => wanted.read_text(form)?,
             "post" | "base64" | "rotatecaptcha" | "bounding_box" | "audio" | "bls" => {
@@ -81,8 +85,8 @@ impl ProviderRequest {
 
     fn read_text(&mut self, form: &Form) -> Result<(), &'static str> {
         let text = form.text("textcaptcha").filter(|text| text.chars().count() <= TEXTCAPTCHA_CHARS_MAX);
-        self.shown = Some(digest([text.ok_or("ERROR_BAD_PARAMETERS")?.as_bytes()]));
-        self.shape = Shape::Text;
+        self.picture_digest = Some(digest([text.ok_or("ERROR_BAD_PARAMETERS")?.as_bytes()]));
+        self.shape = AnswerShape::Text;
         Ok(())
     }
 
@@ -105,20 +109,20 @@ impl ProviderRequest {
         let is_grid =
             is_set("recaptcha") || is_set("grid_size") || form.text("img_type") == Some("recaptcha");
         self.shape = match self.method.as_str() {
-            "rotatecaptcha" => Shape::Rotate,
-            "bounding_box" => Shape::Boxes,
-            "bls" if pictures.len() == PICTURES_MAX && has_instructions => Shape::Bls,
+            "rotatecaptcha" => AnswerShape::Rotate,
+            "bounding_box" => AnswerShape::Boxes,
+            "bls" if pictures.len() == PICTURES_MAX && has_instructions => AnswerShape::Bls,
             "bls" => return Err("ERROR_BAD_PARAMETERS"),
-            _ if is_grid && settings.profile == Profile::CaptchaAi && !has_instructions => {
+            _ if is_grid && settings.profile == MockProfile::CaptchaAi && !has_instructions => {
                 return Err("ERROR_BAD_PARAMETERS");
             }
-            _ if is_grid => Shape::Grid,
-            _ if is_set("coordinatescaptcha") => Shape::Coordinates,
+            _ if is_grid => AnswerShape::Grid,
+            _ if is_set("coordinatescaptcha") => AnswerShape::Coordinates,
             _ if is_set("canvas") && !has_instructions => return Err("ERROR_BAD_PARAMETERS"),
-            _ if is_set("canvas") => Shape::Canvas,
-            _ => Shape::Text,
+            _ if is_set("canvas") => AnswerShape::Canvas,
+            _ => AnswerShape::Text,
         };
-        self.shown = Some(digest(pictures.iter().map(Vec::as_slice)));
+        self.picture_digest = Some(digest(pictures.iter().map(Vec::as_slice)));
         self.pictures = pictures.len();
         Ok(())
     }
@@ -135,57 +139,61 @@ fn pictures(form: &Form) -> Result<Vec<Vec<u8>>, &'static str> {
     parts.map(|(_, part)| picture::bytes_of(part).ok_or("ERROR_UPLOAD")).collect()
 }
 
-fn token_shape(method: &str, form: &Form, profile: Profile) -> Result<Shape, &'static str> {
+fn token_shape(method: &str, form: &Form, profile: MockProfile) -> Result<AnswerShape, &'static str> {
     let needs = |names: &[&str]| {
         let has_all = names.iter().all(|name| form.text(name).is_some());
         if has_all { Ok(()) } else { Err("ERROR_BAD_PARAMETERS") }
     };
-    let is_captchaai = profile == Profile::CaptchaAi;
+    let is_captchaai = profile == MockProfile::CaptchaAi;
     let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
     let shape = match method {
         "userrecaptcha" => {
             check_googlekey(form)?;
             match is_captchaai && is_set("enterprise") {
-                true => Shape::Bound("03A"),
-                false => Shape::Token("03A"),
+                true => AnswerShape::Bound("03A"),
+                false => AnswerShape::Token("03A"),
             }
         }
-        "hcaptcha" => needs(&["sitekey"]).map(|()| Shape::Token("P1_"))?,
+        "hcaptcha" => needs(&["sitekey"]).map(|()| AnswerShape::Token("P1_"))?,
         "turnstile" => {
             needs(&["sitekey"])?;
             let is_challenge_page = form.0.contains_key("pagedata") && form.0.contains_key("data");
-            if is_challenge_page { Shape::TokenAndAgent("0.") } else { Shape::Token("0.") }
+            if is_challenge_page { AnswerShape::TokenAndAgent("0.") } else { AnswerShape::Token("0.") }
         }
-        "cloudflare_challenge" => Shape::Bound("cf."),
-        "captchafox" if is_captchaai => Shape::TokenAndAgent("fox."),
+        "cloudflare_challenge" => AnswerShape::Bound("cf."),
+        "captchafox" if is_captchaai => AnswerShape::TokenAndAgent("fox."),
         "geetest" if form.text("version") == Some("4") => needs(&["gt"]).map(|()| GEETEST_V4)?,
-        "geetest" => needs(&["gt", "challenge"]).map(|()| Shape::Geetest)?,
+        "geetest" => needs(&["gt", "challenge"]).map(|()| AnswerShape::Geetest)?,
         "geetest_v4" => needs(&["captcha_id"]).map(|()| GEETEST_V4)?,
-        "funcaptcha" => needs(&["publickey"]).map(|()| Shape::Piped)?,
+        "funcaptcha" => needs(&["publickey"]).map(|()| AnswerShape::Piped)?,
         "keycaptcha" => {
             needs(&["s_s_c_user_id", "s_s_c_session_id", "s_s_c_web_server_sign", "s_s_c_web_server_sign2"])?;
-            Shape::Piped
+            AnswerShape::Piped
         }
         "capy" => {
-            needs(&["captchakey"]).map(|()| Shape::Fields(&["captchakey", "challengekey", "answer"]))?
+            needs(&["captchakey"]).map(|()| AnswerShape::Fields(&["captchakey", "challengekey", "answer"]))?
         }
-        "lemin" => needs(&["captcha_id", "div_id"]).map(|()| Shape::Fields(&["answer", "challenge_id"]))?,
+        "lemin" => {
+            needs(&["captcha_id", "div_id"]).map(|()| AnswerShape::Fields(&["answer", "challenge_id"]))?
+        }
         "amazon_waf" => {
             needs(&["sitekey", "iv", "context"])?;
-            Shape::Fields(&["captcha_voucher", "existing_token"])
+            AnswerShape::Fields(&["captcha_voucher", "existing_token"])
         }
-        "tencent" => needs(&["app_id"]).map(|()| Shape::Fields(&["appid", "ret", "ticket", "randstr"]))?,
-        "datadome" => needs(&["captcha_url", "userAgent"]).map(|()| Shape::Cookie)?,
-        // Nobody can say what a new method needs.
-        _ if !KNOWN.contains(&method) => return Ok(Shape::Token("")),
-        _ => Shape::Token(""),
+        "tencent" => {
+            needs(&["app_id"]).map(|()| AnswerShape::Fields(&["appid", "ret", "ticket", "randstr"]))?
+        }
+        "datadome" => needs(&["captcha_url", "userAgent"]).map(|()| AnswerShape::Cookie)?,
+        // It is not known what a new method needs.
+        _ if !KNOWN.contains(&method) => return Ok(AnswerShape::Token("")),
+        _ => AnswerShape::Token(""),
     };
     check_pageurl(form)?;
     Ok(shape)
 }
 
-const GEETEST_V4: Shape =
-    Shape::Fields(&["captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output"]);
+const GEETEST_V4: AnswerShape =
+    AnswerShape::Fields(&["captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output"]);
 
 /// Methods without a line of their own above that need no more than a page.
 const KNOWN: &[&str] =
@@ -240,21 +248,22 @@ pub(crate) fn identity(form: &Form) -> [u8; 32] {
 }
 
 /// The parameters as the ledger shows them.
-pub(crate) fn shown(form: &Form) -> BTreeMap<String, Shown> {
+pub(crate) fn ledger_params(form: &Form) -> BTreeMap<String, LedgerValue> {
     let wanted = form.0.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
-    wanted.map(|(name, part)| (name.clone(), shown_part(name, part))).collect()
+    wanted.map(|(name, part)| (name.clone(), ledger_value(name, part))).collect()
 }
 
-fn shown_part(name: &str, part: &Part) -> Shown {
+fn ledger_value(name: &str, part: &Part) -> LedgerValue {
     use sha2::{Digest, Sha256};
-    let digested = |bytes: &[u8]| Shown::Bytes { sha256: hex(&Sha256::digest(bytes)), bytes: bytes.len() };
+    let digested =
+        |bytes: &[u8]| LedgerValue::Bytes { sha256: hex(&Sha256::digest(bytes)), bytes: bytes.len() };
     match part {
         Part::File(bytes) => digested(bytes),
         Part::Text(text) => match picture::bytes_of(part).filter(|_| is_picture(name)) {
             Some(bytes) => digested(&bytes),
             None if text.len() > SHOWN_BYTES_MAX => digested(text.as_bytes()),
-            None if name == "proxy" => Shown::Text(without_login(text)),
-            None => Shown::Text(text.clone()),
+            None if name == "proxy" => LedgerValue::Text(without_login(text)),
+            None => LedgerValue::Text(text.clone()),
         },
     }
 }

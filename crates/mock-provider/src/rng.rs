@@ -18,9 +18,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct MockRng(u64);
 
-impl Rng {
+impl MockRng {
     /// One stream of draws for each purpose, so that one more draw for the one does not shift the other.
     pub(crate) fn of(seed: u64, purpose: &str, nth: u64) -> Self {
         let hash = digest([&seed.to_be_bytes()[..], purpose.as_bytes(), &nth.to_be_bytes()[..]]);

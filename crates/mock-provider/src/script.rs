@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 pub(crate) const RULES_MAX: usize = 1_000;
 
-/// Where a rule listens. `in.php` stands for `solve.php` and createTask, too, and `res.php` for all else that is asked:
-/// a rule does not care which protocol the request came by.
+/// Where a rule applies. `in.php` stands for `solve.php` and createTask, too, and `res.php` for all other requests: a
+/// rule does not care which protocol the request came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum RulePlace {
     #[serde(rename = "in.php", alias = "createTask")]
     Submit,
     #[serde(rename = "res.php", alias = "getTaskResult")]
@@ -22,7 +22,7 @@ pub enum Place {
 /// What is done. `taken` says whether the request is acted upon nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
-pub enum Deed {
+pub enum FaultAction {
     RequestLost,
     ReplyLost,
     /// An error code instead of an answer; on a pingback, in the place of the answer.
@@ -66,17 +66,17 @@ pub enum Deed {
 pub enum BadScript {
     #[error("`do` names one thing, and perhaps `taken`; this names {0}")]
     NotOne(usize),
-    #[error("nobody knows how to do `{0}` with that value")]
-    UnknownDeed(String),
+    #[error("the action `{0}` does not accept that value: see the list of actions")]
+    UnknownAction(String),
     #[error("rule {rule}: `{action}` cannot be done on {place:?}")]
-    WrongPlace { rule: usize, action: &'static str, place: Place },
+    WrongPlace { rule: usize, action: &'static str, place: RulePlace },
     #[error("rule {rule}: counting starts at 1")]
     CountsFromOne { rule: usize },
     #[error("more than {RULES_MAX} rules")]
     TooLong,
 }
 
-impl TryFrom<Map<String, Value>> for Deed {
+impl TryFrom<Map<String, Value>> for FaultAction {
     type Error = BadScript;
 
     fn try_from(mut words: Map<String, Value>) -> Result<Self, BadScript> {
@@ -108,23 +108,23 @@ impl TryFrom<Map<String, Value>> for Deed {
             ("doubled", ..) => Self::Doubled,
             ("early", ..) => Self::Early,
             ("forged", ..) => Self::Forged,
-            _ => return Err(BadScript::UnknownDeed(name)),
+            _ => return Err(BadScript::UnknownAction(name)),
         };
         Ok(action)
     }
 }
 
-impl From<Deed> for Map<String, Value> {
-    fn from(action: Deed) -> Self {
+impl From<FaultAction> for Map<String, Value> {
+    fn from(action: FaultAction) -> Self {
         let name = action.name().to_owned();
         let (value, taken) = match action {
-            Deed::Code(text) | Deed::Answer(text) => (json!(text), None),
-            Deed::Status { status, taken } => (json!(status), Some(taken)),
-            Deed::Hang { ms, taken } => (json!(ms), Some(taken)),
-            Deed::Delay { ms } | Deed::SolveMs(ms) => (json!(ms), None),
-            Deed::Html { taken } | Deed::Garbage { taken } | Deed::Truncated { taken } => {
-                (json!({}), Some(taken))
-            }
+            FaultAction::Code(text) | FaultAction::Answer(text) => (json!(text), None),
+            FaultAction::Status { status, taken } => (json!(status), Some(taken)),
+            FaultAction::Hang { ms, taken } => (json!(ms), Some(taken)),
+            FaultAction::Delay { ms } | FaultAction::SolveMs(ms) => (json!(ms), None),
+            FaultAction::Html { taken }
+            | FaultAction::Garbage { taken }
+            | FaultAction::Truncated { taken } => (json!({}), Some(taken)),
             _ => (json!({}), None),
         };
         let mut words = Self::new();
@@ -134,7 +134,7 @@ impl From<Deed> for Map<String, Value> {
     }
 }
 
-impl Deed {
+impl FaultAction {
     /// As in the script, and in the ledger's count of faults.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -178,14 +178,14 @@ impl Deed {
         matches!(self, Self::Unsolvable | Self::Vanish | Self::SolveMs(_) | Self::Answer(_))
     }
 
-    fn can_be_done_on(&self, place: Place) -> bool {
+    fn can_be_done_on(&self, place: RulePlace) -> bool {
         match self {
             Self::Code(_) | Self::Delay { .. } => true,
-            Self::Lost | Self::Doubled | Self::Early | Self::Forged => place == Place::Pingback,
-            Self::FewerParts => place == Place::Poll,
-            Self::Vanish => place != Place::Pingback,
-            Self::Unsolvable | Self::SolveMs(_) | Self::Answer(_) => place == Place::Submit,
-            _ => place != Place::Pingback,
+            Self::Lost | Self::Doubled | Self::Early | Self::Forged => place == RulePlace::Pingback,
+            Self::FewerParts => place == RulePlace::Poll,
+            Self::Vanish => place != RulePlace::Pingback,
+            Self::Unsolvable | Self::SolveMs(_) | Self::Answer(_) => place == RulePlace::Submit,
+            _ => place != RulePlace::Pingback,
         }
     }
 }
@@ -194,7 +194,7 @@ impl Deed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    pub on: Place,
+    pub on: RulePlace,
     /// Only the nth request that meets the other conditions, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
@@ -210,7 +210,7 @@ pub struct Rule {
     #[serde(default, rename = "match", skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, String>,
     #[serde(rename = "do")]
-    pub action: Deed,
+    pub action: FaultAction,
     /// How often it is done at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
@@ -219,7 +219,7 @@ pub struct Rule {
 impl Rule {
     /// Does it to every request at this place.
     #[must_use]
-    pub fn always(on: Place, action: Deed) -> Self {
+    pub fn always(on: RulePlace, action: FaultAction) -> Self {
         Self {
             on,
             nth: None,
@@ -234,22 +234,22 @@ impl Rule {
 
     /// Does it to the nth request at this place.
     #[must_use]
-    pub fn nth(on: Place, nth: u64, action: Deed) -> Self {
+    pub fn nth(on: RulePlace, nth: u64, action: FaultAction) -> Self {
         Self { nth: Some(nth), ..Self::always(on, action) }
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Script(Vec<Counted>);
+pub(crate) struct RuleScript(Vec<RuleCounter>);
 
 #[derive(Debug)]
-struct Counted {
+struct RuleCounter {
     rule: Rule,
-    seen: u64,
+    matches: u64,
     done: u64,
 }
 
-impl Script {
+impl RuleScript {
     pub(crate) fn new(rules: Vec<Rule>) -> Result<Self, BadScript> {
         if rules.len() > RULES_MAX {
             return Err(BadScript::TooLong);
@@ -263,7 +263,7 @@ impl Script {
                 return Err(BadScript::CountsFromOne { rule: index });
             }
         }
-        Ok(Self(rules.into_iter().map(|rule| Counted { rule, seen: 0, done: 0 }).collect()))
+        Ok(Self(rules.into_iter().map(|rule| RuleCounter { rule, matches: 0, done: 0 }).collect()))
     }
 
     pub(crate) fn rules(&self) -> Vec<Rule> {
@@ -273,10 +273,10 @@ impl Script {
     /// What is to be done now; `param` looks up a parameter of the request.
     pub(crate) fn due(
         &mut self,
-        on: Place,
+        on: RulePlace,
         age_ms: u64,
         param: &dyn Fn(&str) -> Option<String>,
-    ) -> Vec<Deed> {
+    ) -> Vec<FaultAction> {
         let mut due = Vec::new();
         for counted in self.0.iter_mut().filter(|counted| counted.rule.on == on) {
             let rule = &counted.rule;
@@ -290,9 +290,9 @@ impl Script {
             if !is_time || !rule.matches.iter().all(is_meant) {
                 continue;
             }
-            counted.seen += 1;
-            let is_turn = rule.nth.is_none_or(|nth| counted.seen == nth)
-                && rule.every.is_none_or(|every| counted.seen.is_multiple_of(every));
+            counted.matches += 1;
+            let is_turn = rule.nth.is_none_or(|nth| counted.matches == nth)
+                && rule.every.is_none_or(|every| counted.matches.is_multiple_of(every));
             if is_turn && rule.times.is_none_or(|times| counted.done < times) {
                 counted.done += 1;
                 due.push(rule.action.clone());
@@ -320,35 +320,35 @@ mod tests {
             {"on":"in.php","match":{"pageurl":"https://a.test/*"},"do":{"html":{}}},
             {"on":"pingback","do":{"delay_ms":50}}]"#;
         let read = rules(text);
-        assert_eq!(read[0], Rule::nth(Place::Submit, 3, Deed::ReplyLost));
-        assert_eq!(read[2].action, Deed::Status { status: 502, taken: true });
-        assert_eq!(read[3].action, Deed::Html { taken: true });
+        assert_eq!(read[0], Rule::nth(RulePlace::Submit, 3, FaultAction::ReplyLost));
+        assert_eq!(read[2].action, FaultAction::Status { status: 502, taken: true });
+        assert_eq!(read[3].action, FaultAction::Html { taken: true });
         let written = serde_json::to_string(&read).expect("rules are JSON");
         assert_eq!(rules(&written), read);
     }
 
     #[test]
     fn a_rule_counts_the_requests_that_it_applies_to() {
-        let mut script = Script::new(rules(
+        let mut script = RuleScript::new(rules(
             r#"[{"on":"in.php","match":{"a":"x*"},"every":2,"times":2,"do":{"html":{}}}]"#,
         ))
         .expect("good rules");
         let values = ["x1", "y", "x2", "x3", "x4", "x5", "x6"];
         let fired: Vec<bool> = values
             .iter()
-            .map(|value| !script.due(Place::Submit, 0, &|_| Some((*value).to_owned())).is_empty())
+            .map(|value| !script.due(RulePlace::Submit, 0, &|_| Some((*value).to_owned())).is_empty())
             .collect();
         assert_eq!(fired, [false, false, true, false, true, false, false]);
-        assert!(script.due(Place::Poll, 0, &|_| Some("x".to_owned())).is_empty());
+        assert!(script.due(RulePlace::Poll, 0, &|_| Some("x".to_owned())).is_empty());
     }
 
     #[test]
     fn a_rule_can_hold_for_a_while() {
-        let mut script = Script::new(rules(
+        let mut script = RuleScript::new(rules(
             r#"[{"on":"res.php","from_ms":10,"to_ms":20,"do":{"hang_ms":5,"taken":false}}]"#,
         ))
         .expect("good rules");
-        let fired = [9, 10, 19, 20].map(|age| script.due(Place::Poll, age, &|_| None).len());
+        let fired = [9, 10, 19, 20].map(|age| script.due(RulePlace::Poll, age, &|_| None).len());
         assert_eq!(fired, [0, 1, 1, 0]);
     }
 
@@ -365,12 +365,12 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Vec<Rule>>(bad).is_err(), "{bad}");
         }
-        let early = Script::new(vec![Rule::always(Place::Submit, Deed::Early)]);
+        let early = RuleScript::new(vec![Rule::always(RulePlace::Submit, FaultAction::Early)]);
         assert_eq!(
             early.err(),
-            Some(BadScript::WrongPlace { rule: 0, action: "early", place: Place::Submit })
+            Some(BadScript::WrongPlace { rule: 0, action: "early", place: RulePlace::Submit })
         );
-        let zeroth = Script::new(vec![Rule::nth(Place::Submit, 0, Deed::ReplyLost)]);
+        let zeroth = RuleScript::new(vec![Rule::nth(RulePlace::Submit, 0, FaultAction::ReplyLost)]);
         assert_eq!(zeroth.err(), Some(BadScript::CountsFromOne { rule: 0 }));
     }
 }

@@ -1,10 +1,10 @@
-//! The listening socket, and each connection's life. A connection can end as rudely as in real life: closed, reset, in the
-//! middle of a sentence; and the socket itself can be gone for a while.
+//! The listening socket, and each connection's life. A connection can end as rudely as in real life: closed, reset,
+//! in the middle of a sentence; and the socket itself can be gone for a while.
 
-use crate::rng::Rng;
+use crate::rng::MockRng;
 use crate::service;
 use crate::settings::Settings;
-use crate::world::World;
+use crate::world::MockWorld;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,17 +23,17 @@ use tokio::time::{Instant, sleep};
 /// Enough for an answer in a URL; a request line alone may have 16 kB and more.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 const HEAD_WAIT: Duration = Duration::from_secs(30);
-/// How long to wait before the port is asked for again after an outage.
+/// How long to wait before the port is requested again after an outage.
 const REBIND_PAUSE: Duration = Duration::from_millis(20);
 
 /// The time as the ledger has it: real at the start, and from then on by the runtime's clock, which a test may stop.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct LedgerClock {
     start: Instant,
     start_ms: u64,
 }
 
-impl Clock {
+impl LedgerClock {
     #[expect(
         clippy::disallowed_methods,
         reason = "the ledger's moments are read beside those of other processes"
@@ -55,7 +55,7 @@ impl Clock {
 
 /// A time in which the provider is down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outage {
+pub(crate) struct MockOutage {
     pub until_ms: u64,
     /// The socket is gone, so that connections are refused; else they are accepted and closed.
     pub refuses: bool,
@@ -63,11 +63,11 @@ pub(crate) struct Outage {
 
 /// What all connections have in common.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct MockShared {
     pub settings: Arc<Settings>,
-    pub clock: Clock,
-    pub outage: watch::Sender<Outage>,
-    world: Mutex<World>,
+    pub clock: LedgerClock,
+    pub outage: watch::Sender<MockOutage>,
+    world: Mutex<MockWorld>,
     jobs: Mutex<JoinSet<()>>,
     changes: watch::Sender<u64>,
 }
@@ -76,8 +76,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    pub(crate) fn new(settings: Arc<Settings>, clock: Clock, world: World) -> Self {
+impl MockShared {
+    pub(crate) fn new(settings: Arc<Settings>, clock: LedgerClock, world: MockWorld) -> Self {
         Self {
             settings,
             clock,
@@ -88,11 +88,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, MockWorld> {
         locked(&self.world)
     }
 
-    /// Wakes whoever waits for the ledger to change.
+    /// Wakes the callers that wait for the ledger to change.
     pub(crate) fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -119,14 +119,14 @@ impl Shared {
     }
 
     /// The outage that is on, if one is.
-    pub(crate) fn outage(&self) -> Option<Outage> {
+    pub(crate) fn outage(&self) -> Option<MockOutage> {
         Some(*self.outage.borrow()).filter(|outage| self.clock.now_ms() < outage.until_ms)
     }
 }
 
 /// Accepts connections until it is dropped.
-pub(crate) async fn listen(shared: Arc<Shared>, mut listener: TcpListener, address: SocketAddr) {
-    let room = Arc::new(Semaphore::new(shared.settings.connections_max));
+pub(crate) async fn listen(shared: Arc<MockShared>, mut listener: TcpListener, address: SocketAddr) {
+    let slots = Arc::new(Semaphore::new(shared.settings.connections_max));
     let mut outages = shared.outage.subscribe();
     for number in 0.. {
         while let Some(outage) = shared.outage().filter(|outage| outage.refuses) {
@@ -146,8 +146,8 @@ pub(crate) async fn listen(shared: Arc<Shared>, mut listener: TcpListener, addre
         if is_turned_away(&shared, number) {
             continue;
         }
-        // Whoever finds no room is closed at once: that, too, is what a busy server does.
-        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+        // A connection beyond the limit is closed at once: that, too, is what a busy server does.
+        let Ok(permit) = slots.clone().try_acquire_owned() else { continue };
         shared.spawn(converse(shared.clone(), stream, peer, permit));
     }
 }
@@ -161,12 +161,12 @@ async fn bind_again(address: SocketAddr) -> TcpListener {
     }
 }
 
-fn is_turned_away(shared: &Shared, number: u64) -> bool {
+fn is_turned_away(shared: &MockShared, number: u64) -> bool {
     let is_down = shared.outage().is_some();
     let mut world = shared.world();
     world.totals.connections += 1;
     let rate = world.refused_rate();
-    let is_refused = Rng::of(shared.settings.seed, "accept", number).strikes(rate);
+    let is_refused = MockRng::of(shared.settings.seed, "accept", number).strikes(rate);
     if is_down || is_refused {
         world.count_fault(if is_down { "outage" } else { "refused" });
     }
@@ -175,20 +175,25 @@ fn is_turned_away(shared: &Shared, number: u64) -> bool {
 
 /// How a connection is to end when its service gives up on it.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct ConnectionEnd {
     /// Raw bytes to be written before the end.
     pub words: Vec<u8>,
     /// By a reset, not by an ordinary close.
     pub resets: bool,
 }
 
-pub(crate) type LastWords = Arc<Mutex<Option<Ending>>>;
+pub(crate) type LastWords = Arc<Mutex<Option<ConnectionEnd>>>;
 
-pub(crate) fn leave(last: &LastWords, ending: Ending) {
+pub(crate) fn leave(last: &LastWords, ending: ConnectionEnd) {
     *locked(last) = Some(ending);
 }
 
-async fn converse(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, _permit: OwnedSemaphorePermit) {
+async fn converse(
+    shared: Arc<MockShared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    _permit: OwnedSemaphorePermit,
+) {
     _ = stream.set_nodelay(true);
     let last = LastWords::default();
     let mut outages = shared.outage.subscribe();
@@ -205,7 +210,7 @@ async fn converse(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, _per
     loop {
         tokio::select! {
             _ = &mut connection => break,
-            // Nobody keeps a connection to a server that is down.
+            // No client keeps a connection to a server that is down.
             Ok(()) = outages.changed() => Pin::new(&mut connection).graceful_shutdown(),
         }
     }
@@ -215,7 +220,7 @@ async fn converse(shared: Arc<Shared>, stream: TcpStream, peer: SocketAddr, _per
     }
 }
 
-async fn end(mut stream: TcpStream, ending: Ending) -> io::Result<()> {
+async fn end(mut stream: TcpStream, ending: ConnectionEnd) -> io::Result<()> {
     stream.write_all(&ending.words).await?;
     if ending.resets { stream.set_zero_linger() } else { stream.shutdown().await }
 }

@@ -3,10 +3,10 @@
 
 use crate::control;
 use crate::pingback;
-use crate::reply::Reply;
-use crate::script::Deed;
-use crate::server::{Ending, LastWords, Shared, leave};
-use crate::world::{Entrance, Mark, ReadRequest, Step, World};
+use crate::reply::MockReply;
+use crate::script::FaultAction;
+use crate::server::{ConnectionEnd, LastWords, MockShared, leave};
+use crate::world::{DeliveryMark, Entrance, MockWorld, ReadRequest, RequestStep};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -30,16 +30,16 @@ const BODY_WAIT: Duration = Duration::from_secs(30);
 #[error("the connection is cut on purpose")]
 pub(crate) struct Cut;
 
-/// The bytes of an answer; whoever takes them has been told.
+/// The bytes of an answer; a client that takes them has its answer.
 #[derive(Debug)]
 pub(crate) struct ReplyBytes {
     bytes: Option<Bytes>,
-    told: Option<(Arc<Shared>, Mark)>,
+    delivered: Option<(Arc<MockShared>, DeliveryMark)>,
 }
 
 impl ReplyBytes {
     pub(crate) fn just(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: Some(bytes.into()), told: None }
+        Self { bytes: Some(bytes.into()), delivered: None }
     }
 }
 
@@ -51,7 +51,7 @@ impl Body for ReplyBytes {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some((shared, mark)) = self.told.take() {
+        if let Some((shared, mark)) = self.delivered.take() {
             let now = shared.clock.now_ms();
             shared.world().written(now, &mark);
             shared.changed();
@@ -68,14 +68,14 @@ impl Body for ReplyBytes {
     }
 }
 
-pub(crate) type Answered = Result<Response<ReplyBytes>, Cut>;
+pub(crate) type ServiceResult = Result<Response<ReplyBytes>, Cut>;
 
 pub(crate) async fn answer(
-    shared: Arc<Shared>,
+    shared: Arc<MockShared>,
     peer: SocketAddr,
     last: LastWords,
     request: Request<Incoming>,
-) -> Answered {
+) -> ServiceResult {
     let path = request.uri().path().to_owned();
     if path.starts_with("/mock/") {
         shared.world().count_request("mock");
@@ -87,10 +87,10 @@ pub(crate) async fn answer(
     }
     if shared.outage().is_some() {
         shared.world().count_fault("outage");
-        leave(&last, Ending { resets: true, ..Ending::default() });
+        leave(&last, ConnectionEnd { resets: true, ..ConnectionEnd::default() });
         return Err(Cut);
     }
-    let Some(entrance) = World::entrance(&path, shared.settings.profile) else {
+    let Some(entrance) = MockWorld::entrance(&path, shared.settings.profile) else {
         shared.world().count_request("other");
         return Ok(page(StatusCode::NOT_FOUND));
     };
@@ -100,12 +100,12 @@ pub(crate) async fn answer(
 }
 
 async fn provide(
-    shared: &Arc<Shared>,
+    shared: &Arc<MockShared>,
     peer: SocketAddr,
     last: &LastWords,
     entrance: Entrance,
     request: Request<Incoming>,
-) -> Answered {
+) -> ServiceResult {
     let (head, body) = request.into_parts();
     let is_classic = matches!(entrance, Entrance::Classic(_));
     if head.method != Method::POST && !(is_classic && head.method == Method::GET) {
@@ -119,7 +119,7 @@ async fn provide(
         Err(refusal) => return Ok(refusal),
     };
     let Some(arrival) = read(entrance, peer, &head, &body) else {
-        return Ok(said(&shared.world().refuse_unreadable(entrance), None));
+        return Ok(response(&shared.world().refuse_unreadable(entrance), None));
     };
     let mut step = shared.world().take(shared.clock.now_ms(), &arrival);
     drop(arrival);
@@ -136,7 +136,7 @@ async fn provide(
     perform(shared, last, step).await
 }
 
-/// None if nobody can make sense of it.
+/// None if it cannot be understood.
 fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Option<ReadRequest> {
     let (endpoint, form, ask) = match entrance {
         Entrance::Classic(endpoint) => {
@@ -154,38 +154,38 @@ fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Opti
 }
 
 /// Does to the answer what was decided.
-async fn perform(shared: &Arc<Shared>, last: &LastWords, mut step: Step) -> Answered {
+async fn perform(shared: &Arc<MockShared>, last: &LastWords, mut step: RequestStep) -> ServiceResult {
     let resets = step.rng.strikes(0.5);
     let cut = |words: Vec<u8>, resets: bool| {
-        leave(last, Ending { words, resets });
+        leave(last, ConnectionEnd { words, resets });
         Err(Cut)
     };
     match step.action {
-        Some(Deed::RequestLost | Deed::ReplyLost) => cut(Vec::new(), resets),
-        Some(Deed::Status { status, .. }) => {
+        Some(FaultAction::RequestLost | FaultAction::ReplyLost) => cut(Vec::new(), resets),
+        Some(FaultAction::Status { status, .. }) => {
             Ok(page(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY)))
         }
-        Some(Deed::Html { .. }) => Ok(page(StatusCode::OK)),
-        Some(Deed::Garbage { .. }) => {
+        Some(FaultAction::Html { .. }) => Ok(page(StatusCode::OK)),
+        Some(FaultAction::Garbage { .. }) => {
             let bytes: Vec<u8> = (0..64).map(|_| step.rng.draw().to_be_bytes()[0]).collect();
             // Half of the time not even HTTP.
             if resets { cut(bytes, false) } else { Ok(Response::new(ReplyBytes::just(bytes))) }
         }
-        Some(Deed::Truncated { .. }) => cut(half_of(&step.reply), false),
-        Some(Deed::Hang { ms, .. }) => {
+        Some(FaultAction::Truncated { .. }) => cut(half_of(&step.reply), false),
+        Some(FaultAction::Hang { ms, .. }) => {
             sleep(Duration::from_millis(ms)).await;
             cut(Vec::new(), resets)
         }
-        Some(Deed::Delay { ms }) => {
+        Some(FaultAction::Delay { ms }) => {
             sleep(Duration::from_millis(ms)).await;
-            Ok(said(&step.reply, Some((shared.clone(), step.mark))))
+            Ok(response(&step.reply, Some((shared.clone(), step.mark))))
         }
-        _ => Ok(said(&step.reply, Some((shared.clone(), step.mark)))),
+        _ => Ok(response(&step.reply, Some((shared.clone(), step.mark)))),
     }
 }
 
-fn said(reply: &Reply, told: Option<(Arc<Shared>, Mark)>) -> Response<ReplyBytes> {
-    let mut answer = Response::new(ReplyBytes { bytes: Some(reply.body.clone().into()), told });
+fn response(reply: &MockReply, delivered: Option<(Arc<MockShared>, DeliveryMark)>) -> Response<ReplyBytes> {
+    let mut answer = Response::new(ReplyBytes { bytes: Some(reply.body.clone().into()), delivered });
     *answer.status_mut() = status_of(reply);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type()));
@@ -195,12 +195,12 @@ fn said(reply: &Reply, told: Option<(Arc<Shared>, Mark)>) -> Response<ReplyBytes
     answer
 }
 
-fn status_of(reply: &Reply) -> StatusCode {
+fn status_of(reply: &MockReply) -> StatusCode {
     StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK)
 }
 
 /// The whole is announced, and half of it comes.
-fn half_of(reply: &Reply) -> Vec<u8> {
+fn half_of(reply: &MockReply) -> Vec<u8> {
     let (body, kind) = (reply.body.as_bytes(), reply.content_type());
     let (status, bytes) = (status_of(reply), body.len());
     let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {bytes}\r\n\r\n");
@@ -219,7 +219,7 @@ pub(crate) fn page(status: StatusCode) -> Response<ReplyBytes> {
     answer
 }
 
-async fn read_body(shared: &Shared, body: Incoming) -> Result<Bytes, Response<ReplyBytes>> {
+async fn read_body(shared: &MockShared, body: Incoming) -> Result<Bytes, Response<ReplyBytes>> {
     let body = Limited::new(body, shared.settings.body_bytes_max).collect();
     match timeout(BODY_WAIT, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -1,5 +1,4 @@
-//! What the stand-in is told before it starts: who may ask, what things cost, how long they take and how strict it is.
-//! Every bound is named here.
+//! The settings of the stand-in: accounts, prices, solve times and how strict it is. Every bound is named here.
 
 use crate::faults::Faults;
 use crate::script::Rule;
@@ -15,7 +14,7 @@ pub const KEY_CHARS: usize = 32;
 
 /// Whose habits are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Profile {
+pub enum MockProfile {
     #[default]
     #[serde(rename = "2captcha")]
     TwoCaptcha,
@@ -26,26 +25,26 @@ pub enum Profile {
 /// An API key; neither `{:?}` nor JSON shows it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
-pub struct Key(String);
+pub struct MockKey(String);
 
-impl Key {
+impl MockKey {
     #[must_use]
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
 
-    pub(crate) fn is(&self, given: &str) -> bool {
-        self.0 == given
+    pub(crate) fn is(&self, solved: &str) -> bool {
+        self.0 == solved
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for MockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
 }
 
-impl Serialize for Key {
+impl Serialize for MockKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str("(hidden)")
     }
@@ -54,10 +53,10 @@ impl Serialize for Key {
 /// An account at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Account {
+pub struct MockAccount {
     /// How the ledger calls it.
     pub name: String,
-    pub key: Key,
+    pub key: MockKey,
     #[serde(default)]
     pub balance_micros: u64,
     /// How many tasks may be open at once; captchaai sells these.
@@ -71,7 +70,7 @@ pub struct Account {
 /// From, and up to but not including, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Span {
+pub struct MillisRange {
     pub from: u64,
     pub to: u64,
 }
@@ -104,7 +103,7 @@ impl Default for JsonLimits {
 /// The limits past which an account or an address is banned for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pace {
+pub struct BanLimits {
     pub is_on: bool,
     /// More in.php calls than this in the window: `MAX_USER_TURN`.
     pub submits_max: usize,
@@ -125,7 +124,7 @@ pub struct Pace {
     pub errors_ban_ms: u64,
 }
 
-impl Default for Pace {
+impl Default for BanLimits {
     fn default() -> Self {
         Self {
             is_on: true,
@@ -146,7 +145,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl BanLimits {
     /// No bans: for tests that are about something else.
     #[must_use]
     pub fn off() -> Self {
@@ -158,19 +157,19 @@ impl Pace {
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub listen: SocketAddr,
-    pub profile: Profile,
-    pub accounts: Vec<Account>,
+    pub profile: MockProfile,
+    pub accounts: Vec<MockAccount>,
     /// Same seed, same requests: same faults, same solve times.
     pub seed: u64,
     /// How many times faster than life tasks are solved.
     pub speed: f64,
-    pub solve_ms: Span,
-    pub solve_ms_by_method: BTreeMap<String, Span>,
+    pub solve_ms: MillisRange,
+    pub solve_ms_by_method: BTreeMap<String, MillisRange>,
     pub price_micros: u64,
     pub price_micros_by_method: BTreeMap<String, u64>,
     /// 2captcha: how many open tasks an account may have before there is no slot.
     pub queue_max: usize,
-    /// What an account without room is told; by default what the profile says.
+    /// What an account without a free slot gets; by default what the profile says.
     pub busy_code: Option<String>,
     /// After this long a result is gone, and its id is unknown.
     pub result_lifetime_ms: u64,
@@ -179,7 +178,7 @@ pub struct Settings {
     pub image_bytes_min: usize,
     pub image_bytes_max: usize,
     pub image_pixels_max: u32,
-    pub pace: Pace,
+    pub pace: BanLimits,
     /// 2captcha: call back only where the account has registered the address.
     pub strict_pingback: bool,
     pub pingback_timeout_ms: u64,
@@ -193,21 +192,21 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let quick = Span { from: 2_000, to: 12_000 };
+        let quick = MillisRange { from: 2_000, to: 12_000 };
         let pictures = ["post", "base64", "textcaptcha", "rotatecaptcha", "bls"];
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            profile: Profile::TwoCaptcha,
-            accounts: vec![Account {
+            profile: MockProfile::TwoCaptcha,
+            accounts: vec![MockAccount {
                 name: "demo".to_owned(),
-                key: Key::new(DEMO_KEY),
+                key: MockKey::new(DEMO_KEY),
                 balance_micros: 10_000_000,
                 threads: 100,
                 plan_ended: false,
             }],
             seed: 0,
             speed: 1.0,
-            solve_ms: Span { from: 10_000, to: 60_000 },
+            solve_ms: MillisRange { from: 10_000, to: 60_000 },
             solve_ms_by_method: pictures.map(|method| (method.to_owned(), quick)).into(),
             price_micros: 2_990,
             price_micros_by_method: pictures.map(|method| (method.to_owned(), 500)).into(),
@@ -219,7 +218,7 @@ impl Default for Settings {
             image_bytes_min: 100,
             image_bytes_max: 600_000,
             image_pixels_max: 1_000,
-            pace: Pace::default(),
+            pace: BanLimits::default(),
             strict_pingback: false,
             pingback_timeout_ms: 5_000,
             faults: Faults::default(),
@@ -232,19 +231,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// For tests: answers are there within milliseconds, and nobody is banned.
+    /// For tests: answers are there within milliseconds, and no client is banned.
     #[must_use]
-    pub fn quick(profile: Profile) -> Self {
+    pub fn quick(profile: MockProfile) -> Self {
         Self {
             profile,
-            solve_ms: Span { from: 1, to: 2 },
+            solve_ms: MillisRange { from: 1, to: 2 },
             solve_ms_by_method: BTreeMap::new(),
-            pace: Pace::off(),
+            pace: BanLimits::off(),
             ..Self::default()
         }
     }
 
-    /// Accounts that are told apart, with keys that the provider would look up at all.
+    /// Accounts with distinct names, with keys that the provider would look up at all.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, account) in self.accounts.iter().enumerate() {
             let name = &account.name;
@@ -267,7 +266,7 @@ impl Settings {
         (ms as f64 / self.speed.max(f64::MIN_POSITIVE)) as u64
     }
 
-    pub(crate) fn solve_span(&self, method: &str) -> Span {
+    pub(crate) fn solve_span(&self, method: &str) -> MillisRange {
         self.solve_ms_by_method.get(method).copied().unwrap_or(self.solve_ms)
     }
 

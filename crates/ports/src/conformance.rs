@@ -10,7 +10,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! /// A fresh store for each promise. This one answers at once, so whoever has to wait for it waits for ever.
+//! /// A fresh store for each promise. This one answers at once, so a test that has to wait for it waits for ever.
 //! fn run(promise: Promise) {
 //!     drive(Duration::ZERO, promise(Arc::new(MemoryStore::default())));
 //! }
@@ -71,7 +71,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// One test of the suite; it wants a store that nobody else uses and nobody has used.
+/// One test of the suite. It needs a fresh store that only this test uses.
 pub type Promise = fn(Arc<dyn Store>) -> Promised;
 
 /// It panics if the promise is broken.
@@ -101,8 +101,8 @@ macro_rules! conformance {
 
             one_creator_wins
             one_writer_wins
-            a_commit_with_an_old_version_loses_and_is_told_who_won
-            a_commit_to_a_record_that_is_gone_loses_to_nobody
+            a_commit_with_an_old_version_loses_and_gets_the_winner
+            a_commit_to_a_record_that_is_gone_loses_without_a_winner
             a_lost_race_changes_nothing
 
             an_order_is_not_due_before_its_moment
@@ -111,7 +111,7 @@ macro_rules! conformance {
             a_due_order_goes_to_one_of_many_claimers
             a_claim_ends_when_the_order_is_written
             a_lapsed_claim_stands_behind_what_was_due_sooner
-            the_next_timer_is_told
+            the_next_timer_is_returned
             the_due_index_follows_each_write
 
             the_stock_lists_the_soonest_to_expire_first
@@ -122,19 +122,19 @@ macro_rules! conformance {
             the_soonest_to_expire_is_taken_first_and_the_last_like_any_other
             what_is_taken_stands_as_if_it_had_been_claimed
             one_answer_goes_to_one_of_many_takers
-            whoever_takes_again_is_given_the_same
+            a_repeated_take_gives_the_same
             what_is_given_back_can_be_taken_by_another
-            what_was_taken_can_be_moved_on_by_whoever_saw_it_taken
+            a_taken_answer_can_be_moved_on_by_a_writer_with_its_version
             what_else_a_taken_order_has_to_do_is_still_done
 
             a_watch_misses_no_commit_made_after_it_returns
-            a_watch_wakes_whoever_waits_already
-            a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else
+            a_watch_wakes_a_caller_that_waits_already
+            a_watch_wakes_all_waiters_of_the_order_and_no_others
             a_watch_may_begin_before_the_order
-            a_dropped_watch_disturbs_nobody
-            whoever_is_woken_reads_what_was_written
-            a_lost_race_wakes_nobody
-            a_commit_that_tells_waiters_nothing_wakes_nobody
+            a_dropped_watch_disturbs_no_other_watch
+            a_woken_caller_reads_what_was_written
+            a_lost_race_wakes_no_waiter
+            a_commit_without_news_for_waiters_wakes_none
 
             a_list_pages_through_everything_once
             a_tenants_list_holds_its_own_orders_and_no_others
@@ -143,7 +143,7 @@ macro_rules! conformance {
             purge_stops_at_its_limit_and_begins_with_the_oldest
             what_lives_again_is_not_purged
             what_is_kept_until_the_end_of_time_is_kept
-            only_what_nobody_can_read_is_discarded
+            only_unreadable_records_are_discarded
 
             usage_add_up_with_the_commits
             a_lost_race_is_not_booked
@@ -153,7 +153,7 @@ macro_rules! conformance {
             a_count_of_nothing_opens_no_line
             closed_usage_keep_their_sums
             nothing_is_lost_when_usage_are_closed_in_a_crowd
-            a_count_counts_who_is_open_and_who_waits_for_a_person
+            a_count_counts_open_orders_and_those_that_wait_for_an_operator
 
             it_answers_like_the_memory_store
         }
@@ -209,7 +209,9 @@ async fn commit(store: &dyn Store, expected: Version, next: &Arc<Order>) -> Comm
 async fn write(store: &dyn Store, expected: Version, next: &Arc<Order>) -> Version {
     match commit(store, expected, next).await {
         Commit::Done(version) => version,
-        Commit::Conflict(found) => panic!("nobody else writes here, and yet somebody won: {found:?}"),
+        Commit::Conflict(record) => {
+            panic!("only this test writes here, and yet another writer won: {record:?}")
+        }
     }
 }
 
@@ -220,5 +222,5 @@ async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {
 /// Lists orders, all of which can be read.
 async fn list(store: &dyn Store, which: Which<'_>, after: Option<&Key>, limit: usize) -> Vec<Versioned> {
     let listed = store.list(which, after, limit).await.expect(AVAILABLE);
-    listed.into_iter().map(|found| found.expect(AVAILABLE)).collect()
+    listed.into_iter().map(|record| record.expect(AVAILABLE)).collect()
 }

@@ -1,6 +1,6 @@
-//! What all nodes must agree on besides orders, in a few small documents that are written by compare-and-swap: the pools that
-//! people have set, what reports have taught about how long the answers of a site really live, what people do with a great
-//! many dead letters at once, and the alerts that stand.
+//! What all nodes must agree on besides orders, in a few small documents that are written by compare-and-swap: the
+//! pools that people have set, what reports have taught about how long the answers of a site really live, what people
+//! do with a great many dead letters at once, and the alerts that stand.
 
 use crate::hours::Hours;
 use crate::store::Version;
@@ -32,7 +32,7 @@ pub enum Goal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSpec {
     pub name: String,
-    /// Whose orders it serves.
+    /// The tenant whose orders it serves.
     pub tenant: String,
     pub kind: String,
     pub params: BTreeMap<String, Value>,
@@ -41,7 +41,7 @@ pub struct PoolSpec {
     pub budget: Option<Money>,
     /// When it is kept filled; always, if there is none.
     pub hours: Vec<Hours>,
-    /// How much life its answers must have when they are handed out; the kind's margin if not said.
+    /// How much life its answers must have when they are handed out; the kind's margin if absent.
     pub min_life: Option<Duration>,
     /// A pool that is off is remembered, and buys nothing.
     pub is_on: bool,
@@ -51,25 +51,28 @@ pub struct PoolSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolDocument {
     pub spec: PoolSpec,
-    /// The generation of each place that was ever filled, by its number. It only grows: whoever raises it then places the
-    /// order of that generation, and if he dies before he does, whoever comes next does it for him.
+    /// The generation of each place that was ever filled, by its number. It only grows. The node that raises it then
+    /// places the order of that generation; if it dies before that, the next node does it.
     pub generations: Vec<u64>,
-    /// The generations of every place begin after this number: a pool that was removed and set again meets none of its old orders.
+    /// The generations of every place begin after this number: a pool that was removed and set again meets none of
+    /// its old orders.
     pub first_generation: u64,
     pub spent: Spent,
-    /// Refills that are counted in `spent` at a price that was expected, by place: what they really cost is not known yet.
+    /// Refills that are counted in `spent` at a price that was expected, by place: what they really cost is not known
+    /// yet.
     pub reserved: BTreeMap<u32, Reserved>,
     /// What its last answer cost. It holds only as long as `basis` does.
     pub price: Option<Money>,
     pub basis: PriceBasis,
     /// What all money on this document is in; empty if it was written before currencies were named here.
     pub currency: String,
-    /// When somebody last asked for what it keeps, or set it: a fixed size that nobody asks for is given up, also after a
-    /// restart.
+    /// When a caller last wanted what it keeps, or an operator set it: a fixed size without demand is given up, also
+    /// after a restart.
     pub asked_at: Timestamp,
     /// How it is sized, by the node that keeps it: for people to read.
-    pub level: Option<LevelShown>,
-    /// It was removed, and is kept only so that a pool of its name that is set again in the same hour has not more to spend.
+    pub level: Option<LevelView>,
+    /// It was removed, and is kept only so that a pool of its name that is set again in the same hour has not more to
+    /// spend.
     pub is_removed: bool,
 }
 
@@ -121,16 +124,16 @@ impl PoolDocument {
         }
     }
 
-    /// The document of a pool that is set at `at` in place of this one, which was removed: it meets none of the old orders, and what
-    /// was spent stays spent.
+    /// The document of a pool that is set at `at` in place of this one, which was removed: it meets none of the old
+    /// orders, and what was spent stays spent.
     #[must_use]
     pub fn set_again(self, spec: PoolSpec, at: Timestamp) -> Self {
         let Self { spent, price, basis, currency, .. } = self;
         Self { spent, price, basis, currency, ..Self::new(spec, at) }
     }
 
-    /// The document for a node whose money is in `currency`. Amounts in another currency say nothing here: what was bought for them
-    /// has no known price.
+    /// The document for a node whose money is in `currency`. Amounts in another currency say nothing here: what was
+    /// bought for them has no known price.
     #[must_use]
     pub fn in_currency(mut self, currency: &str) -> Self {
         if self.currency != currency {
@@ -154,7 +157,7 @@ impl Spent {
 
 /// The level of a pool and why it is that, as it was last decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LevelShown {
+pub struct LevelView {
     pub at: Timestamp,
     pub size: u32,
     pub why: String,
@@ -166,7 +169,7 @@ pub struct LevelShown {
     pub on_their_way: u32,
 }
 
-/// What callers have said about answers of one site.
+/// What callers have reported about answers of one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustDocument {
     pub tenant: String,
@@ -182,10 +185,11 @@ pub enum BulkAction {
     Drop,
 }
 
-/// A great many dead letters that a person wants replayed or dropped. Whichever node is at it goes on where the last one stopped.
+/// A great many dead letters that a person wants replayed or dropped. Whichever node is at it goes on where the last
+/// one stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkDocument {
-    /// A number that nobody else has.
+    /// A unique number.
     pub number: u64,
     pub action: BulkAction,
     pub filter: DeadLetterFilter,
@@ -212,12 +216,12 @@ pub struct AlertNote {
     pub words: String,
     pub raised: Timestamp,
     pub cleared: Option<Timestamp>,
-    /// When a person said that he knows.
+    /// When an operator acknowledged the alert.
     pub seen: Option<Timestamp>,
 }
 
-/// What the usage of its day had counted at a moment, of that which alerts are about: whoever is started anew knows by it what
-/// was counted in the hour before.
+/// What the usage of its day had counted at a moment, as far as alerts are about it. A node that restarts knows by it
+/// what was counted in the hour before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub at: Timestamp,
@@ -280,17 +284,17 @@ impl SharedDocument {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentFound {
+pub struct StoredDocument {
     pub name: String,
     pub version: Version,
     pub document: SharedDocument,
 }
 
-#[must_use = "whoever lost the race must not act as if he had won it"]
+#[must_use = "a writer that lost the race must not act as if it had won"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentWritten {
     Done(Version),
-    /// Somebody else was there first: read again, and decide again.
+    /// Another writer was first: read again, and decide again.
     Conflict,
     /// There are [`DOCUMENTS_MAX`] already.
     NoRoom,

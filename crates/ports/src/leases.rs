@@ -1,5 +1,6 @@
-//! Limits that several nodes keep together, exactly. A node leases a part of a limit for a time, and only what it has leased may
-//! become use of that limit. What is in use is counted by the node in its own way; a store only keeps who has leased how much.
+//! Limits that several nodes keep together, exactly. A node leases a part of a limit for a time, and only what it has
+//! leased may become use of that limit. What is in use is counted by the node in its own way; a store only keeps
+//! which node has leased how much.
 //!
 //! `in use + all living leases <= limit` holds if a node that wants more
 //! 1. reads what is [leased](Leases::leased),
@@ -17,7 +18,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A limit under which nothing was leased for so long is forgotten, with its version. Steps 1 to 3 must take less time than this.
+/// A limit under which nothing was leased for so long is forgotten, with its version. Steps 1 to 3 must take less
+/// time than this.
 pub const LEASES_FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
 
 /// What is leased of one limit.
@@ -44,9 +46,10 @@ pub trait Leases: Send + Sync {
     /// What nodes other than `node` have leased of this limit.
     async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError>;
 
-    /// Lets `node` have `amount` of this limit from now on until `life` has passed, in place of what it had, if no node has leased
-    /// more since `expected` (where nothing is leased: [`Version::ABSENT`]). No version comes back while the limit is remembered, which is
-    /// [`LEASES_FORGOTTEN_AFTER`] the last lease; `life` is shorter than that.
+    /// Lets `node` have `amount` of this limit from now on until `life` has passed, in place of what it had, if no
+    /// node has leased more since `expected` (where nothing is leased: [`Version::ABSENT`]). No version comes back
+    /// while the limit is remembered, which is [`LEASES_FORGOTTEN_AFTER`] the last lease; `life` is shorter than
+    /// that.
     async fn lease(
         &self,
         limit: &str,
@@ -56,8 +59,8 @@ pub trait Leases: Send + Sync {
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError>;
 
-    /// Makes the lease of this version smaller, if `node` still has it. It changes no version and no end of a lease, and never
-    /// makes one larger, so it does no harm if it comes late.
+    /// Makes the lease of this version smaller, if `node` still has it. It changes no version and no end of a lease,
+    /// and never makes one larger, so it does no harm if it comes late.
     async fn give_back(
         &self,
         limit: &str,
@@ -71,11 +74,11 @@ pub trait Leases: Send + Sync {
 #[derive(Clone)]
 pub struct MemoryLeases {
     clock: Arc<dyn Clock>,
-    kept: Arc<Mutex<Kept>>,
+    state: Arc<Mutex<LeasesState>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct LeasesState {
     last_version: u64,
     limits: BTreeMap<String, Limit>,
 }
@@ -103,20 +106,20 @@ impl Limit {
 impl MemoryLeases {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, kept: Arc::default() }
+        Self { clock, state: Arc::default() }
     }
 
     /// A panic elsewhere cannot have left a map half-written.
-    fn with_kept<T>(&self, act: impl FnOnce(&mut Kept, Timestamp) -> T) -> T {
-        let (mut kept, now) = (self.kept.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now());
-        kept.limits.retain(|_, limit| limit.forget_at > now);
-        act(&mut kept, now)
+    fn with_state<T>(&self, act: impl FnOnce(&mut LeasesState, Timestamp) -> T) -> T {
+        let (mut state, now) = (self.state.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now());
+        state.limits.retain(|_, limit| limit.forget_at > now);
+        act(&mut state, now)
     }
 }
 
 impl fmt::Debug for MemoryLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with_kept(|kept, _| write!(f, "MemoryLeases({} limits)", kept.limits.len()))
+        self.with_state(|state, _| write!(f, "MemoryLeases({} limits)", state.limits.len()))
     }
 }
 
@@ -124,8 +127,9 @@ impl fmt::Debug for MemoryLeases {
 impl Leases for MemoryLeases {
     async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
         let nothing = Leased { version: Version::ABSENT, by_others: 0 };
-        Ok(self
-            .with_kept(|kept, now| kept.limits.get(limit).map_or(nothing, |limit| limit.leased(node, now))))
+        Ok(self.with_state(|state, now| {
+            state.limits.get(limit).map_or(nothing, |limit| limit.leased(node, now))
+        }))
     }
 
     async fn lease(
@@ -136,16 +140,16 @@ impl Leases for MemoryLeases {
         amount: u64,
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError> {
-        Ok(self.with_kept(|kept, now| {
-            let there = kept.limits.get(limit).map_or(Version::ABSENT, |limit| limit.version);
+        Ok(self.with_state(|state, now| {
+            let there = state.limits.get(limit).map_or(Version::ABSENT, |limit| limit.version);
             if there != expected {
-                let limit = kept.limits.get(limit);
+                let limit = state.limits.get(limit);
                 let nothing = Leased { version: there, by_others: 0 };
                 return LeaseOutcome::Conflict(limit.map_or(nothing, |limit| limit.leased(node, now)));
             }
-            kept.last_version += 1;
-            let version = Version(kept.last_version);
-            let limit = kept.limits.entry(limit.to_owned()).or_default();
+            state.last_version += 1;
+            let version = Version(state.last_version);
+            let limit = state.limits.entry(limit.to_owned()).or_default();
             limit.by_node.retain(|_, lease| lease.until > now);
             limit.by_node.insert(node, Lease { version, amount, until: now + life });
             (limit.version, limit.forget_at) = (version, now + LEASES_FORGOTTEN_AFTER);
@@ -160,8 +164,8 @@ impl Leases for MemoryLeases {
         version: Version,
         amount: u64,
     ) -> Result<(), StoreError> {
-        self.with_kept(|kept, _| {
-            let lease = kept.limits.get_mut(limit).and_then(|limit| limit.by_node.get_mut(&node));
+        self.with_state(|state, _| {
+            let lease = state.limits.get_mut(limit).and_then(|limit| limit.by_node.get_mut(&node));
             if let Some(lease) = lease.filter(|lease| lease.version == version) {
                 lease.amount = lease.amount.min(amount);
             }

@@ -1,9 +1,10 @@
-//! What the engine needs from the world, as small contracts: somewhere to write orders down ([`Store`]), somebody
-//! who takes attempts ([`Provider`]), the time ([`Clock`]), a place for what comes in while the store is away
-//! ([`Spill`]), a way to call callers ([`WebhookSender`]), a list of who else works on the same orders ([`Membership`]), and limits that
-//! several nodes keep together ([`Leases`]).
+//! What the engine needs from the world, as small contracts: where orders are written down ([`Store`]), a service
+//! that takes attempts ([`Provider`]), the time ([`Clock`]), a place for what comes in while the store is away
+//! ([`Spill`]), a way to call callers ([`WebhookSender`]), a list of the nodes that work on the same orders
+//! ([`Membership`]), and limits that several nodes keep together ([`Leases`]).
 //!
-//! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs them all.
+//! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs
+//! them all.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -23,14 +24,14 @@ pub mod webhook_sender;
 
 pub use clock::Clock;
 pub use document::{
-    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentFound, DocumentWritten, Goal, LevelShown,
-    Mark, PoolDocument, PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, TrustDocument,
+    AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, Goal, LevelView, Mark, PoolDocument,
+    PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 pub use hours::{Hours, HoursError};
 pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
 pub use membership::{
-    Demand, Finding, MarkRequest, Members, Membership, MemoryMembership, NodeStats, NodeStatus, Reach,
-    SeenNode, StoreForgot, StoreMark, Verdict,
+    Demand, Finding, MarkRequest, Member, Members, Membership, MemoryMembership, NodeStats, NodeStatus,
+    Reach, StoreForgot, StoreMark, Verdict,
 };
 pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{

@@ -1,8 +1,8 @@
-//! Who works on a store. Nodes that share one sign in every few seconds with a card that says how they are, and learn the
-//! store's own time, by which clocks can be compared; and a store whose orders have moved elsewhere says so, and takes
-//! no more.
+//! Which nodes work on a store. Nodes that share one sign in every few seconds with their status, and learn the
+//! store's own time, by which clocks can be compared. A store whose orders have moved elsewhere says so, and takes no
+//! more.
 
-use crate::document::{DOCUMENTS_MAX, DocumentFound, DocumentWritten, SharedDocument};
+use crate::document::{DOCUMENTS_MAX, DocumentWritten, SharedDocument, StoredDocument};
 use crate::store::{StoreError, Version};
 use async_trait::async_trait;
 use quittance_lifecycle::{Outage, Timestamp};
@@ -14,11 +14,11 @@ use std::time::Duration;
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// A node that has not signed in for so long is taken to be gone, or frozen.
 pub const SILENT_AFTER: Duration = Duration::from_secs(8);
-/// A card that was not renewed for so long may be forgotten; until then people can see who went missing.
+/// A status that was not renewed for so long may be forgotten; until then people can see which node went missing.
 pub const NODE_STATUS_LIFE: Duration = Duration::from_secs(600);
-/// How far the clocks of nodes may be from the store's: nothing is lost or paid for twice by it, and no answer is handed
-/// out that has expired, to whoever asks for at least twice this much life (the usual margin is 40 s). The simulation
-/// lets them differ by more.
+/// How far the clocks of nodes may be from the store's. Within it nothing is lost or paid for twice, and no expired
+/// answer is handed out to a caller that asks for at least twice this much life (the usual margin is 40 s). The
+/// simulation lets the clocks differ by more.
 pub const SKEW_MAX: Duration = Duration::from_secs(2);
 
 /// What a node says about itself.
@@ -47,8 +47,8 @@ pub struct NodeStatus {
 /// What a node says about how callbacks could reach it: other nodes need it to date an answer that came to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The address that providers call. Nodes behind one load balancer have the same; what befalls a node with another address
-    /// says nothing about callbacks to this one.
+    /// The address that providers call. Nodes behind one load balancer have the same; what befalls a node with
+    /// another address says nothing about callbacks to this one.
     pub address: String,
     /// Every callback that came to it up to this moment, by its own clock, was answered.
     pub until: Timestamp,
@@ -68,7 +68,7 @@ pub struct NodeStats {
     /// Orders that callers placed here and that were new, and those that joined one that was there.
     pub placed: u64,
     pub joined: u64,
-    /// Orders whose timer this node has attended to.
+    /// Orders whose timer this node has handled.
     pub attended: u64,
     /// Calls to the provider.
     pub submitted: u64,
@@ -81,11 +81,12 @@ pub struct NodeStats {
     pub store_errors: u64,
     pub unreadable: u64,
     pub panics: u64,
-    /// When a person last told this node that the provider's account is mended: whoever reads it may go on, too.
+    /// When an operator last released the provider's account on this node: every node that reads it may submit again,
+    /// too.
     pub released: Option<Timestamp>,
-    /// It submits nothing until a person has mended the provider's account.
+    /// Whether the node submits nothing until an operator has fixed the provider's account.
     pub is_paused: bool,
-    /// The provider's own word for why, if that was said to this node, as much of it as a person needs.
+    /// The provider's own code for the pause, if this node received it, as much of it as a person needs.
     pub pause_code: Option<String>,
     /// The store did not answer a moment ago.
     pub store_was_away: bool,
@@ -95,24 +96,24 @@ pub struct NodeStats {
 
 /// A card, and when it was last renewed by the store's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenNode {
+pub struct Member {
     pub node_status: NodeStatus,
     pub seen: Timestamp,
 }
 
-/// Everybody who has signed in and not out, by the number of their node.
+/// All nodes that have signed in and not out, by their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// The store's own time.
     pub now: Timestamp,
-    pub nodes: Vec<SeenNode>,
+    pub nodes: Vec<Member>,
 }
 
 /// How good something about a store is, for the promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// A promise is weaker than it could be, or somebody should look.
+    /// A promise is weaker than it could be, or an operator should look.
     Note,
     /// A promise is broken, or will be.
     Bad,
@@ -125,17 +126,17 @@ pub struct Finding {
     pub what: String,
 }
 
-/// Who a shared store is, how far it has come, and the secrets that callbacks were signed with on it. The identity is drawn when the
-/// store is first used, and the epoch only grows: a node that finds another identity, or a smaller epoch, than before
-/// knows that the store was flushed, restored or replaced.
+/// The identity of a shared store, how far it has come, and the secrets that callbacks were signed with on it. The
+/// identity is drawn when the store is first used, and the epoch only grows: a node that finds another identity, or a
+/// smaller epoch, than before knows that the store was flushed, restored or replaced.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreMark {
     pub identity: [u8; 16],
     pub epoch: u64,
     /// The first signs, all of them prove.
     pub secrets: Vec<[u8; 32]>,
-    /// For how much longer nodes put back what the store has forgotten; no order is new until then. Zero, if it has forgotten
-    /// nothing.
+    /// For how much longer nodes put back what the store has forgotten; no order is new until then. Zero, if it has
+    /// forgotten nothing.
     pub recovery: Duration,
 }
 
@@ -152,8 +153,8 @@ pub struct MarkRequest<'a> {
     pub is_putting_back: bool,
 }
 
-/// How long nodes have to notice that the store has forgotten something, and to begin to put back what they had in hand: each looks every
-/// second. Until then nothing new is accepted.
+/// How long nodes have to notice that the store has forgotten something, and to begin to put back what they had in
+/// hand: each looks every second. Until then nothing new is accepted.
 pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
 
 /// Nothing was written: the store is not the one that this node knows, and what it had in hand is put back first.
@@ -185,22 +186,22 @@ pub trait Membership: Send + Sync {
 
     async fn members(&self) -> Result<Members, StoreError>;
 
-    /// With a note, closes the store: no commit, claim, purge or count is taken from anybody any more, in any process.
-    /// Without one, opens it again. What is there can be read all the while.
+    /// With a note, closes the store: it accepts no commit, claim, purge or count any more, from any process. Without
+    /// one, opens it again. What is there can be read all the while.
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError>;
 
     /// The note, if it is closed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
 
     /// With a note, says that orders are being moved here, and that no node may begin to work on those that are there
-    /// already; without one, that all have come. Whoever moves them may write all the while.
+    /// already; without one, that all have come. The process that moves them may write all the while.
     async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError>;
 
     /// The note, if orders are being moved here.
     async fn filling(&self) -> Result<Option<String>, StoreError>;
 
     /// All documents, in the order of their names. One that cannot be understood is left out.
-    async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError>;
+    async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Writes the document of this name, or takes it away, if it still has the version `expected` (none:
     /// [`Version::ABSENT`]). Versions of a name only grow, and none comes back. A sealed store refuses, as for commits.
@@ -217,10 +218,10 @@ pub trait Membership: Send + Sync {
 
 /// The membership of a store that one process has to itself. It forgets everything when the process ends.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryMembership(Arc<Mutex<Kept>>);
+pub struct MemoryMembership(Arc<Mutex<MembershipState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct MembershipState {
     now: Timestamp,
     nodes: BTreeMap<u64, NodeStatus>,
     note: Option<String>,
@@ -231,7 +232,7 @@ struct Kept {
 
 impl MemoryMembership {
     /// A panic elsewhere cannot have left a map half-written.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn state(&self) -> MutexGuard<'_, MembershipState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,52 +241,52 @@ impl MemoryMembership {
 impl Membership for MemoryMembership {
     /// It has no clock but that of its one process.
     async fn heartbeat(&self, node_status: &NodeStatus) -> Result<Timestamp, StoreError> {
-        let mut kept = self.kept();
-        kept.now = kept.now.max(node_status.at);
-        kept.nodes.insert(node_status.node, node_status.clone());
+        let mut state = self.state();
+        state.now = state.now.max(node_status.at);
+        state.nodes.insert(node_status.node, node_status.clone());
         Ok(node_status.at)
     }
 
     async fn leave(&self, node: u64) -> Result<(), StoreError> {
-        self.kept().nodes.remove(&node);
+        self.state().nodes.remove(&node);
         Ok(())
     }
 
     async fn members(&self) -> Result<Members, StoreError> {
-        let kept = self.kept();
-        let nodes = kept
+        let state = self.state();
+        let nodes = state
             .nodes
             .values()
-            .map(|node_status| SeenNode { node_status: node_status.clone(), seen: node_status.at });
-        Ok(Members { now: kept.now, nodes: nodes.collect() })
+            .map(|node_status| Member { node_status: node_status.clone(), seen: node_status.at });
+        Ok(Members { now: state.now, nodes: nodes.collect() })
     }
 
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError> {
-        self.kept().note = note.map(str::to_owned);
+        self.state().note = note.map(str::to_owned);
         Ok(())
     }
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.kept().note.clone())
+        Ok(self.state().note.clone())
     }
 
     async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
-        self.kept().filling = note.map(str::to_owned);
+        self.state().filling = note.map(str::to_owned);
         Ok(())
     }
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
-        Ok(self.kept().filling.clone())
+        Ok(self.state().filling.clone())
     }
 
-    async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
-        let kept = self.kept();
-        let found = kept.documents.iter().map(|(name, (version, document))| DocumentFound {
+    async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
+        let state = self.state();
+        let record = state.documents.iter().map(|(name, (version, document))| StoredDocument {
             name: name.clone(),
             version: *version,
             document: document.clone(),
         });
-        Ok(found.collect())
+        Ok(record.collect())
     }
 
     async fn write_document(
@@ -294,19 +295,19 @@ impl Membership for MemoryMembership {
         expected: Version,
         document: Option<&SharedDocument>,
     ) -> Result<DocumentWritten, StoreError> {
-        let mut kept = self.kept();
-        let there = kept.documents.get(name).map_or(Version::ABSENT, |(version, _)| *version);
+        let mut state = self.state();
+        let there = state.documents.get(name).map_or(Version::ABSENT, |(version, _)| *version);
         if there != expected {
             return Ok(DocumentWritten::Conflict);
         }
-        if document.is_some() && there == Version::ABSENT && kept.documents.len() >= DOCUMENTS_MAX {
+        if document.is_some() && there == Version::ABSENT && state.documents.len() >= DOCUMENTS_MAX {
             return Ok(DocumentWritten::NoRoom);
         }
-        kept.last_version += 1;
-        let version = Version(kept.last_version);
+        state.last_version += 1;
+        let version = Version(state.last_version);
         match document {
-            Some(document) => drop(kept.documents.insert(name.to_owned(), (version, document.clone()))),
-            None => drop(kept.documents.remove(name)),
+            Some(document) => drop(state.documents.insert(name.to_owned(), (version, document.clone()))),
+            None => drop(state.documents.remove(name)),
         }
         Ok(DocumentWritten::Done(version))
     }

@@ -1,5 +1,5 @@
-//! The store and the spill that forget everything when the process ends. They are the reference: one lock over
-//! plain ordered maps, so that whoever reads them sees what the contract means, and a seed replays byte for byte.
+//! The store and the spill that forget everything when the process ends. They are the reference: one lock over plain
+//! ordered maps, so that a reader sees what the contract means, and a seed replays byte for byte.
 
 use crate::spill::{IncomingEvent, Spill, SpillError};
 use crate::store::{
@@ -17,40 +17,40 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// A handle; its clones share the same orders.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    ledger: Arc<Mutex<Ledger>>,
+    ledger: Arc<Mutex<MemoryRecords>>,
     watchers: Watchers,
 }
 
 #[derive(Default)]
-struct Ledger {
+struct MemoryRecords {
     /// One count for all orders: a version of a record that was purged never comes back with its successor, so
     /// a node that slept through both cannot write over what it never saw.
     last_version: u64,
-    records: BTreeMap<Key, Record>,
+    records: BTreeMap<Key, MemoryRecord>,
     timers: BTreeSet<(Timestamp, Key)>,
     stocks: BTreeSet<(Target, Timestamp, Key)>,
-    /// Who took what from which stock.
+    /// The answer that each claimant took from each stock.
     takers: BTreeMap<(Key, Target), Key>,
     forgettable: BTreeSet<(Timestamp, Key)>,
     by_tenant: BTreeMap<String, BTreeSet<Key>>,
     usage: BTreeMap<UsageRow, Counters>,
 }
 
-struct Record {
+struct MemoryRecord {
     versioned: Versioned,
     /// When it next comes up in `claim_due`: when it is due, or when its claim lapses.
     timer: Option<Timestamp>,
 }
 
 impl MemoryStore {
-    /// How many watches there are: zero when nobody waits, or something leaks.
+    /// How many watches there are: zero when no caller waits, or something leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.watchers.len()
     }
 
-    /// Loses a record with all that was derived from it, and says whether there was one. Nothing here is ever unreadable:
-    /// whoever stands before this store and says that something is discards it in this way.
+    /// Loses a record with all that was derived from it, and says whether there was one. Nothing here is ever
+    /// unreadable: a test decorator of this store that says a record is unreadable discards it in this way.
     pub fn lose(&self, key: &Key) -> bool {
         let mut ledger = self.ledger();
         let is_there = ledger.records.contains_key(key);
@@ -58,12 +58,12 @@ impl MemoryStore {
         is_there
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, MemoryRecords> {
         self.ledger.lock().expect("nothing panics in the middle of a write; if it did, nothing here is true")
     }
 }
 
-impl Ledger {
+impl MemoryRecords {
     fn write(&mut self, next: &Arc<Order>) -> Version {
         self.erase(&next.key);
         self.last_version += 1;
@@ -83,13 +83,14 @@ impl Ledger {
         }
         self.by_tenant.entry(next.terms.tenant.clone()).or_default().insert(next.key);
         let versioned = Versioned { version, order: Arc::clone(next) };
-        self.records.insert(next.key, Record { versioned, timer });
+        self.records.insert(next.key, MemoryRecord { versioned, timer });
         version
     }
 
     /// Removes a record and all that was derived from it.
     fn erase(&mut self, key: &Key) {
-        let Some(Record { versioned: Versioned { order, .. }, timer }) = self.records.remove(key) else {
+        let Some(MemoryRecord { versioned: Versioned { order, .. }, timer }) = self.records.remove(key)
+        else {
             return;
         };
         if let Some(at) = timer {
@@ -122,8 +123,8 @@ impl Ledger {
         at: Timestamp,
         counters: &Counters,
     ) -> Option<Versioned> {
-        if let Some(his) = self.takers.get(&(*by, *target)).and_then(|key| self.records.get(key)) {
-            return Some(his.versioned.clone());
+        if let Some(own) = self.takers.get(&(*by, *target)).and_then(|key| self.records.get(key)) {
+            return Some(own.versioned.clone());
         }
         let first = self.stocks.range((*target, good_until, Key([0; 32]))..).next();
         let key = first.filter(|(of, ..)| of == target)?.2;
@@ -146,12 +147,12 @@ impl Ledger {
         for timer in &due {
             self.timers.remove(timer);
         }
-        // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
+        // What is returned now is in the claimer's hands: the claimer knows when its claim lapses.
         let next = self.timers.first().map(|(at, _)| *at);
         let mut orders = Vec::with_capacity(due.len());
         for (at, key) in due {
             let Some(record) = self.records.get_mut(&key) else { continue };
-            // A claim puts the timer off, and that is all it does: a write sets it anew.
+            // A claim puts the timer off, and that is all it does: a write sets it again.
             let lapses = at.max(until);
             record.timer = Some(lapses);
             self.timers.insert((lapses, key));
@@ -176,15 +177,15 @@ impl Store for MemoryStore {
     ) -> Result<Commit, StoreError> {
         let version = {
             let mut ledger = self.ledger();
-            let found = ledger.records.get(&next.key).map(|record| &record.versioned);
-            if found.map_or(Version::ABSENT, |found| found.version) != expected {
-                return Ok(Commit::Conflict(found.cloned().map(Box::new)));
+            let stored = ledger.records.get(&next.key).map(|record| &record.versioned);
+            if stored.map_or(Version::ABSENT, |stored| stored.version) != expected {
+                return Ok(Commit::Conflict(stored.cloned().map(Box::new)));
             }
             ledger.book(UsageRow::of(next, at), counters);
             ledger.write(next)
         };
         if !next.is_awaited() {
-            // After the lock is gone: whoever is woken may come straight back to read.
+            // After the lock is gone: a woken caller may come straight back to read.
             self.watchers.wake(&next.key);
         }
         Ok(Commit::Done(version))
@@ -230,14 +231,14 @@ impl Store for MemoryStore {
         let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
         let range = (start, Bound::Unbounded);
         let ledger = self.ledger();
-        let records: Box<dyn Iterator<Item = &Record>> = match which.tenant {
+        let records: Box<dyn Iterator<Item = &MemoryRecord>> = match which.tenant {
             None => Box::new(ledger.records.range(range).map(|(_, record)| record)),
             Some(tenant) => {
                 let keys = ledger.by_tenant.get(tenant).into_iter().flat_map(|keys| keys.range(range));
                 Box::new(keys.filter_map(|key| ledger.records.get(key)))
             }
         };
-        let listed = records.map(|record| &record.versioned).filter(|found| which.includes(&found.order));
+        let listed = records.map(|record| &record.versioned).filter(|stored| which.includes(&stored.order));
         Ok(listed.take(limit).cloned().map(Ok).collect())
     }
 
@@ -263,8 +264,8 @@ impl Store for MemoryStore {
 
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         let ledger = self.ledger();
-        let asked = ledger.usage.iter().filter(|(line, _)| from <= line.day && line.day <= to);
-        Ok(asked.map(|(line, counters)| (line.clone(), *counters)).collect())
+        let in_range = ledger.usage.iter().filter(|(line, _)| from <= line.day && line.day <= to);
+        Ok(in_range.map(|(line, counters)| (line.clone(), *counters)).collect())
     }
 
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {

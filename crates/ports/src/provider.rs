@@ -1,5 +1,5 @@
-//! Somebody who takes attempts. A call returns an outcome and never a `Result`: the adapter, who knows what was
-//! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
+//! A service that takes attempts. A call returns an outcome and never a `Result`: the adapter knows what was really
+//! sent on the wire, so it must say whether silence means *never arrived* or *in doubt*.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
@@ -33,8 +33,8 @@ pub struct Submission<'a> {
     pub terms: &'a Terms,
     /// Where the provider is to call when it has an answer; it holds a secret and does not belong in a log.
     pub callback: Option<&'a str>,
-    /// Whoever sends the task shows it every field of it first, and sends nothing that it refuses. Our own key and
-    /// callback address are not part of it.
+    /// The adapter shows it every field of a task before it sends the task, and sends nothing that it refuses. Our
+    /// own key and callback address are not part of it.
     pub guard: &'a Guard<'a>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Submission<'_> {
     }
 }
 
-/// What came to one of our callback addresses, as it came. It may be anybody's: what proves it genuine is the
+/// What came to one of our callback addresses, as it came. Any sender may have sent it: what proves it genuine is the
 /// address, which the engine checks.
 #[derive(Clone, Copy)]
 pub struct Callback<'a> {
@@ -71,7 +71,7 @@ pub struct CallbackMessage {
 /// What the provider says about our account with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Unknown where threads are sold and the balance is not told.
+    /// Unknown where threads are sold and the balance is not given.
     pub balance: Option<Money>,
     pub threads: Option<Threads>,
 }
@@ -97,7 +97,7 @@ pub struct Penalty {
 pub enum AskError {
     #[error("the provider cannot be reached ({why}): check provider.url, the network and the firewall")]
     Unreachable { why: String },
-    #[error("the provider was asked and gave no answer ({why}): try again, and look at its status page")]
+    #[error("the provider gave no answer ({why}): try again, and look at its status page")]
     NoAnswer { why: String },
     #[error("the provider answered HTTP {status}: check that provider.url is the address of its API")]
     Status { status: u16 },
@@ -112,27 +112,27 @@ pub trait Provider: Send + Sync {
     /// Dropping the future in the middle means the same as [`SubmitOutcome::InDoubt`].
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome;
 
-    /// Whether a submit with these parameters would get as far as the wire: shows the guard the very task that would be sent, and
-    /// sends nothing. An error says why not.
+    /// Whether a submit with these parameters would get as far as the wire: shows the guard the very task that would
+    /// be sent, and sends nothing. An error says why not.
     fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String>;
 
-    /// Asks for several tasks in one call. A task that is missing from the reply, or named in it twice or
-    /// unasked, does no harm: whoever calls this counts on nothing.
+    /// Polls several tasks in one call. A task that is missing from the reply, or is in it twice or unrequested, does
+    /// no harm: the engine relies on none of it.
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)>;
 
     /// How many tasks one [`poll`](Self::poll) may ask for.
     fn poll_batch_max(&self) -> usize;
 
-    /// The least time between two submits that it bears; the engine lets nobody through sooner.
+    /// The least time between two submits that the provider allows; the engine lets no submit through sooner.
     fn submit_interval(&self) -> Duration;
 
-    /// How long the provider wants to be left alone after a fault; nothing, where it has not said so. The gate obeys it.
+    /// How long the provider wants no submits after a fault; nothing, where it wants no pause. The gate obeys it.
     fn penalty(&self, fault: &Fault) -> Option<Penalty>;
 
     /// What a callback in this provider's dialect says; nothing, if it makes no sense.
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage>;
 
-    /// Says whether the answer of a task was any good. It may be said twice: a provider counts it once.
+    /// Reports whether the answer of a task was good. A report may be repeated: a provider counts it once.
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome;
 
     /// Our account, as the provider tells it now; nothing, if it does not.

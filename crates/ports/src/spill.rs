@@ -1,5 +1,5 @@
-//! Where words from a provider go while the store is away: they are paid for, so they must be safe before the
-//! provider is told "200", store or no store.
+//! Where events from a provider go while the store is away. They are paid for, so they must be safe before the
+//! provider gets its "200", store or no store.
 
 use quittance_lifecycle::{Event, Key, Timestamp};
 
@@ -9,8 +9,8 @@ pub struct IncomingEvent {
     pub key: Key,
     /// The birth of the record that it was meant for.
     pub born: Timestamp,
-    /// The beginning of the target's digest, of a callback: by it an order that was placed again under the same key after the store
-    /// forgot the first one is known to be for the same thing.
+    /// The beginning of the target's digest, of a callback: by it an order that was placed again under the same key
+    /// after the store forgot the first one is known to be for the same thing.
     pub target: Option<u64>,
     pub event: Event,
 }
@@ -33,8 +33,8 @@ pub trait Spill: Send + Sync {
     /// The oldest `count` are safe in the store now.
     fn forget(&self, count: usize) -> Result<(), SpillError>;
 
-    /// Writes down that every callback that came up to this moment was answered. It need not survive a loss of power: an
-    /// older mark only makes answers look older than they are.
+    /// Writes down that every callback that came up to this moment was answered. It need not survive a loss of power:
+    /// an older mark only makes answers look older than they are.
     fn mark_reachable(&self, _until: Timestamp) {}
 
     /// The last mark that an earlier process left; `None` if it is not known.

@@ -1,7 +1,8 @@
-//! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race
-//! is an answer, and says who won. Another gives away what stands on a stock, [`Store::take`], because whoever would have to
-//! read it first could not be quick. A third, [`Store::discard`], is for a person and for what nobody can read. Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store
-//! knows no rule and the engine cannot tell stores apart.
+//! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race is
+//! an answer, and says who won. [`Store::take`] gives away what stands in a stock, in one step, because a read before
+//! it would cost a second round trip. [`Store::discard`] is for an operator, and for records that cannot be read.
+//! Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store knows no rule and the engine cannot
+//! tell stores apart.
 
 use crate::watch::Watch;
 use async_trait::async_trait;
@@ -9,8 +10,8 @@ use quittance_lifecycle::{Counters, Key, Order, Target, Terms, Timestamp};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged
-/// and made anew: a node that slept through all of that must lose to what it has never seen.
+/// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged and
+/// created again: a node that slept through all of that must lose to what it has never seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -26,19 +27,19 @@ pub struct Versioned {
     pub order: Arc<Order>,
 }
 
-/// A record that is there and cannot be understood. It is reported and left alone until a person [discards](Store::discard)
-/// it.
+/// A record that is there and cannot be understood. It is reported and left alone until a person
+/// [discards](Store::discard) it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub key: Key,
     pub detail: String,
 }
 
-#[must_use = "whoever lost the race must not act as if he had won it"]
+#[must_use = "a writer that lost the race must not act as if it had won"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commit {
     Done(Version),
-    /// Somebody else was there first; this is what stands now (nothing, if the record is gone).
+    /// Another writer was first; this is what stands now (nothing, if the record is gone).
     Conflict(Option<Box<Versioned>>),
 }
 
@@ -49,8 +50,8 @@ pub struct Due {
     /// The next moment at which an order that was not returned is due or its claim lapses. It may already have
     /// passed.
     pub next: Option<Timestamp>,
-    /// Records that were due and could not be understood: told, and out of the way of the others. One that may be the
-    /// writing of a later version stays due for nodes that can read it.
+    /// Records that were due and could not be understood: reported, and out of the way of the others. One that a
+    /// later version may have written stays due for nodes that can read it.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -71,11 +72,12 @@ pub struct UsageRow {
     pub day: Day,
     pub tenant: String,
     pub kind: String,
-    /// The [site](quittance_lifecycle::Terms::site), or [all of them](Self::ALL_SITES) once the day is no longer kept in
-    /// detail.
+    /// The [site](quittance_lifecycle::Terms::site), or [all of them](Self::ALL_SITES) once the day is no longer kept
+    /// in detail.
     pub site: String,
-    /// Who was asked, and the currency that the amounts are in: see [`account`](quittance_lifecycle::account::account). To a store
-    /// it is one name; its columns call it the provider.
+    /// The provider, and the currency that the amounts are in: see
+    /// [`account`](quittance_lifecycle::account::account). To a store it is one name; its columns call it the
+    /// provider.
     pub account: String,
 }
 
@@ -101,7 +103,7 @@ impl UsageRow {
     }
 }
 
-/// Where an order stands for whoever lists orders.
+/// The class of an order, for lists of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OrderClass {
     Open,
@@ -133,7 +135,7 @@ pub struct OrderCounts {
 pub struct Which<'a> {
     /// Those that stand there; all, if absent.
     pub class: Option<OrderClass>,
-    /// Those of this tenant; everybody's, if absent.
+    /// The tenant whose orders are meant; all tenants, if absent.
     pub tenant: Option<&'a str>,
 }
 
@@ -154,7 +156,8 @@ impl<'a> Which<'a> {
             && self.class.is_none_or(|class| class == OrderClass::of(order))
     }
 
-    /// Whether records that cannot be understood are among them. Nobody knows whose they are, and they wait for a person.
+    /// Whether records that cannot be understood are among them. Their tenant is not known, and they wait for an
+    /// operator.
     #[must_use]
     pub fn includes_unreadable(self) -> bool {
         self.tenant.is_none() && self.class.is_none_or(|class| class == OrderClass::Dead)
@@ -171,7 +174,7 @@ pub enum StoreError {
     Corrupt { key: Key, detail: String },
 }
 
-/// Every call returns, with an answer or an error, within a bounded time: whoever waits for a store for ever can
+/// Every call returns, with an answer or an error, within a bounded time: a node that waits for a store for ever can
 /// carry nothing out.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -180,8 +183,8 @@ pub trait Store: Send + Sync {
     /// Writes `next` if its record still has the version `expected`, adds `counters` to the usage of the day of
     /// `at`, updates every index and, if `next` is no longer [awaited](Order::is_awaited), wakes every watch of the
     /// order: all of it or nothing, durable when it returns. A commit that leaves the order awaited need not wake
-    /// anybody, and should not: a hundred waiters would look, and learn nothing.
-    /// A counters of nothing opens no line in the usage. Whoever loses changes nothing and wakes nobody.
+    /// a watch, and should not: a hundred waiters would look, and learn nothing. Counters of nothing open no row in
+    /// the usage. A writer that loses changes nothing and wakes no watch.
     async fn commit(
         &self,
         expected: Version,
@@ -192,15 +195,17 @@ pub trait Store: Send + Sync {
 
     /// Orders due by `now`, soonest first and then by key, hidden from other claimers until `until` or until they
     /// are written: a courtesy that saves work, never a lock that anything relies on. A claim puts the order's
-    /// timer off to `until`, so one that nobody can finish stands behind what was due sooner, and starves nobody.
+    /// timer off to `until`, so an order that no node can finish stands behind what was due sooner, and starves no
+    /// other.
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Gives the answer on the stock that expires soonest, of those that do not expire before `good_until`, to `by`: what then
-    /// stands is [`Order::taken`] by him `at` this moment, and `counters` is in the usage of the day; all of it or nothing,
-    /// durable when it returns. Two who ask at the same instant are given two, or one of them nothing. `by` is the key of
-    /// one order, which wants one answer, from one stock: who has taken one already is given the same again, whatever
-    /// `good_until` says, for as long as it is on record and his, and nothing is counted. So whoever does not know whether
-    /// he was given anything asks again. One that cannot be understood is passed over.
+    /// Gives the answer in the stock that expires soonest, of those that do not expire before `good_until`, to `by`.
+    /// Then the record is [`Order::taken`] by `by` `at` this moment, and `counters` is in the usage of the day: all
+    /// of it or nothing, durable when it returns. Two takers at the same instant get two answers, or one of them gets
+    /// none. `by` is the key of one order, which needs one answer from one stock: a claimant that has taken one
+    /// already gets the same again, whatever `good_until` says, for as long as it is on record and claimed by it, and
+    /// nothing is counted. So a taker that lost the reply takes again. An answer that cannot be understood is passed
+    /// over.
     async fn take(
         &self,
         target: &Target,
@@ -219,8 +224,9 @@ pub trait Store: Send + Sync {
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
 
     /// Orders in the order of their keys, from the first one after `after`. A record that cannot be understood stands
-    /// among [all](Which::ALL) and among the [dead](Which::DEAD), as what it is, and in the list of no tenant. A tenant's list is
-    /// read from an index of that tenant, so how long it takes says nothing about other tenants' orders.
+    /// among [all](Which::ALL) and among the [dead](Which::DEAD), as what it is, and in the list of no tenant. A
+    /// tenant's list is read from an index of that tenant, so how long it takes says nothing about other tenants'
+    /// orders.
     async fn list(
         &self,
         which: Which<'_>,
@@ -229,13 +235,13 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError>;
 
     /// Removes up to `limit` orders that may be forgotten by `now`, those that could be forgotten first and then by
-    /// key, and says how many it removed. It wakes nobody.
+    /// key, and says how many it removed. It wakes no watch.
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
-    /// Removes the record of this key if nobody can read it, with all that the indices say of it, and says whether there
-    /// was one; durable when it returns. The key is free then, and its versions go on growing. A readable record is left
-    /// alone. So is one that a later version wrote: others can read it, and the error is the one that reading it has. It
-    /// wakes nobody.
+    /// Removes the record of this key if it cannot be read, with all that the indices say of it, and says whether
+    /// there was one; durable when it returns. The key is free then, and its versions go on growing. A readable
+    /// record is left alone. So is one that a later version wrote: other nodes can read it, and the error is the one
+    /// that reading it has. It wakes no watch.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError>;
 
     /// Adds to the usage what changed no order.
@@ -244,9 +250,9 @@ pub trait Store: Send + Sync {
     /// The usage of these days, both included, in the order of their lines.
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError>;
 
-    /// Of each day before `detail`, the lines of all sites become one, [`UsageRow::ALL_SITES`], for each tenant, kind and provider;
-    /// of days before `sums` nothing is left. All that was counted stays counted, also while others count. To do it again
-    /// changes nothing.
+    /// Of each day before `detail`, the lines of all sites become one, [`UsageRow::ALL_SITES`], for each tenant, kind
+    /// and provider; of days before `sums` nothing is left. All that was counted stays counted, also while others
+    /// count. To do it again changes nothing.
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError>;
 
     /// How many orders there are; it need not wait for writes that are under way.

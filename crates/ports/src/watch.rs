@@ -1,4 +1,4 @@
-//! How waiting callers are woken: a watch is a flag and a waker, kept by order. Nobody sleeps and looks.
+//! How waiting callers are woken: a watch is a flag and a waker, kept by order. No caller sleeps and polls.
 
 use quittance_lifecycle::Key;
 use std::collections::BTreeMap;
@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 #[derive(Default)]
-struct Signal {
+struct WatchSignal {
     rung: bool,
     waker: Option<Waker>,
 }
 
-/// Everybody in this process who waits for an order. Stores keep one, and call [`wake`](Self::wake) on every commit
-/// that has something to tell them.
+/// All watches in this process, by order. Stores keep one, and call [`wake`](Self::wake) on every commit that has
+/// something for the waiters.
 #[derive(Clone, Default)]
 pub struct Watchers(Arc<Mutex<Registry>>);
 
 #[derive(Default)]
 struct Registry {
     next: u64,
-    /// Ordered by key, so that everybody who waits for one order stands side by side.
-    waiting: BTreeMap<(Key, u64), Arc<Mutex<Signal>>>,
+    /// Ordered by key, so that all watches of one order stand side by side.
+    waiting: BTreeMap<(Key, u64), Arc<Mutex<WatchSignal>>>,
 }
 
 /// One caller's watch on one order. It stops when it is dropped.
 pub struct Watch {
     place: (Key, u64),
-    signal: Arc<Mutex<Signal>>,
+    signal: Arc<Mutex<WatchSignal>>,
     watchers: Watchers,
 }
 
@@ -38,8 +38,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Called without the lock of the registry: whoever is woken may drop his watch at once.
-fn ring(signals: Vec<Arc<Mutex<Signal>>>) {
+/// Called without the lock of the registry: a woken caller may drop its watch at once.
+fn ring(signals: Vec<Arc<Mutex<WatchSignal>>>) {
     for signal in signals {
         let waker = {
             let mut signal = lock(&signal);
@@ -55,7 +55,7 @@ fn ring(signals: Vec<Arc<Mutex<Signal>>>) {
 impl Watchers {
     #[must_use]
     pub fn watch(&self, key: &Key) -> Watch {
-        let signal = Arc::new(Mutex::new(Signal::default()));
+        let signal = Arc::new(Mutex::new(WatchSignal::default()));
         let mut registry = lock(&self.0);
         let place = (*key, registry.next);
         registry.next += 1;
@@ -69,14 +69,14 @@ impl Watchers {
         ring(signals);
     }
 
-    /// Lets everybody look again, whatever they wait for: for a store that was cut off from the notices of other
-    /// processes, and cannot know what it missed.
+    /// Wakes every watch, whatever its order: for a store that was cut off from the notices of other processes, and
+    /// cannot know what it missed.
     pub fn wake_all(&self) {
         let signals: Vec<_> = lock(&self.0).waiting.values().map(Arc::clone).collect();
         ring(signals);
     }
 
-    /// The orders that somebody waits for, in the order of their keys, from the first one after `after`: for a slow
+    /// The orders with at least one watch, in the order of their keys, from the first one after `after`: for a slow
     /// re-check behind notices that can be lost.
     #[must_use]
     pub fn keys(&self, after: Option<&Key>, limit: usize) -> Vec<Key> {
@@ -94,7 +94,7 @@ impl Watchers {
         keys
     }
 
-    /// How many watches there are: zero when nobody waits, or something leaks.
+    /// How many watches there are: zero when no caller waits, or something leaks.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.0).waiting.len()
@@ -149,35 +149,35 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_orders_that_somebody_waits_for_are_listed_once_each_page_by_page() {
+    fn the_orders_with_waiters_are_listed_once_each_page_by_page() {
         let watchers = Watchers::default();
         let _watches: Vec<_> = (0..20_u8).map(|n| watchers.watch(&Key([n % 7; 32]))).collect();
-        let mut seen = Vec::new();
+        let mut listed = Vec::new();
         loop {
-            let page = watchers.keys(seen.last(), 3);
+            let page = watchers.keys(listed.last(), 3);
             assert!(page.len() <= 3);
             if page.is_empty() {
                 break;
             }
-            seen.extend(page);
+            listed.extend(page);
         }
-        assert_eq!(seen, (0..7_u8).map(|n| Key([n; 32])).collect::<Vec<_>>());
+        assert_eq!(listed, (0..7_u8).map(|n| Key([n; 32])).collect::<Vec<_>>());
     }
 
     #[test]
-    fn waking_all_wakes_whoever_waits_for_whatever_once() {
+    fn waking_all_wakes_each_waiter_of_each_order_once() {
         let watchers = Watchers::default();
         watchers.wake_all();
         let mut watches: Vec<_> = (0..20_u8).map(|n| watchers.watch(&Key([n / 5; 32]))).collect();
         let is_rung = |watch: &mut Watch| watch.changed().now_or_never().is_some();
-        assert!(!watches.iter_mut().any(is_rung), "whoever comes later has missed nothing");
+        assert!(!watches.iter_mut().any(is_rung), "a later watch has missed nothing");
 
         let asleep = join_all(watches.iter_mut().map(Watch::changed));
         drive(Duration::ZERO, join(asleep, async { watchers.wake_all() }));
         assert!(!watches.iter_mut().any(is_rung), "once");
 
         watchers.wake_all();
-        assert!(watches.iter_mut().all(is_rung), "nobody needs to be asleep");
+        assert!(watches.iter_mut().all(is_rung), "no watch needs to be polled already");
         drop(watches);
         assert!(watchers.is_empty());
     }

@@ -1,5 +1,5 @@
-//! Whoever calls those who asked to be called. He is given the order as it stands and says whether his word was taken;
-//! when to try again is decided elsewhere.
+//! Calls the webhooks of callers. The sender gets the order as it stands, and says whether the webhook accepted the
+//! call. When to try again is decided elsewhere.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{DeliveryOutcome, Order, Webhook};
@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// It may be told twice: whoever listens is given a name for the message, and the same one each time.
+    /// The call may be made twice: it carries an id for the message, and the same id each time.
     async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome;
 }
 
-/// Takes every word and remembers to whom it went, for tests and trials. Bounded: the last ones are kept.
+/// Accepts every call and remembers its webhook, for tests and trials. Bounded: the last ones are kept.
 #[derive(Debug, Default)]
 pub struct MemoryWebhooks(Mutex<VecDeque<Webhook>>);
 
@@ -20,9 +20,9 @@ pub struct MemoryWebhooks(Mutex<VecDeque<Webhook>>);
 const TOLD_MAX: usize = 1024;
 
 impl MemoryWebhooks {
-    /// Who was told, in order.
+    /// The webhooks that were called, in order.
     #[must_use]
-    pub fn told(&self) -> Vec<Webhook> {
+    pub fn delivered(&self) -> Vec<Webhook> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
@@ -30,11 +30,11 @@ impl MemoryWebhooks {
 #[async_trait]
 impl WebhookSender for MemoryWebhooks {
     async fn tell(&self, _order: &Order, webhook: &Webhook) -> DeliveryOutcome {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= TOLD_MAX {
-            told.pop_front();
+        let mut delivered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if delivered.len() >= TOLD_MAX {
+            delivered.pop_front();
         }
-        told.push_back(webhook.clone());
+        delivered.push_back(webhook.clone());
         DeliveryOutcome::Delivered
     }
 }

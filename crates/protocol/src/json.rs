@@ -13,8 +13,8 @@ pub mod solution;
 pub mod task;
 
 pub use answer::{
-    AccountReply, CreateReply, REPLY_BYTES_MAX, ReportReply, ResultReply, Sight, read_balance, read_callback,
-    read_create, read_report, read_result,
+    CreateReply, JsonAccountReply, JsonSight, REPLY_BYTES_MAX, ReportReply, ResultReply, read_balance,
+    read_callback, read_create, read_report, read_result,
 };
 pub use code::{CodeRow, FaultCodes, error_id};
 pub use flavour::{Facts, Flavour};
@@ -24,4 +24,4 @@ pub use reply::{
     Finished, Statistic, balance, created, error, error_because, processing, ready, reported, statistic,
 };
 pub use solution::{name_the_agent, read_solution, solution};
-pub use task::{BadTask, CannotSpell, Leaf, OrderParams, leaves, spell, understand};
+pub use task::{BadTask, CannotSpellTask, Leaf, OrderParams, leaves, spell, understand};

@@ -15,35 +15,35 @@ mod undescribed;
 pub use order_fields::{ORDER_FIELDS, order_field, order_field_meant};
 pub use prices::{PriceList, price_list, price_lists};
 use quittance_lifecycle::Kind;
-use row::Row;
+use row::KindRow;
 pub use row::{CONTROL, JSON_TEXTS};
 use std::borrow::Cow;
 pub use undescribed::{PARAMETERS, UNDESCRIBED};
 
-fn rows() -> impl Iterator<Item = &'static Row> {
+fn rows() -> impl Iterator<Item = &'static KindRow> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()
 }
 
 /// Every kind that has been described.
 pub fn kinds() -> impl Iterator<Item = Kind> {
-    rows().map(Row::kind)
+    rows().map(KindRow::kind)
 }
 
 /// The kind of this name, if it has been described. Names are exact: no kind has two.
 #[must_use]
 pub fn kind(name: &str) -> Option<Kind> {
-    rows().find(|row| row.name == name).map(Row::kind)
+    rows().find(|row| row.name == name).map(KindRow::kind)
 }
 
-/// What a kind is called where the number of names must not grow with what callers write: kinds that nobody has described
-/// are all one there.
+/// What a kind is called where the number of names must not grow with what callers write: all open kinds have one
+/// name there.
 #[must_use]
 pub fn label(name: &str) -> &str {
     if rows().any(|row| row.name == name) { name } else { "other" }
 }
 
-/// What to assume about a kind that nobody has described: new ones appear every few months, and an order of one
-/// must work. It errs towards paying twice, never towards handing out an answer that does not fit.
+/// What to assume about an open kind: new ones appear every few months, and an order of one must work. It errs
+/// towards paying twice, never towards handing out an answer that does not fit.
 #[must_use]
 pub fn open_kind(name: impl Into<String>) -> Kind {
     Kind { name: Cow::Owned(name.into()), ..row::OPEN.kind() }

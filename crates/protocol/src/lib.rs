@@ -1,4 +1,5 @@
-//! How orders are spelled: the only crate that may know. It does no I/O; the providers, the mock provider and the gateway do.
+//! How orders are spelled: the only crate that may know. It does no I/O; the providers, the mock provider and the
+//! gateway do.
 //!
 //! Four lists name the kinds of captcha. A kind that is added or changed may need a row in each of them:
 //!

@@ -4,7 +4,7 @@ use crate::clock::FleetClock;
 use crate::memory::StoreMemory;
 use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
-use crate::{Quittance, Running, secret};
+use crate::{BackgroundTasks, Quittance, secret};
 use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
@@ -32,7 +32,8 @@ pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How many orders in flight a node on a shared store remembers.
 const IN_HAND_MAX: usize = 10_000;
-/// How long a node that came to a store without a secret waits for what other nodes know, before it calls a callback forged.
+/// How long a node that came to a store without a secret waits for what other nodes know, before it calls a callback
+/// forged.
 const SECRETS_WAIT: Duration = Duration::from_secs(5);
 
 /// Where providers can call us.
@@ -78,7 +79,7 @@ pub struct GatewaySetup {
     pub operator: AdminSettings,
     /// How answers are shared, where it is more than a word for each tenant.
     pub reuse: Option<ReuseRule>,
-    /// Whoever collects traces, if anybody does.
+    /// The collector of traces, if there is one.
     pub traces: Option<TraceSettings>,
 }
 
@@ -140,20 +141,20 @@ impl fmt::Debug for Builder {
 }
 
 /// What callbacks are signed with.
-struct Secrets {
+struct SecretSource {
     /// The store's own, from which the keys of orders follow, too.
     of_store: [u8; 32],
     /// All that this node knows of the store's.
     known: Vec<[u8; 32]>,
 }
 
-/// The store has the last word: what this node remembers may be of another store. While the store cannot be asked, what is
+/// The store decides: what this node remembers may be of another store. While the store cannot be read, what is
 /// remembered counts.
 async fn agreed_secret(opened: &Opened, known: Option<[u8; 32]>) -> Result<[u8; 32], SecretError> {
     let offered = known.map_or_else(secret::draw, Ok)?;
     match (opened.secret(offered).await, known) {
         (Err(_), Some(known)) => Ok(known),
-        (found, _) => found,
+        (record, _) => record,
     }
 }
 
@@ -194,8 +195,8 @@ impl Builder {
         self
     }
 
-    /// A folder of this node's own, for what comes in while the store is away. Needed where the store is elsewhere; one on
-    /// this machine has a folder already. It is made if it is not there.
+    /// A folder of this node's own, for what comes in while the store is away. Needed where the store is elsewhere;
+    /// one on this machine has a folder already. It is made if it is not there.
     #[must_use]
     pub fn home(mut self, dir: impl Into<PathBuf>) -> Self {
         self.home = Some(dir.into());
@@ -216,7 +217,7 @@ impl Builder {
         self
     }
 
-    /// Lets the provider call us, which is how doubts are settled. Without it answers are asked for.
+    /// Lets the provider call us, which is how doubts are settled. Without it answers are polled.
     #[must_use]
     pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
         self.callbacks = Some(callbacks);
@@ -230,7 +231,7 @@ impl Builder {
         self
     }
 
-    /// How callers are called who asked for it. Every node on a store should be told the same.
+    /// How webhooks are called. Every node on a store should have the same settings.
     #[must_use]
     pub fn webhooks(mut self, settings: WebhookSettings) -> Self {
         self.webhooks = settings;
@@ -251,8 +252,8 @@ impl Builder {
         self
     }
 
-    /// A pool to be there from the start: it is made, or changed if it is there and says something else. Others are left as
-    /// they are; [`Quittance::remove_pool`] takes one away.
+    /// A pool to be there from the start: it is made, or changed if it is there and says something else. Others are
+    /// left as they are; [`Quittance::remove_pool`] takes one away.
     #[must_use]
     pub fn pool(mut self, spec: PoolSpec) -> Self {
         self.pools.push(spec);
@@ -294,7 +295,7 @@ impl Builder {
         // A store that takes no writes just now must not keep a node from starting.
         let is_unsettled = memory.agree().await.unwrap_or(false);
         let known = memory.secrets().to_vec();
-        let secrets = Secrets { of_store: agreed_secret(&opened, known.first().copied()).await?, known };
+        let secrets = SecretSource { of_store: agreed_secret(&opened, known.first().copied()).await?, known };
         let node = self
             .assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone(), secrets)
             .await?;
@@ -318,8 +319,8 @@ impl Builder {
             clock,
             memory,
         );
-        // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its roll, and
-        // have a clock that agrees with the others'.
+        // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its
+        // roll, and have a clock that agrees with the others'.
         _ = presence.heartbeat().await;
         if let Some(note) = node.membership.filling().await? {
             _ = node.membership.leave(node.number).await;
@@ -329,7 +330,7 @@ impl Builder {
             _ = node.membership.leave(node.number).await;
             return Err(error);
         }
-        let mut running = Running::default();
+        let mut running = BackgroundTasks::default();
         if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
             let webhook =
                 TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
@@ -339,7 +340,7 @@ impl Builder {
         }
         let engine = Arc::clone(&node.engine);
         running.worker = Some(tokio::spawn(async move { engine.work().await }));
-        // Whoever starts us says that the account is mended, or he will be told again that it is not.
+        // A start releases the account: if it is still blocked, the next submit says so again.
         let engine = Arc::clone(&node.engine);
         running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
         // Alone, it sees every order begin and end.
@@ -350,14 +351,15 @@ impl Builder {
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
     }
 
-    /// Opens the store to look and to mend, and carries nothing out. Needs a tokio runtime.
+    /// Opens the store to read and repair it, and carries nothing out. Needs a tokio runtime.
     pub async fn open(mut self) -> Result<Quittance, StartError> {
-        let provider = self.provider.take().unwrap_or_else(|| Arc::new(crate::nobody::Nobody));
+        let provider =
+            self.provider.take().unwrap_or_else(|| Arc::new(crate::absent_provider::AbsentProvider));
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
         let drawn = secret::draw().map_err(SecretError::from)?;
-        let secrets = Secrets { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
+        let secrets = SecretSource { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
         self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await
     }
 
@@ -397,7 +399,7 @@ impl Builder {
         provider: Arc<dyn Provider>,
         callbacks: Option<&Callbacks>,
         clock: FleetClock,
-        secrets: Secrets,
+        secrets: SecretSource,
     ) -> Result<Quittance, StartError> {
         let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
@@ -427,9 +429,10 @@ impl Builder {
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let Secrets { of_store, known } = secrets;
+        let SecretSource { of_store, known } = secrets;
         let secret = callbacks.and_then(|callbacks| callbacks.secret).unwrap_or(of_store);
-        // It follows from the store's own secret, and not from one that the operator may change: keys must stay what they are.
+        // It follows from the store's own secret, and not from one that the operator may change: keys must stay what
+        // they are.
         settings.keys.secret = Some(of_store);
         if let Some(callbacks) = callbacks {
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
@@ -488,7 +491,7 @@ async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartEr
     Ok(())
 }
 
-/// Nobody else may read it: what comes in is as good as money.
+/// Only the owner may read it: what comes in is as good as money.
 fn make_home(dir: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

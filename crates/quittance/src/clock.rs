@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Nobody sleeps longer than this without looking at the clock, which may have been set meanwhile.
+/// No sleep is longer than this without a look at the clock, which may have been set meanwhile.
 const LOOK: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,8 +26,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The real time, corrected where this machine's clock is far from those of the others who work on the same orders: a node
-/// that is ten minutes ahead would take every order for overdue. Clones share the correction.
+/// The real time, corrected where this machine's clock is far from those of the others who work on the same orders: a
+/// node that is ten minutes ahead would take every order for overdue. Clones share the correction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FleetClock {
     /// How far this machine's clock is ahead, in milliseconds.

@@ -1,6 +1,6 @@
-//! Moving orders from one store to another. The old store is sealed first, so nothing can happen in it any more behind our
-//! back; then orders, documents (pools, and what reports have taught), usage and the callback secret are copied, and compared. Whoever is interrupted begins again: what
-//! is there already is left as it is.
+//! Moving orders from one store to another. The old store is sealed first, so nothing can change in it any more. Then
+//! orders, documents (pools, and what reports have taught), usage and the callback secret are copied, and compared.
+//! An interrupted copy begins again: what is there already is left as it is.
 
 mod usage;
 
@@ -10,7 +10,8 @@ use futures_util::stream::{self, StreamExt};
 use quittance_lifecycle::{Counters, Key, Order, Timestamp};
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    Commit, DocumentFound, DocumentWritten, Members, Membership, Store, StoreError, Version, Versioned, Which,
+    Commit, DocumentWritten, Members, Membership, Store, StoreError, StoredDocument, Version, Versioned,
+    Which,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use usage::{NEXT_MARK, USAGE_MARK, all_usage, copy_usage, lines_done};
 /// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
 const PAGE: usize = 256;
 const WRITES_MAX: usize = 128;
-/// How often a document is tried. Nobody else writes there, unless a person does.
+/// How often a document is tried. No other process writes there, unless an operator does.
 const DOCUMENT_TRIES: u32 = 8;
 /// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
 const MOVING: &str = "its orders are being moved to ";
@@ -45,9 +46,10 @@ pub struct Copied {
     pub documents: usize,
     /// Lines of the usage that were added.
     pub lines: usize,
-    /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left alone.
+    /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left
+    /// alone.
     pub differ: Vec<Key>,
-    /// Records of the old store that nobody can read.
+    /// Records of the old store that cannot be read.
     pub unreadable: Vec<Key>,
     /// Orders that were not found in the new store at the end. There should be none.
     pub missing: Vec<Key>,
@@ -55,8 +57,8 @@ pub struct Copied {
     pub documents_missing: Vec<String>,
     /// Nodes that still run on the old store: they carry nothing out any more, and want to be restarted on the new one.
     pub left_behind: Vec<String>,
-    /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and the
-    /// answers are asked for instead.
+    /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and
+    /// the answers are polled instead.
     pub other_secret: bool,
     /// All of it had moved there before, and nothing was done.
     pub is_repeat: bool,
@@ -140,7 +142,8 @@ pub async fn copy(
     let done = match Before::of(from.membership.sealed().await?.as_deref(), address) {
         Before::Nothing => 0,
         Before::Begun { lines, next } => lines_done(from, to, lines, next).await?,
-        // Where they went they may have ended and been forgotten since: to copy them again would bring them back to life.
+        // Where they went they may have ended and been forgotten since: to copy them again would bring them back to
+        // life.
         Before::Done => {
             to.membership.set_filling(None).await?;
             return Ok(Copied { is_repeat: true, ..Copied::default() });
@@ -164,8 +167,9 @@ pub async fn copy(
     Ok(copied)
 }
 
-/// From here on no node begins to work on the new store, until everything is there: it would pay again for what has not come
-/// yet. A node signs in first and looks for the note afterwards, so of the two of us at least one notices the other.
+/// From here on no node begins to work on the new store, until everything is there: it would pay again for what has
+/// not come yet. A node signs in first and looks for the note afterwards, so of the two of us at least one notices
+/// the other.
 async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(), CopyError> {
     let filling = format!("{FILLING}{address}");
     let before = to.membership.filling().await?;
@@ -187,7 +191,7 @@ async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(),
 
 /// What the note of the old store says of earlier moves.
 enum Before {
-    /// It is open, or somebody has closed it for another reason.
+    /// It is open, or was closed for another reason.
     Nothing,
     Begun {
         lines: usize,
@@ -219,8 +223,9 @@ impl Before {
     }
 }
 
-/// Whether the new store has another one. Addresses that providers were given must be known to the node that hears them, and the
-/// keys of orders follow from it. A store that somebody has only looked at has drawn one that nothing follows from yet.
+/// Whether the new store has another one. Addresses that providers were given must be known to the node that gets the
+/// callback, and the keys of orders follow from it. A store that was only read has drawn one that nothing follows
+/// from yet.
 async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     let drawn = secret::draw().map_err(SecretError::from)?;
     let ours = from.secret(drawn).await?;
@@ -234,27 +239,27 @@ async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     Ok(!is_empty)
 }
 
-/// All orders, page by page; what cannot be read is told by its key.
+/// All orders, page by page; a record that cannot be read is reported by its key.
 struct Pages<'a> {
     store: &'a dyn Store,
     after: Option<Key>,
 }
 
-type Page = (Vec<Versioned>, Vec<Key>);
+type OrderPage = (Vec<Versioned>, Vec<Key>);
 
 impl<'a> Pages<'a> {
     const fn of(store: &'a dyn Store) -> Self {
         Self { store, after: None }
     }
 
-    async fn next(&mut self) -> Result<Option<Page>, StoreError> {
+    async fn next(&mut self) -> Result<Option<OrderPage>, StoreError> {
         let page = self.store.list(Which::ALL, self.after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };
-        self.after = Some(last.as_ref().map_or_else(|broken| broken.key, |found| found.order.key));
+        self.after = Some(last.as_ref().map_or_else(|broken| broken.key, |record| record.order.key));
         let (mut orders, mut unreadable) = (Vec::new(), Vec::new());
-        for found in page {
-            match found {
-                Ok(found) => orders.push(found),
+        for record in page {
+            match record {
+                Ok(record) => orders.push(record),
                 Err(broken) => unreadable.push(broken.key),
             }
         }
@@ -277,7 +282,7 @@ async fn put(store: &dyn Store, order: &Arc<Order>) -> Result<Put, StoreError> {
     // The usage come later, line by line.
     Ok(match store.commit(Version::ABSENT, order, &Counters::default(), order.placed).await? {
         Commit::Done(_) => Put::Written,
-        Commit::Conflict(Some(found)) if is_same(order, &found.order) => Put::There,
+        Commit::Conflict(Some(record)) if is_same(order, &record.order) => Put::There,
         Commit::Conflict(_) => Put::Differs(order.key),
     })
 }
@@ -292,7 +297,7 @@ async fn copy_orders(
     while let Some((orders, unreadable)) = pages.next().await? {
         copied.unreadable.extend(unreadable);
         let store = &to.store;
-        let puts = orders.into_iter().map(|found| async move { put(&**store, &found.order).await });
+        let puts = orders.into_iter().map(|record| async move { put(&**store, &record.order).await });
         let mut puts = stream::iter(puts).buffer_unordered(WRITES_MAX);
         while let Some(done) = puts.next().await {
             match done? {
@@ -306,8 +311,8 @@ async fn copy_orders(
     Ok(())
 }
 
-/// Unlike an order, a document that stands in both is written over: no node has worked on the new store, and the pools that
-/// its orders were bought for are those of the old one.
+/// Unlike an order, a document that stands in both is written over: no node has worked on the new store, and the
+/// pools that its orders were bought for are those of the old one.
 async fn copy_documents(
     from: &dyn Membership,
     to: &dyn Membership,
@@ -315,19 +320,19 @@ async fn copy_documents(
 ) -> Result<(), StoreError> {
     let documents = from.documents().await?;
     let mut there = to.documents().await?;
-    for found in &documents {
+    for record in &documents {
         for _ in 0..DOCUMENT_TRIES {
-            match put_document(to, found, &there).await? {
+            match put_document(to, record, &there).await? {
                 DocumentWritten::Conflict => there = to.documents().await?,
                 DocumentWritten::Done(_) | DocumentWritten::NoRoom => break,
             }
         }
     }
     let there = to.documents().await?;
-    for found in documents {
-        match there.iter().any(|stands| stands.name == found.name && stands.document == found.document) {
+    for record in documents {
+        match there.iter().any(|stands| stands.name == record.name && stands.document == record.document) {
             true => copied.documents += 1,
-            false => copied.documents_missing.push(found.name),
+            false => copied.documents_missing.push(record.name),
         }
     }
     Ok(())
@@ -335,10 +340,10 @@ async fn copy_documents(
 
 async fn put_document(
     to: &dyn Membership,
-    found: &DocumentFound,
-    there: &[DocumentFound],
+    record: &StoredDocument,
+    there: &[StoredDocument],
 ) -> Result<DocumentWritten, StoreError> {
-    let DocumentFound { name, document, .. } = found;
+    let StoredDocument { name, document, .. } = record;
     match there.iter().find(|stands| stands.name == *name) {
         Some(stands) if stands.document == *document => Ok(DocumentWritten::Done(stands.version)),
         stands => {
@@ -359,10 +364,10 @@ async fn compare(
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, _)) = pages.next().await? {
         let store = &to.store;
-        let looks = orders.into_iter().map(|found| async move {
-            let key = found.order.key;
+        let looks = orders.into_iter().map(|record| async move {
+            let key = record.order.key;
             let stands = store.load(&key).await?;
-            Ok::<_, StoreError>((key, stands.is_some_and(|stands| is_same(&found.order, &stands.order))))
+            Ok::<_, StoreError>((key, stands.is_some_and(|stands| is_same(&record.order, &stands.order))))
         });
         let mut looks = stream::iter(looks).buffer_unordered(WRITES_MAX);
         while let Some(look) = looks.next().await {

@@ -24,16 +24,17 @@
 //! ```
 //!
 //! An order is durable when [`Quittance::place`] returns: whatever then happens to the caller, or to the process, it is
-//! carried out, by this process or by the next one that opens the same store. The same idempotency key is the same job: it
-//! joins the order, and nothing is paid for twice as long as a doubt can be settled. Without a key, a token that the site takes
-//! once is for one placement, and equal placements of images are shared; [`Order::shared`] and [`Order::exclusive`] say otherwise.
+//! carried out, by this process or by the next one that opens the same store. The same idempotency key is the same
+//! job: it joins the order, and nothing is paid for twice as long as a doubt can be settled. Without a key, a token
+//! that the site takes once is for one placement, and equal placements of images are shared; [`Order::shared`] and
+//! [`Order::exclusive`] say otherwise.
 #![forbid(unsafe_code)]
 
+mod absent_provider;
 mod builder;
 mod clock;
 pub mod copy;
 mod memory;
-mod nobody;
 mod order;
 mod place;
 mod presence;
@@ -49,7 +50,7 @@ pub use order::{
 pub use place::{OpenError, Opened, Place, SecretError};
 pub use quittance_admin as admin;
 pub use quittance_engine::{
-    LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Targets, Throttle, targets,
+    LifeRule, PlaceError, Placed, PoolError, PoolView, Settings, Targets, Throttle, targets,
 };
 pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
@@ -57,10 +58,10 @@ pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Money, Origin, Value};
 pub use quittance_ports::{Day, StoreError, Unreadable, UsageRow, Versioned, Which};
 pub use quittance_ports::{
-    Demand, LevelShown, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
+    Demand, LevelView, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
 };
 pub use quittance_ports::{
-    Finding, Members, Membership, NodeStats, NodeStatus, SeenNode, Store, Verdict, membership,
+    Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
 };
 pub use quittance_ports::{Goal, Hours, HoursError};
 pub use quittance_protocol::classic::Profile;
@@ -101,12 +102,12 @@ pub struct Quittance {
     number: u64,
     gateway: Option<Gateway>,
     admin: Option<Admin>,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<BackgroundTasks>>,
 }
 
 /// What runs in the background.
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct BackgroundTasks {
     worker: Option<JoinHandle<()>>,
     api: Option<(CallbackApi, JoinHandle<()>)>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
@@ -126,8 +127,8 @@ async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
     }
 }
 
-impl Drop for Running {
-    /// Whoever forgets to stop loses nothing: every order has a timer in the store.
+impl Drop for BackgroundTasks {
+    /// A node that is not stopped loses nothing: every order has a timer in the store.
     fn drop(&mut self) {
         let api = self.api.take().map(|(_, task)| task.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
@@ -170,9 +171,9 @@ pub enum NoAnswer {
     Failed(FailCause),
     #[error("it is a dead letter: {0}; see `quittance dead show {1}`, then replay or drop it")]
     Dead(DeadCause, Key),
-    #[error("the answer has less life left than was asked for: place the order again")]
+    #[error("the answer has less life left than requested: place the order again")]
     Expired,
-    #[error("the answer went to somebody else")]
+    #[error("the answer went to another order: place the order again")]
     TakenByAnother,
     #[error("there is no answer yet; the order goes on: place it again to join it")]
     NotYet,
@@ -240,7 +241,7 @@ impl Quittance {
         self.store.list(which, after, limit).await
     }
 
-    /// Nobody wants the order any more. What may be paid for goes on, for the stock.
+    /// No caller wants the order any more. What may be paid for goes on, for the stock.
     pub async fn cancel(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(matches!(self.engine.cancel(key).await?, Applied::Advanced { .. }))
     }
@@ -250,8 +251,8 @@ impl Quittance {
         Ok(matches!(self.engine.replay(key).await?, Applied::Advanced { .. }))
     }
 
-    /// Gives a dead letter up for good; says whether there was one. The record of one that nobody can read is removed, which
-    /// frees its key.
+    /// Gives a dead letter up for good; says whether there was one. An unreadable record is removed, which frees its
+    /// key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
         let dropped = self.engine.drop_dead_letter(key).await?;
         Ok(matches!(dropped, Dropped::Discarded | Dropped::Applied(Applied::Advanced { .. })))
@@ -263,12 +264,12 @@ impl Quittance {
     }
 
     /// The pools, by name, and how they stand.
-    pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
+    pub async fn pools(&self) -> Result<Vec<PoolView>, StoreError> {
         self.engine.pools().await
     }
 
     /// Creates a pool, or changes it. Whatever makes no sense is refused, and changes nothing.
-    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
+    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolView, PoolError> {
         self.engine.set_pool(spec).await
     }
 
@@ -283,30 +284,31 @@ impl Quittance {
         self.engine.currency()
     }
 
-    /// What callers have said about the answers of each site, as the store has it: of a node that only looks, the engine has
-    /// read nothing.
+    /// What callers have reported about the answers of each site, as the store has it: in a node that only reads, the
+    /// engine has read nothing.
     pub async fn trusts(&self) -> Result<Vec<TrustDocument>, StoreError> {
         let documents = self.membership.documents().await?.into_iter();
-        let trusts = documents.filter_map(|found| match found.document {
+        let trusts = documents.filter_map(|record| match record.document {
             SharedDocument::Trust(document) => Some(document),
             _ => None,
         });
         Ok(trusts.collect())
     }
 
-    /// Why nothing is submitted until a person has mended the provider's account, if so.
+    /// Why nothing is submitted until an operator has fixed the provider's account, if so.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
         self.engine.paused()
     }
 
-    /// The provider's account has been mended: everything that waits for it goes on, on all nodes that share the store within a
-    /// few seconds. Says how many orders that were.
+    /// The provider's account has been fixed: everything that waits for it goes on, on all nodes that share the store
+    /// within a few seconds. Returns the number of those orders.
     pub async fn release(&self) -> Result<usize, StoreError> {
         self.engine.release_for_all().await
     }
 
-    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to listen on.
+    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to
+    /// listen on.
     #[must_use]
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
@@ -324,7 +326,7 @@ impl Quittance {
         self.running().listens_on
     }
 
-    /// How many callbacks carried a proof that was not ours, and how many said nothing that makes sense.
+    /// How many callbacks carried a proof that was not ours, and how many had no understandable content.
     #[must_use]
     pub fn strange_callbacks(&self) -> (u64, u64) {
         let senseless = self.running().api.as_ref().map_or(0, |(api, _)| api.senseless());
@@ -356,7 +358,7 @@ impl Quittance {
             }
         });
         if let Some((api, task)) = api {
-            // Whoever is being heard is answered; what he said is safe either way.
+            // A request that is being read is answered; its content is safe either way.
             api.close().await;
             task.abort();
         }
@@ -367,7 +369,7 @@ impl Quittance {
             gateway.orders().give_back_leases().await;
         }
         if is_present {
-            // Whoever is missed because the store is away is shown as silent, and then forgotten.
+            // A node that cannot sign out because the store is away is shown as silent, and then forgotten.
             _ = self.membership.leave(self.number).await;
         }
         // Last, because all that came before may be part of a trace.
@@ -391,7 +393,7 @@ impl Quittance {
         self.membership.sealed().await
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, BackgroundTasks> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -426,8 +428,8 @@ impl Ticket {
         }
     }
 
-    /// An order of the caller's own may have been given what stood on the stock, before anything was bought for it. Whoever
-    /// waited for an answer can wait for this look, too.
+    /// An order of the caller's own may have been given what stood in the stock, before anything was bought for it. A
+    /// caller that waited for an answer can wait for this look, too.
     async fn origin(&self) -> Origin {
         if self.placed.origin != Origin::Api {
             return self.placed.origin;

@@ -1,11 +1,11 @@
-//! What a node remembers of its store, in memory and in its folder: who the store is, how far it had come, and the secrets that
-//! callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and does not take
-//! true callbacks for forged ones afterwards.
+//! What a node remembers of its store, in memory and in its folder: who the store is, how far it had come, and the
+//! secrets that callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and
+//! does not take true callbacks for forged ones afterwards.
 
 use crate::place::Opened;
 use crate::secret;
 use quittance_engine::{Engine, PutBack};
-use quittance_ports::{DocumentFound, MarkRequest, StoreError, StoreMark};
+use quittance_ports::{MarkRequest, StoreError, StoreMark, StoredDocument};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const SECRETS: &str = "callback-secrets";
 pub const NOTE: &str = "store-forgot";
 /// How often the epoch is written down.
 const KEEP_SPAN: Duration = Duration::from_secs(10);
-/// How often it is said that this node still puts back what it had in hand.
+/// How often the log says that this node still puts back what it had in hand.
 const STILL_SPAN: Duration = Duration::from_secs(1);
 /// How many orders are named in the log.
 const NAMED_MAX: usize = 50;
@@ -33,16 +33,16 @@ pub(crate) struct StoreMemory {
     secrets: Vec<[u8; 32]>,
     kept_at: Option<Instant>,
     has_note: bool,
-    /// What the store said when it was opened, until it is acted on.
+    /// What the store reported when it was opened, until it is acted on.
     agreed: Option<StoreMark>,
     /// The store failed before all that was in hand was put back.
     is_incomplete: bool,
     /// The pools that are still to be put back.
-    owed_pools: Vec<DocumentFound>,
-    /// What was wrong with the store's own files when that was last told.
-    told: Option<String>,
-    /// What was last told about lines of the trail that were lost.
-    told_of_trail: Option<String>,
+    owed_pools: Vec<StoredDocument>,
+    /// What was wrong with the store's own files at the last report.
+    last_error: Option<String>,
+    /// The last report about lines of the trail that were lost.
+    reported_trail: Option<String>,
 }
 
 impl StoreMemory {
@@ -59,8 +59,8 @@ impl StoreMemory {
             agreed: None,
             is_incomplete: false,
             owed_pools: Vec::new(),
-            told: None,
-            told_of_trail: None,
+            last_error: None,
+            reported_trail: None,
         };
         if let Some(dir) = dir {
             let identity = fs::read_to_string(dir.join(IDENTITY)).unwrap_or_default();
@@ -100,7 +100,8 @@ impl StoreMemory {
         self.opened.mark(request).await
     }
 
-    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has forgotten.
+    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has
+    /// forgotten.
     pub(crate) fn hold_to(&mut self, engine: &Engine) {
         if let Some(mark) = self.agreed.take() {
             engine.recover_for(mark.recovery);
@@ -254,18 +255,18 @@ impl StoreMemory {
         {
             tracing::warn!(%error, "the folder of the store is gone, and the callback secret cannot be written there again");
         }
-        if damage.is_some() && damage != self.told {
-            self.told.clone_from(&damage);
+        if damage.is_some() && damage != self.last_error {
+            self.last_error.clone_from(&damage);
             let words = damage.unwrap_or_default();
             tracing::warn!(store = self.address, "{words}");
             self.note(engine, words);
         }
         let note = self.opened.trail_note();
-        if note != self.told_of_trail {
+        if note != self.reported_trail {
             if let Some(words) = &note {
                 tracing::warn!(store = self.address, "{words}");
             }
-            self.told_of_trail = note;
+            self.reported_trail = note;
         }
     }
 

@@ -4,7 +4,7 @@
 use quittance_lifecycle::{Draft, Reuse, Value};
 use std::time::Duration;
 
-/// In whose name orders are placed when nobody says.
+/// The tenant of orders that name none.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// What is wanted, once: a kind, its parameters, and the caller's conditions.
@@ -39,31 +39,32 @@ impl Order {
         self
     }
 
-    /// Names the job: the same key is the same order and gets the same answer, for as long as its record lives; another key
-    /// is another job. Without a key, [`shared`](Self::shared) or [`exclusive`](Self::exclusive) decides.
+    /// Names the job: the same key is the same order and gets the same answer, for as long as its record lives;
+    /// another key is another job. Without a key, [`shared`](Self::shared) or [`exclusive`](Self::exclusive) decides.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.draft.idempotency_key = Some(key.into());
         self
     }
 
-    /// This placement is a job of its own, and no other placement gets its answer: the default of kinds whose answers the site
-    /// takes once.
+    /// This placement is a job of its own, and no other placement gets its answer: the default of kinds whose answers
+    /// the site takes once.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Exclusive);
         self
     }
 
-    /// Equal placements are one job: they join it, and get the same answer while it is good. The default of kinds whose answers
-    /// can be used again.
+    /// Equal placements are one job: they join it, and get the same answer while it is good. The default of kinds
+    /// whose answers can be used again.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Shared);
         self
     }
 
-    /// How much life the answer must have when it is handed out. Orders that ask for different lives are different orders.
+    /// How much life the answer must have when it is handed out. Orders that ask for different lives are different
+    /// orders.
     #[must_use]
     pub fn min_life(mut self, span: Duration) -> Self {
         self.draft.min_life = Some(span);
@@ -96,7 +97,7 @@ impl Order {
         &self.kind
     }
 
-    /// All that was said so far.
+    /// All parameters so far.
     #[must_use]
     pub const fn draft(&self) -> &Draft {
         &self.draft
@@ -183,7 +184,7 @@ macro_rules! typed {
 }
 
 typed! {
-    /// The letters in a picture.
+    /// The characters in a picture.
     ///
     /// ```
     /// use quittance::Image;
@@ -192,7 +193,7 @@ typed! {
     /// let order = Image::new(picture).case_sensitive("1").min_length("4");
     /// ```
     Image = "image" (picture => "body": Vec<u8>) {
-        /// What the worker is told about it.
+        /// Instructions for the worker.
         instructions => "textinstructions": &str,
         case_sensitive => "regsense": &str,
         numeric => "numeric": &str,

@@ -1,5 +1,5 @@
-//! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place gives
-//! the store, and the membership of those who work on it.
+//! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place
+//! gives the store, and the membership of those who work on it.
 
 use crate::secret;
 use quittance_lifecycle::Key;
@@ -64,13 +64,14 @@ pub struct Opened {
     pub membership: Arc<dyn Membership>,
     /// Where nodes keep limits together, if other nodes may work on the same orders.
     pub leases: Option<Arc<dyn Leases>>,
-    keeper: Keeper,
+    keeper: SecretHome,
 }
 
-/// Who keeps the secret by which we know our own callback addresses: whoever keeps the orders that they are about.
+/// Where the secret is kept by which we know our own callback addresses: in the store of the orders that they are
+/// about.
 #[derive(Clone)]
-enum Keeper {
-    Nobody,
+enum SecretHome {
+    Absent,
     #[cfg(feature = "embedded")]
     /// With the secret, once it is known: the folder may be lost.
     Folder(PathBuf, EmbeddedStore, Arc<OnceLock<[u8; 32]>>),
@@ -116,7 +117,7 @@ impl Place {
                 store: Arc::new(MemoryStore::default()),
                 membership: Arc::new(MemoryMembership::default()),
                 leases: None,
-                keeper: Keeper::Nobody,
+                keeper: SecretHome::Absent,
             },
             #[cfg(feature = "embedded")]
             Self::Embedded(dir) => {
@@ -127,20 +128,20 @@ impl Place {
                     Ok(store) => store?,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 };
-                let keeper = Keeper::Folder(dir.clone(), store.clone(), Arc::default());
+                let keeper = SecretHome::Folder(dir.clone(), store.clone(), Arc::default());
                 Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases: None, keeper }
             }
             #[cfg(feature = "redis")]
             Self::Redis(settings) => {
                 let store = RedisStore::open((**settings).clone()).await?;
-                let keeper = Keeper::Redis(store.clone());
+                let keeper = SecretHome::Redis(store.clone());
                 let leases: Option<Arc<dyn Leases>> = Some(Arc::new(store.clone()));
                 Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases, keeper }
             }
             #[cfg(feature = "postgres")]
             Self::Postgres(settings) => {
                 let store = PostgresStore::open((**settings).clone()).await?;
-                let keeper = Keeper::Postgres(store.clone());
+                let keeper = SecretHome::Postgres(store.clone());
                 let leases: Option<Arc<dyn Leases>> = Some(Arc::new(store.clone()));
                 Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases, keeper }
             }
@@ -149,27 +150,28 @@ impl Place {
 }
 
 impl Opened {
-    /// The secret for a look: the one that stands. If there is none, `drawn` is kept in the folder of an embedded store, and nowhere in
-    /// a shared one: that may be empty because it was flushed, and its nodes bring theirs back.
+    /// The secret for a look: the one that stands. If there is none, `drawn` is kept in the folder of an embedded
+    /// store, and nowhere in a shared one: that may be empty because it was flushed, and its nodes bring theirs back.
     pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
-        let found = match &self.keeper {
-            Keeper::Nobody => None,
+        let record = match &self.keeper {
+            SecretHome::Absent => None,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(..) => Some(self.secret(drawn).await?),
+            SecretHome::Folder(..) => Some(self.secret(drawn).await?),
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.secret_as_it_is().await?,
+            SecretHome::Redis(store) => store.secret_as_it_is().await?,
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.secret_as_it_is().await?,
+            SecretHome::Postgres(store) => store.secret_as_it_is().await?,
         };
-        Ok(found.unwrap_or(drawn))
+        Ok(record.unwrap_or(drawn))
     }
 
-    /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none yet.
+    /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none
+    /// yet.
     pub async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         Ok(match &self.keeper {
-            Keeper::Nobody => drawn,
+            SecretHome::Absent => drawn,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, store, known) => {
+            SecretHome::Folder(dir, store, known) => {
                 if !secret::is_kept_in(dir) && !store.list(Which::ALL, None, 1).await?.is_empty() {
                     tracing::warn!(
                         folder = %dir.display(),
@@ -181,23 +183,23 @@ impl Opened {
                 *known.get_or_init(|| secret)
             }
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.shared_secret(drawn).await?,
+            SecretHome::Redis(store) => store.shared_secret(drawn).await?,
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.shared_secret(drawn).await?,
+            SecretHome::Postgres(store) => store.shared_secret(drawn).await?,
         })
     }
 
-    /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a store without
-    /// orders.
+    /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a
+    /// store without orders.
     pub(crate) async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), SecretError> {
         match &self.keeper {
-            Keeper::Nobody => {}
+            SecretHome::Absent => {}
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, ..) => secret::replace_in(dir, &secret)?,
+            SecretHome::Folder(dir, ..) => secret::replace_in(dir, &secret)?,
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.replace_secret(secret).await?,
+            SecretHome::Redis(store) => store.replace_secret(secret).await?,
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.replace_secret(secret).await?,
+            SecretHome::Postgres(store) => store.replace_secret(secret).await?,
         }
         Ok(())
     }
@@ -209,13 +211,13 @@ impl Opened {
         #[cfg(not(any(feature = "redis", feature = "postgres")))]
         let _ = request;
         match &self.keeper {
-            Keeper::Nobody => Ok(None),
+            SecretHome::Absent => Ok(None),
             #[cfg(feature = "embedded")]
-            Keeper::Folder(..) => Ok(None),
+            SecretHome::Folder(..) => Ok(None),
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.mark(request).await.map(Some),
+            SecretHome::Redis(store) => store.mark(request).await.map(Some),
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.mark(request).await.map(Some),
+            SecretHome::Postgres(store) => store.mark(request).await.map(Some),
         }
     }
 
@@ -224,13 +226,13 @@ impl Opened {
         #[cfg(not(any(feature = "redis", feature = "postgres")))]
         let _ = mark;
         match &self.keeper {
-            Keeper::Nobody => {}
+            SecretHome::Absent => {}
             #[cfg(feature = "embedded")]
-            Keeper::Folder(..) => {}
+            SecretHome::Folder(..) => {}
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.trust(mark.identity, mark.epoch),
+            SecretHome::Redis(store) => store.trust(mark.identity, mark.epoch),
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.trust(mark.identity, mark.epoch),
+            SecretHome::Postgres(store) => store.trust(mark.identity, mark.epoch),
         }
     }
 
@@ -238,16 +240,16 @@ impl Opened {
     pub(crate) fn damage(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store, _) => store.damage(),
+            SecretHome::Folder(_, store, _) => store.damage(),
             _ => None,
         }
     }
 
-    /// What is to be said about a store on this machine that cannot tell whether its log has lost its end.
+    /// A sentence about a store on this machine that cannot know whether its log has lost its end.
     pub(crate) fn trail_note(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store, _) => store.trail_note(),
+            SecretHome::Folder(_, store, _) => store.trail_note(),
             _ => None,
         }
     }
@@ -256,7 +258,7 @@ impl Opened {
     pub(crate) fn keep_secret_again(&self) -> io::Result<()> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, _, known) => {
+            SecretHome::Folder(dir, _, known) => {
                 known.get().map_or(Ok(()), |secret| secret::keep_again(dir, *secret))
             }
             _ => Ok(()),
@@ -267,7 +269,7 @@ impl Opened {
     pub(crate) fn is_restored(&self) -> bool {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store, _) => store.is_restored(),
+            SecretHome::Folder(_, store, _) => store.is_restored(),
             _ => false,
         }
     }
@@ -276,7 +278,7 @@ impl Opened {
     pub(crate) fn forget_restored(&self) {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store, _) => store.forget_restored(),
+            SecretHome::Folder(_, store, _) => store.forget_restored(),
             _ => {}
         }
     }
@@ -285,7 +287,7 @@ impl Opened {
     pub(crate) fn stale(&self) -> Vec<Key> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store, _) => store.stale(),
+            SecretHome::Folder(_, store, _) => store.stale(),
             _ => Vec::new(),
         }
     }

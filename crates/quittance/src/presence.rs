@@ -1,6 +1,6 @@
-//! How a node shows that it is there: it signs in to the store's membership every few seconds, compares its clock with those
-//! of the others on the way and goes by theirs if its own is far off, and hears what a person has said to another node or
-//! that the orders have moved elsewhere.
+//! How a node shows that it is there. It signs in to the store's membership every few seconds. On the way it compares
+//! its clock with those of the others, and goes by theirs if its own is far off. It also learns that an operator
+//! released the account on another node, or that the orders have moved elsewhere.
 
 use crate::SystemClock;
 use crate::clock::FleetClock;
@@ -8,7 +8,7 @@ use crate::memory::StoreMemory;
 use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER, SKEW_MAX};
-use quittance_ports::{Clock, Members, Membership, NodeStatus, SeenNode, StoreError};
+use quittance_ports::{Clock, Member, Members, Membership, NodeStatus, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -17,14 +17,14 @@ use tokio::time::Instant;
 /// How often a node looks whether its store is still what it was.
 const LOOK_SPAN: Duration = Duration::from_secs(1);
 
-/// A reply that took longer than this says little about anybody's clock.
+/// A reply that took longer than this says little about any clock.
 const REPLY_MAX: Duration = Duration::from_secs(1);
 
 /// A correction is not changed by less than this: no reply tells the time more exactly.
 const STEP_MS: u64 = 500;
 
-/// How far ahead of the store most are, the store itself and `mine` among them; where there are two in the middle, the one
-/// that is nearer to the store.
+/// How far ahead of the store most are, the store itself and `mine` among them; where there are two in the middle,
+/// the one that is nearer to the store.
 fn usual(mine: i64, others: impl Iterator<Item = i64>) -> i64 {
     let mut all: Vec<i64> = others.chain([0, mine]).collect();
     all.sort_unstable();
@@ -39,7 +39,7 @@ pub(crate) struct Presence {
     clock: FleetClock,
     is_sealed: bool,
     memory: StoreMemory,
-    /// The last word that the provider's account is mended which was heard from another node, once we have listened.
+    /// The last release of the provider's account that was read from another node, once we have read the members.
     released: Option<Option<Timestamp>>,
 }
 
@@ -68,8 +68,8 @@ impl Presence {
         Self { membership, engine, node_status, clock, is_sealed: false, memory, released: None }
     }
 
-    /// Until it is told to end; then it looks at the store once more, so that nothing leaves with this node that the store has
-    /// forgotten. A store that is away hears of us when it is back.
+    /// Runs until it is stopped; then it looks at the store once more, so that nothing leaves with this node that the
+    /// store has forgotten. A store that is away learns of us when it is back.
     pub(crate) async fn keep_up(mut self, mut ends: oneshot::Receiver<()>) {
         self.memory.remind(&self.engine);
         let engine = Arc::clone(&self.engine);
@@ -119,11 +119,11 @@ impl Presence {
     fn others<'a>(&self, members: &'a Members) -> impl Iterator<Item = &'a NodeStatus> + use<'a> {
         let (me, now) = (self.node_status.node, members.now);
         let is_other =
-            move |signed: &&SeenNode| signed.node_status.node != me && now.since(signed.seen) < SILENT_AFTER;
+            move |signed: &&Member| signed.node_status.node != me && now.since(signed.seen) < SILENT_AFTER;
         members.nodes.iter().filter(is_other).map(|signed| &signed.node_status)
     }
 
-    /// Whoever is far from what most say, the store among them, goes by their time until he is mended.
+    /// A node whose clock is far from most others, the store among them, goes by their time until its clock is right.
     fn agree_on_the_time(&mut self, skew: i64, members: &Members) {
         let ahead = skew
             .saturating_sub(usual(skew, self.others(members).filter_map(|node_status| node_status.skew_ms)));
@@ -149,9 +149,9 @@ impl Presence {
     /// What a person says to one node holds for all.
     fn listen_for_release(&mut self, members: &Members) {
         let latest = self.others(members).filter_map(|node_status| node_status.node_stats.released).max();
-        // Whatever was said before we came was not said to us.
-        if self.released.is_some_and(|heard| latest > heard) {
-            tracing::info!("another node was told that the provider's account is mended: going on");
+        // A release from before our start does not count for us.
+        if self.released.is_some_and(|known_release| latest > known_release) {
+            tracing::info!("an operator released the provider's account on another node: submitting again");
             // That node has let go of the orders; but of those that this one was about to hold it knew nothing.
             let engine = Arc::clone(&self.engine);
             drop(tokio::spawn(async move { engine.release().await }));

@@ -1,5 +1,6 @@
-//! The secret by which we know our own callback addresses, and under which the keys of orders are hashed. It is drawn once and kept
-//! beside the store: addresses that were given out before a restart must still be ours after it, and a repeat must be recognised.
+//! The secret by which we know our own callback addresses, and under which the keys of orders are hashed. It is drawn
+//! once and kept beside the store: addresses that were given out before a restart must still be ours after it, and a
+//! repeat must be recognised.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,7 +9,7 @@ use std::path::Path;
 /// The file beside an embedded store with the secret that signs callback addresses.
 pub const SECRET_NAME: &str = "callback-secret";
 
-/// Something that nobody can guess.
+/// A value that cannot be guessed.
 pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -47,7 +48,8 @@ pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
     keep(dir, SECRET_NAME, secret)
 }
 
-/// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.
+/// Writes a file that only the owner may read. Written whole under another name first: a crash in the middle must not
+/// leave half of it.
 pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));
     let mut file = private(&draft)?;
@@ -66,9 +68,9 @@ fn read(path: &Path) -> io::Result<Option<[u8; 32]>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    let mut found = Vec::new();
-    file.take(64).read_to_end(&mut found)?;
-    let secret = found.try_into().map_err(|_| {
+    let mut record = Vec::new();
+    file.take(64).read_to_end(&mut record)?;
+    let secret = record.try_into().map_err(|_| {
         let what = format!(
             "{} must hold exactly 32 bytes: restore it from a backup. The keys of orders follow from it: with a new one, \
              orders on record are not recognised when they are placed again, and are bought again",

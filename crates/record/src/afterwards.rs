@@ -1,7 +1,9 @@
 //! How reports and listeners are written: what is still owed when an order has come to something.
 
 use crate::error::RecordError;
-use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text, unless_default};
+use crate::fields::{
+    NamedVariant, Text, mirror, moment, names, need, need_moment, need_text, text, unless_default,
+};
 use quittance_lifecycle::{DeliveryState, Report, ReportState, Webhook};
 
 names! { enum ReportStateName { Owed = "owed", Passed = "passed", Refused = "refused", Lost = "lost" } }

@@ -2,7 +2,7 @@
 
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    IN_DOUBT, Named, Text, mirror, moment, need, need_moment, need_text, text, unless_default,
+    IN_DOUBT, NamedVariant, Text, mirror, moment, need, need_moment, need_text, text, unless_default,
 };
 use quittance_lifecycle::{Answer, Evidence, Fault, FaultClass, Money, Payload, ProviderAnswer, Timestamp};
 use std::borrow::Cow;
@@ -53,9 +53,9 @@ impl<'a> AnswerRecord<'a> {
         }
     }
 
-    pub(crate) fn read(found: Option<Self>) -> Result<Answer, RecordError> {
-        let found = need(found, "answer")?;
-        found.parts().within("answer")
+    pub(crate) fn read(raw: Option<Self>) -> Result<Answer, RecordError> {
+        let raw = need(raw, "answer")?;
+        raw.parts().within("answer")
     }
 
     fn parts(self) -> Result<Answer, RecordError> {
@@ -85,9 +85,9 @@ impl<'a> DeliveryRecord<'a> {
         }
     }
 
-    pub(crate) fn read(found: Option<Self>) -> Result<ProviderAnswer, RecordError> {
-        let found = need(found, "delivery")?;
-        found.parts().within("delivery")
+    pub(crate) fn read(raw: Option<Self>) -> Result<ProviderAnswer, RecordError> {
+        let raw = need(raw, "delivery")?;
+        raw.parts().within("delivery")
     }
 
     fn parts(self) -> Result<ProviderAnswer, RecordError> {
@@ -109,33 +109,33 @@ mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a>, said: Text<'a> } }
 
 impl<'a> FaultRecord<'a> {
     pub(crate) fn of(fault: &'a Fault) -> Self {
-        let Fault { class, code, said } = fault;
+        let Fault { class, code, text: said } = fault;
         let said = if said.is_empty() { None } else { text(said) };
         Self { class: class.text(), code: text(code), said }
     }
 
-    pub(crate) fn read(found: Option<Self>) -> Result<Fault, RecordError> {
-        let found = need(found, "fault")?;
-        found.parts().within("fault")
+    pub(crate) fn read(raw: Option<Self>) -> Result<Fault, RecordError> {
+        let raw = need(raw, "fault")?;
+        raw.parts().within("fault")
     }
 
     /// An attempt in doubt is written as a fault of a class of its own.
     pub(crate) fn of_doubt(evidence: &'a Evidence) -> Self {
-        let Evidence { seen, said } = evidence;
+        let Evidence { summary, text: said } = evidence;
         let said = if said.is_empty() { None } else { text(said) };
-        Self { class: text(IN_DOUBT), code: text(seen), said }
+        Self { class: text(IN_DOUBT), code: text(summary), said }
     }
 
     /// The fault, or what was seen of an attempt in doubt.
-    pub(crate) fn read_either(found: Option<Self>) -> Result<SignalRecord, RecordError> {
-        match found {
+    pub(crate) fn read_either(raw: Option<Self>) -> Result<SignalRecord, RecordError> {
+        match raw {
             Some(Self { class: Some(class), code, said }) if class == IN_DOUBT => {
                 Ok(SignalRecord::Doubt(Evidence {
-                    seen: need_text(code, "code").within("fault")?,
-                    said: said.map(Cow::into_owned).unwrap_or_default(),
+                    summary: need_text(code, "code").within("fault")?,
+                    text: said.map(Cow::into_owned).unwrap_or_default(),
                 }))
             }
-            found => Self::read(found).map(SignalRecord::Fault),
+            raw => Self::read(raw).map(SignalRecord::Fault),
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> FaultRecord<'a> {
         Ok(Fault {
             class: FaultClass::read(self.class, "class")?,
             code: need_text(self.code, "code")?,
-            said: self.said.map(Cow::into_owned).unwrap_or_default(),
+            text: self.said.map(Cow::into_owned).unwrap_or_default(),
         })
     }
 }

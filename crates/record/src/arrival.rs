@@ -5,7 +5,7 @@ use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, SignalRecord};
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
     need_text, parse, span, stamp, text, write,
 };
 use crate::order::read_attempts;
@@ -32,12 +32,12 @@ pub fn encode_incoming(arrival: &IncomingEvent) -> Vec<u8> {
 }
 
 pub fn decode_incoming(bytes: &[u8]) -> Result<IncomingEvent, RecordError> {
-    let found: IncomingEventRecord<'_> = parse(bytes)?;
+    let record: IncomingEventRecord<'_> = parse(bytes)?;
     Ok(IncomingEvent {
-        key: Key(need_digest(found.key, "key")?),
-        born: need_moment(found.born, "born")?,
-        target: found.target.map(|target| need_stamp(Some(target), "target")).transpose()?,
-        event: need(found.event, "event")?.read().within("event")?,
+        key: Key(need_digest(record.key, "key")?),
+        born: need_moment(record.born, "born")?,
+        target: record.target.map(|target| need_stamp(Some(target), "target")).transpose()?,
+        event: need(record.event, "event")?.read().within("event")?,
     })
 }
 
@@ -171,7 +171,7 @@ impl<'a> EventRecord<'a> {
                 attempt: attempt()?,
                 task: self.task.map(Cow::into_owned),
                 word: need(self.outcome, "outcome")?.read_word().within("outcome")?,
-                receipt: self.receipt.map(|found| found.read().within("receipt")).transpose()?,
+                receipt: self.receipt.map(|record| record.read().within("receipt")).transpose()?,
             },
             EventName::Stocked => Event::Stocked { attempt: attempt()? },
             EventName::Claimed => Event::Claimed {
@@ -287,7 +287,7 @@ impl<'a> OutcomeRecord<'a> {
             },
             SubmitName::InDoubt => match self.fault {
                 None => SubmitOutcome::InDoubt(Evidence::default()),
-                found => match FaultRecord::read_either(found)? {
+                record => match FaultRecord::read_either(record)? {
                     SignalRecord::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
                     SignalRecord::Fault(_) => {
                         return Err(RecordError::malformed("fault", "what was seen of an attempt in doubt"));
@@ -377,7 +377,7 @@ impl<'a> OutcomeRecord<'a> {
                 CallbackResult::Faulted(match FaultRecord::read_either(self.fault)? {
                     SignalRecord::Fault(fault) => fault,
                     // Files of before may say so. As then, it says nothing final.
-                    SignalRecord::Doubt(evidence) => Fault::new(FaultClass::UnlistedCode, evidence.seen),
+                    SignalRecord::Doubt(evidence) => Fault::new(FaultClass::UnlistedCode, evidence.summary),
                 })
             }
         })

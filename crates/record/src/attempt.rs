@@ -4,7 +4,7 @@ use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
 };
 use quittance_lifecycle::{Attempt, Money, Progress, Timestamp};
 

@@ -1,9 +1,10 @@
-//! How those documents are written that are about people's work: what is done with many dead letters at once, and alerts.
+//! How those documents are written that are about people's work: what is done with many dead letters at once, and
+//! alerts.
 
 use crate::error::RecordError;
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_moment, need_stamp, need_text, read_key, stamp,
-    text, unless_default,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_moment, need_stamp, need_text, read_key,
+    stamp, text, unless_default,
 };
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Money, Timestamp};
 use quittance_ports::{AlertNote, BulkAction, BulkDocument, Mark};

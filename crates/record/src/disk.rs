@@ -40,7 +40,7 @@ pub(crate) struct FileDisk {
 impl FileDisk {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let lock = open_private(&beside(path, ".lock"), OpenOptions::new().write(true))?;
-        // Whoever replaced the file under somebody else's feet would let him write into nowhere.
+        // A file that is replaced while another process has it open would let that process write into nowhere.
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => {
                 io::Error::new(io::ErrorKind::ResourceBusy, "another process has this spill open")
@@ -72,7 +72,8 @@ impl Disk for FileDisk {
         if is_at(&self.path, &self.file) {
             return Ok(());
         }
-        // It was moved or deleted, with its folder perhaps: all that is in it goes to where the next process looks for it.
+        // It was moved or deleted, with its folder perhaps: all that is in it goes to where the next process looks
+        // for it.
         let content = self.read()?;
         if let Some(folder) = self.path.parent().filter(|folder| !folder.exists()) {
             make_private_folder(folder)?;
@@ -107,7 +108,7 @@ impl Disk for FileDisk {
 
     fn set_aside_bytes(&self) -> io::Result<u64> {
         match fs::metadata(beside(&self.path, ".unreadable")) {
-            Ok(found) => Ok(found.len()),
+            Ok(attributes) => Ok(attributes.len()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(error) => Err(error),
         }
@@ -118,7 +119,7 @@ impl Disk for FileDisk {
 #[cfg(unix)]
 fn is_at(path: &Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let which = |found: fs::Metadata| (found.dev(), found.ino());
+    let which = |attributes: fs::Metadata| (attributes.dev(), attributes.ino());
     fs::metadata(path).map(which).ok() == file.metadata().map(which).ok()
 }
 
@@ -149,13 +150,13 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file that nobody else may read, and makes it if it is not there: answers are as good as money.
+/// Opens a file that only the owner may read, and makes it if it is not there: answers are as good as money.
 fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     let file = options.open(path)?;
-    // One that was there already may have been made by somebody less careful.
+    // One that was there already may have been made with wider permissions.
     #[cfg(unix)]
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(file)

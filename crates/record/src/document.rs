@@ -4,13 +4,13 @@ use crate::VERSION;
 use crate::chores::{AlertRecord, BulkRecord, MarkRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse, span,
-    stamp, text, unless_default, write,
+    NamedVariant, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse,
+    span, stamp, text, unless_default, write,
 };
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::{Money, Timestamp};
 use quittance_ports::{
-    AlertDocument, LevelShown, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent,
+    AlertDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent,
     TrustDocument,
 };
 use quittance_ports::{Goal, Heard, Hours, Trust};
@@ -54,15 +54,15 @@ pub fn encode_document(document: &SharedDocument) -> Vec<u8> {
 }
 
 pub fn decode_document(bytes: &[u8]) -> Result<SharedDocument, RecordError> {
-    let found: DocumentRecord<'_> = parse(bytes)?;
-    Ok(match DocumentName::read(found.is, "is")? {
-        DocumentName::Pool => SharedDocument::Pool(need(found.pool, "pool")?.read().within("pool")?),
-        DocumentName::Trust => SharedDocument::Trust(need(found.trust, "trust")?.read().within("trust")?),
-        DocumentName::Bulk => SharedDocument::Bulk(need(found.bulk, "bulk")?.read().within("bulk")?),
+    let record: DocumentRecord<'_> = parse(bytes)?;
+    Ok(match DocumentName::read(record.is, "is")? {
+        DocumentName::Pool => SharedDocument::Pool(need(record.pool, "pool")?.read().within("pool")?),
+        DocumentName::Trust => SharedDocument::Trust(need(record.trust, "trust")?.read().within("trust")?),
+        DocumentName::Bulk => SharedDocument::Bulk(need(record.bulk, "bulk")?.read().within("bulk")?),
         DocumentName::Alerts => {
-            let alerts = need(found.alerts, "alerts")?.into_iter().enumerate();
+            let alerts = need(record.alerts, "alerts")?.into_iter().enumerate();
             let read = |(index, alert): (usize, AlertRecord<'_>)| alert.read().within_item("alerts", index);
-            let marks = found.marks.unwrap_or_default().into_iter().enumerate();
+            let marks = record.marks.unwrap_or_default().into_iter().enumerate();
             let read_mark = |(index, mark): (usize, MarkRecord)| mark.read().within_item("marks", index);
             SharedDocument::Alerts(AlertDocument {
                 alerts: alerts.map(read).collect::<Result<_, _>>()?,
@@ -130,7 +130,7 @@ impl<'a> PoolRecord<'a> {
             hours: (!hours.is_empty()).then(|| hours.iter().map(|hours| (hours.from, hours.to)).collect()),
             min_life_ms: min_life.and_then(span),
             is_off: (!is_on).then_some(true),
-            // As text, because they use all of their bits when somebody wills it so.
+            // As text, because an operator's value may use all of their bits.
             generations: Some(generations.iter().filter_map(|generation| stamp(*generation)).collect()),
             first_generation: unless_default(*first_generation),
             reserved: (!reserved.is_empty()).then(|| {
@@ -214,8 +214,8 @@ mirror! { LevelRecord<'a> {
 } }
 
 impl<'a> LevelRecord<'a> {
-    fn of(level: &'a LevelShown) -> Self {
-        let LevelShown { at, size, why, rate_milli, lead, fresh, on_their_way } = level;
+    fn of(level: &'a LevelView) -> Self {
+        let LevelView { at, size, why, rate_milli, lead, fresh, on_their_way } = level;
         Self {
             at: moment(*at),
             size: Some(*size),
@@ -227,8 +227,8 @@ impl<'a> LevelRecord<'a> {
         }
     }
 
-    fn read(self) -> Result<LevelShown, RecordError> {
-        Ok(LevelShown {
+    fn read(self) -> Result<LevelView, RecordError> {
+        Ok(LevelView {
             at: need_moment(self.at, "at")?,
             size: need(self.size, "size")?,
             why: need_text(self.why, "why")?,
@@ -251,8 +251,8 @@ mirror! { TrustRecord<'a> {
 mirror! { HeardRecord { at: u64, age_ms: u64 } }
 
 impl HeardRecord {
-    fn of(heard: &Heard) -> Self {
-        Self { at: moment(heard.at), age_ms: span(heard.age) }
+    fn of(entries: &Heard) -> Self {
+        Self { at: moment(entries.at), age_ms: span(entries.age) }
     }
 
     fn read(self) -> Result<Heard, RecordError> {
@@ -263,7 +263,8 @@ impl HeardRecord {
 impl<'a> TrustRecord<'a> {
     fn of(document: &'a TrustDocument) -> Self {
         let TrustDocument { tenant, kind, site, trust: Trust { refusals, approvals } } = document;
-        let all = |heard: &[Heard]| (!heard.is_empty()).then(|| heard.iter().map(HeardRecord::of).collect());
+        let all =
+            |entries: &[Heard]| (!entries.is_empty()).then(|| entries.iter().map(HeardRecord::of).collect());
         Self {
             tenant: text(tenant),
             kind: text(kind),
@@ -274,9 +275,9 @@ impl<'a> TrustRecord<'a> {
     }
 
     fn read(self) -> Result<TrustDocument, RecordError> {
-        let all = |heard: Option<Vec<HeardRecord>>, field| {
-            let read = |(index, heard): (usize, HeardRecord)| heard.read().within_item(field, index);
-            heard.unwrap_or_default().into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()
+        let all = |entries: Option<Vec<HeardRecord>>, field| {
+            let read = |(index, entries): (usize, HeardRecord)| entries.read().within_item(field, index);
+            entries.unwrap_or_default().into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()
         };
         Ok(TrustDocument {
             tenant: need_text(self.tenant, "tenant")?,

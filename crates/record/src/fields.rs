@@ -14,17 +14,17 @@ use std::time::Duration;
 pub(crate) type Text<'a> = Cow<'a, str>;
 
 /// What stands in a store by itself, and so says in which format it is.
-pub(crate) trait Whole: DeserializeOwned {
+pub(crate) trait WholeRecord: DeserializeOwned {
     fn version(&self) -> Option<u64>;
 }
 
-/// Declares a mirror. Every field is optional, so that a missing one is reported by its name. One that begins with `v` is
-/// [whole](Whole).
+/// Declares a mirror. Every field is optional, so that a missing one is reported by its name. One that begins with
+/// `v` is [whole](Whole).
 macro_rules! mirror {
     ($name:ident $(<$life:lifetime>)? { v: u64, $($rest:tt)* }) => {
         $crate::fields::mirror! { @fields $name $(<$life>)? { v: u64, $($rest)* } }
 
-        impl $(<$life>)? $crate::fields::Whole for $name $(<$life>)? {
+        impl $(<$life>)? $crate::fields::WholeRecord for $name $(<$life>)? {
             fn version(&self) -> Option<u64> {
                 self.v
             }
@@ -47,7 +47,7 @@ macro_rules! mirror {
 pub(crate) use mirror;
 
 /// Variants that are written by a name that never changes, whatever becomes of their place or spelling in code.
-pub(crate) trait Named: Sized {
+pub(crate) trait NamedVariant: Sized {
     const NAMES: &'static [&'static str];
     fn name_on_record(self) -> &'static str;
     fn named(name: &str) -> Option<Self>;
@@ -56,16 +56,16 @@ pub(crate) trait Named: Sized {
         Some(Cow::Borrowed(self.name_on_record()))
     }
 
-    fn read(found: Option<Text<'_>>, field: &'static str) -> Result<Self, RecordError> {
-        let found = need(found, field)?;
-        Self::named(&found).ok_or_else(|| RecordError::unknown_name(field, &found, Self::NAMES))
+    fn read(raw: Option<Text<'_>>, field: &'static str) -> Result<Self, RecordError> {
+        let raw = need(raw, field)?;
+        Self::named(&raw).ok_or_else(|| RecordError::unknown_name(field, &raw, Self::NAMES))
     }
 }
 
 /// Names the variants of an enum: `for` one of the lifecycle, or of an `enum` that it declares.
 macro_rules! names {
     (for $ty:ty { $($variant:ident = $name:literal),* $(,)? }) => {
-        impl $crate::fields::Named for $ty {
+        impl $crate::fields::NamedVariant for $ty {
             const NAMES: &'static [&'static str] = &[$($name),*];
 
             fn name_on_record(self) -> &'static str {
@@ -99,7 +99,7 @@ names! { for FaultClass {
 /// An attempt in doubt, where a fault has its class.
 pub(crate) const IN_DOUBT: &str = "in_doubt";
 
-impl Named for Signal {
+impl NamedVariant for Signal {
     const NAMES: &'static [&'static str] = &[
         "busy",
         "unreachable",
@@ -129,17 +129,17 @@ names! { for Reuse { Shared = "shared", Exclusive = "exclusive" } }
 
 mirror! { Head { v: u64 } }
 
-/// Believes nothing before the version: of another format nothing else can be expected. What is whole and of this format,
-/// and that is nearly everything, is read once; of the rest the version is looked for by itself.
-pub(crate) fn parse<T: Whole>(bytes: &[u8]) -> Result<T, RecordError> {
-    let found = serde_json::from_slice::<T>(bytes);
-    if found.as_ref().is_ok_and(|whole| whole.version() == Some(VERSION)) {
-        return Ok(found?);
+/// Believes nothing before the version: of another format nothing else can be expected. What is whole and of this
+/// format, and that is nearly everything, is read once; of the rest the version is looked for by itself.
+pub(crate) fn parse<T: WholeRecord>(bytes: &[u8]) -> Result<T, RecordError> {
+    let raw = serde_json::from_slice::<T>(bytes);
+    if raw.as_ref().is_ok_and(|whole| whole.version() == Some(VERSION)) {
+        return Ok(raw?);
     }
     let head: Head = serde_json::from_slice(bytes)?;
     match need(head.v, "v")? {
-        VERSION => Ok(found?),
-        found => Err(RecordError::UnknownVersion { found, understood: VERSION }),
+        VERSION => Ok(raw?),
+        other => Err(RecordError::UnknownVersion { found: other, understood: VERSION }),
     }
 }
 
@@ -148,8 +148,8 @@ pub(crate) fn write(record: &impl Serialize) -> Vec<u8> {
         .expect("a mirror has only names for keys, and memory does not fail to be written")
 }
 
-pub(crate) fn need<T>(found: Option<T>, field: &'static str) -> Result<T, RecordError> {
-    found.ok_or_else(|| RecordError::Missing { field: field.into() })
+pub(crate) fn need<T>(raw: Option<T>, field: &'static str) -> Result<T, RecordError> {
+    raw.ok_or_else(|| RecordError::Missing { field: field.into() })
 }
 
 pub(crate) fn unless_default<T: Default + PartialEq>(value: T) -> Option<T> {
@@ -160,24 +160,24 @@ pub(crate) const fn text(text: &str) -> Option<Text<'_>> {
     Some(Cow::Borrowed(text))
 }
 
-pub(crate) fn need_text(found: Option<Text<'_>>, field: &'static str) -> Result<String, RecordError> {
-    need(found, field).map(Cow::into_owned)
+pub(crate) fn need_text(raw: Option<Text<'_>>, field: &'static str) -> Result<String, RecordError> {
+    need(raw, field).map(Cow::into_owned)
 }
 
 pub(crate) const fn moment(moment: Timestamp) -> Option<u64> {
     Some(moment.as_millis())
 }
 
-pub(crate) fn need_moment(found: Option<u64>, field: &'static str) -> Result<Timestamp, RecordError> {
-    need(found, field).map(Timestamp::from_millis)
+pub(crate) fn need_moment(raw: Option<u64>, field: &'static str) -> Result<Timestamp, RecordError> {
+    need(raw, field).map(Timestamp::from_millis)
 }
 
 pub(crate) fn span(span: Duration) -> Option<u64> {
     Some(millis(span))
 }
 
-pub(crate) fn need_span(found: Option<u64>, field: &'static str) -> Result<Duration, RecordError> {
-    need(found, field).map(Duration::from_millis)
+pub(crate) fn need_span(raw: Option<u64>, field: &'static str) -> Result<Duration, RecordError> {
+    need(raw, field).map(Duration::from_millis)
 }
 
 /// Any 256-bit digest, in the form in which people know the keys of orders.
@@ -185,14 +185,14 @@ pub(crate) fn digest<'a>(bytes: [u8; 32]) -> Option<Text<'a>> {
     Some(Cow::Owned(Key(bytes).to_string()))
 }
 
-pub(crate) fn need_digest(found: Option<Text<'_>>, field: &'static str) -> Result<[u8; 32], RecordError> {
-    let digits = need(found, field)?;
+pub(crate) fn need_digest(raw: Option<Text<'_>>, field: &'static str) -> Result<[u8; 32], RecordError> {
+    let digits = need(raw, field)?;
     Key::parse(&digits).map(|key| key.0).map_err(|_| RecordError::malformed(field, "64 hexadecimal digits"))
 }
 
 /// A key that may be missing.
-pub(crate) fn read_key(found: Option<Text<'_>>, field: &'static str) -> Result<Option<Key>, RecordError> {
-    found.map(|found| need_digest(Some(found), field).map(Key)).transpose()
+pub(crate) fn read_key(raw: Option<Text<'_>>, field: &'static str) -> Result<Option<Key>, RecordError> {
+    raw.map(|raw| need_digest(Some(raw), field).map(Key)).transpose()
 }
 
 /// A number that uses all of its 64 bits: as a JSON number, most tools would round it.
@@ -200,8 +200,8 @@ pub(crate) fn stamp<'a>(stamp: u64) -> Option<Text<'a>> {
     Some(Cow::Owned(format!("{stamp:016x}")))
 }
 
-pub(crate) fn need_stamp(found: Option<Text<'_>>, field: &'static str) -> Result<u64, RecordError> {
-    let digits = need(found, field)?;
+pub(crate) fn need_stamp(raw: Option<Text<'_>>, field: &'static str) -> Result<u64, RecordError> {
+    let digits = need(raw, field)?;
     let is_hex = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex
         .then(|| u64::from_str_radix(&digits, 16).ok())

@@ -57,18 +57,18 @@ pub(crate) fn scan(file: &[u8]) -> Vec<Piece> {
 }
 
 fn next_start(file: &[u8], from: usize) -> usize {
-    file[from..].iter().position(|byte| *byte == START).map_or(file.len(), |found| from + found)
+    file[from..].iter().position(|byte| *byte == START).map_or(file.len(), |offset| from + offset)
 }
 
 /// The entry at the beginning of `rest` and its length. Every byte of it is checked: it is exactly what
 /// [`frame`] would write, or it is nothing.
 fn entry(rest: &[u8]) -> Option<(usize, IncomingEvent)> {
-    let found = rest.get(..HEAD_BYTES)?;
-    let digits = std::str::from_utf8(&found[LENGTH]).ok()?;
+    let offset = rest.get(..HEAD_BYTES)?;
+    let digits = std::str::from_utf8(&offset[LENGTH]).ok()?;
     let length = usize::try_from(u32::from_str_radix(digits, 16).ok()?).ok()?;
     let end = HEAD_BYTES.checked_add(length)?;
     let payload = rest.get(HEAD_BYTES..end)?;
-    let intact = rest.get(end) == Some(&b'\n') && head(payload)?.as_bytes() == found;
+    let intact = rest.get(end) == Some(&b'\n') && head(payload)?.as_bytes() == offset;
     let arrival = intact.then(|| decode_incoming(payload).ok()).flatten()?;
     Some((end + 1, arrival))
 }

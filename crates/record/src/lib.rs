@@ -6,9 +6,9 @@
 //! - Variants are written by name, never by position, and a name never changes its meaning.
 //! - What is empty, nothing or zero may be left out, and a field that is left out has its default.
 //! - A field that the reader does not know is passed over, because during a rolling restart the newer half writes
-//!   for the older one. The older half also drops it when it writes: whoever adds a field must be able to bear
-//!   that, and leaves it out while it has its default, or else begins format 2.
-//! - A version or a name that the reader does not know is an error: money hangs on it, so nobody guesses.
+//!   for the older one. The older half also drops it when it writes. So a new field must tolerate being dropped, and
+//!   is left out while it has its default; or else it begins format 2.
+//! - A version or a name that the reader does not know is an error: money depends on it, so there is no guess.
 #![forbid(unsafe_code)]
 
 mod afterwards;

@@ -1,4 +1,5 @@
-//! How a node's card is written. What a reader does not know is passed over, so that nodes of two versions see each other.
+//! How a node's card is written. What a reader does not know is passed over, so that nodes of two versions see each
+//! other.
 
 use crate::VERSION;
 use crate::error::RecordError;
@@ -69,18 +70,18 @@ pub fn encode_node_status(node_status: &NodeStatus) -> Vec<u8> {
 }
 
 pub fn decode_node_status(bytes: &[u8]) -> Result<NodeStatus, RecordError> {
-    let found: NodeStatusRecord<'_> = parse(bytes)?;
+    let record: NodeStatusRecord<'_> = parse(bytes)?;
     Ok(NodeStatus {
-        node: need_stamp(found.node, "node")?,
-        name: need_text(found.name, "name")?,
-        version: need_text(found.version, "version")?,
-        format: need(found.format, "format")?,
-        started: need_moment(found.started, "started")?,
-        at: need_moment(found.at, "at")?,
-        skew_ms: read_skew(found.ahead_ms, found.behind_ms),
-        node_stats: read_node_stats(found.node_stats.unwrap_or_default()),
-        demand: found.demand.unwrap_or_default().into_iter().map(read_demand).collect(),
-        reach: found.reach.map(read_reach).transpose()?,
+        node: need_stamp(record.node, "node")?,
+        name: need_text(record.name, "name")?,
+        version: need_text(record.version, "version")?,
+        format: need(record.format, "format")?,
+        started: need_moment(record.started, "started")?,
+        at: need_moment(record.at, "at")?,
+        skew_ms: read_skew(record.ahead_ms, record.behind_ms),
+        node_stats: read_node_stats(record.node_stats.unwrap_or_default()),
+        demand: record.demand.unwrap_or_default().into_iter().map(read_demand).collect(),
+        reach: record.reach.map(read_reach).transpose()?,
     })
 }
 
@@ -89,11 +90,11 @@ fn write_reach(reach: &Reach) -> ReachRecord<'_> {
     ReachRecord { address: text(address), until: moment(*until), outages: write_outages(outages) }
 }
 
-fn read_reach(found: ReachRecord<'_>) -> Result<Reach, RecordError> {
+fn read_reach(record: ReachRecord<'_>) -> Result<Reach, RecordError> {
     Ok(Reach {
-        address: need_text(found.address, "address")?,
-        until: need_moment(found.until, "until")?,
-        outages: read_outages(found.outages)?,
+        address: need_text(record.address, "address")?,
+        until: need_moment(record.until, "until")?,
+        outages: read_outages(record.outages)?,
     })
 }
 
@@ -133,22 +134,22 @@ fn write_node_stats(node_stats: &NodeStats) -> NodeStatsRecord<'_> {
 }
 
 /// What another version does not count is nothing.
-fn read_node_stats(found: NodeStatsRecord<'_>) -> NodeStats {
+fn read_node_stats(record: NodeStatsRecord<'_>) -> NodeStats {
     NodeStats {
-        placed: found.placed.unwrap_or_default(),
-        joined: found.joined.unwrap_or_default(),
-        attended: found.attended.unwrap_or_default(),
-        submitted: found.submitted.unwrap_or_default(),
-        polled: found.polled.unwrap_or_default(),
-        answered: found.answered.unwrap_or_default(),
-        in_hand: found.in_hand.unwrap_or_default(),
-        store_errors: found.store_errors.unwrap_or_default(),
-        unreadable: found.unreadable.unwrap_or_default(),
-        panics: found.panics.unwrap_or_default(),
-        released: found.released.map(Timestamp::from_millis),
-        is_paused: found.is_paused.unwrap_or_default(),
-        pause_code: found.pause_code.map(Cow::into_owned),
-        store_was_away: found.store_was_away.unwrap_or_default(),
-        has_spilled: found.has_spilled.unwrap_or_default(),
+        placed: record.placed.unwrap_or_default(),
+        joined: record.joined.unwrap_or_default(),
+        attended: record.attended.unwrap_or_default(),
+        submitted: record.submitted.unwrap_or_default(),
+        polled: record.polled.unwrap_or_default(),
+        answered: record.answered.unwrap_or_default(),
+        in_hand: record.in_hand.unwrap_or_default(),
+        store_errors: record.store_errors.unwrap_or_default(),
+        unreadable: record.unreadable.unwrap_or_default(),
+        panics: record.panics.unwrap_or_default(),
+        released: record.released.map(Timestamp::from_millis),
+        is_paused: record.is_paused.unwrap_or_default(),
+        pause_code: record.pause_code.map(Cow::into_owned),
+        store_was_away: record.store_was_away.unwrap_or_default(),
+        has_spilled: record.has_spilled.unwrap_or_default(),
     }
 }

@@ -6,8 +6,8 @@ use crate::afterwards::WebhookRecord;
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, moment, need, need_digest, need_moment, parse, read_key, unless_default,
-    write,
+    NamedVariant, Text, digest, mirror, moment, need, need_digest, need_moment, parse, read_key,
+    unless_default, write,
 };
 use crate::phase::PhaseRecord;
 use crate::timeline::EntryRecord;
@@ -86,45 +86,45 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
 
 /// `terms` are those of the life that the record is about; the record says nothing of them.
 pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordError> {
-    let found: OrderRecord<'_> = parse(bytes)?;
+    let record: OrderRecord<'_> = parse(bytes)?;
     Ok(Order {
-        key: Key(need_digest(found.key, "key")?),
+        key: Key(need_digest(record.key, "key")?),
         terms,
-        born: need_moment(found.born, "born")?,
-        life: need(found.life, "life")?,
-        placed: need_moment(found.placed, "placed")?,
-        deadline: need_moment(found.deadline, "deadline")?,
-        wanted: need(found.wanted, "wanted")?,
-        uncollected: found.uncollected.unwrap_or_default(),
-        phase: PhaseRecord::read(found.phase)?,
-        attempts: read_attempts(need(found.attempts, "attempts")?)?,
-        last_attempt: need(found.last_attempt, "last_attempt")?,
-        retries: read_retries(found.retries.unwrap_or_default())?,
-        possible_doubles: found.possible_doubles.unwrap_or_default(),
-        webhooks: read_webhooks(found.webhooks.unwrap_or_default())?,
-        last_webhook: found.last_webhook.unwrap_or_default(),
-        put_back: found.put_back.map(Timestamp::from_millis),
-        followed_by: read_key(found.followed_by, "followed_by")?,
+        born: need_moment(record.born, "born")?,
+        life: need(record.life, "life")?,
+        placed: need_moment(record.placed, "placed")?,
+        deadline: need_moment(record.deadline, "deadline")?,
+        wanted: need(record.wanted, "wanted")?,
+        uncollected: record.uncollected.unwrap_or_default(),
+        phase: PhaseRecord::read(record.phase)?,
+        attempts: read_attempts(need(record.attempts, "attempts")?)?,
+        last_attempt: need(record.last_attempt, "last_attempt")?,
+        retries: read_retries(record.retries.unwrap_or_default())?,
+        possible_doubles: record.possible_doubles.unwrap_or_default(),
+        webhooks: read_webhooks(record.webhooks.unwrap_or_default())?,
+        last_webhook: record.last_webhook.unwrap_or_default(),
+        put_back: record.put_back.map(Timestamp::from_millis),
+        followed_by: read_key(record.followed_by, "followed_by")?,
         timeline: Timeline {
-            entries: read_entries(found.timeline.unwrap_or_default())?,
-            left_out: found.timeline_left_out.unwrap_or_default(),
+            entries: read_entries(record.timeline.unwrap_or_default())?,
+            left_out: record.timeline_left_out.unwrap_or_default(),
         },
     })
 }
 
-pub(crate) fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
+pub(crate) fn read_attempts(record: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
     let read = |(index, attempt): (usize, AttemptRecord<'_>)| attempt.read().within_item("attempts", index);
-    found.into_iter().enumerate().map(read).collect()
+    record.into_iter().enumerate().map(read).collect()
 }
 
-fn read_webhooks(found: Vec<WebhookRecord<'_>>) -> Result<Vec<Webhook>, RecordError> {
+fn read_webhooks(record: Vec<WebhookRecord<'_>>) -> Result<Vec<Webhook>, RecordError> {
     let read = |(index, webhook): (usize, WebhookRecord<'_>)| webhook.read().within_item("webhooks", index);
-    found.into_iter().enumerate().map(read).collect()
+    record.into_iter().enumerate().map(read).collect()
 }
 
-fn read_entries(found: Vec<EntryRecord<'_>>) -> Result<Vec<TimelineEntry>, RecordError> {
+fn read_entries(record: Vec<EntryRecord<'_>>) -> Result<Vec<TimelineEntry>, RecordError> {
     let read = |(index, entry): (usize, EntryRecord<'_>)| entry.read().within_item("timeline", index);
-    found.into_iter().enumerate().map(read).collect()
+    record.into_iter().enumerate().map(read).collect()
 }
 
 /// By name and not by position, so that a new class shifts nothing.
@@ -136,10 +136,10 @@ fn write_retries<'a>(retries: &[u8; Signal::ALL.len()]) -> BTreeMap<Text<'a>, u8
         .collect()
 }
 
-/// A class that nobody here knows is an error: if its count were dropped, its limit would begin again.
-fn read_retries(found: BTreeMap<Text<'_>, u8>) -> Result<[u8; Signal::ALL.len()], RecordError> {
+/// A class that this version does not know is an error: if its count were dropped, its limit would begin again.
+fn read_retries(record: BTreeMap<Text<'_>, u8>) -> Result<[u8; Signal::ALL.len()], RecordError> {
     let mut retries = [0; Signal::ALL.len()];
-    for (name, count) in found {
+    for (name, count) in record {
         retries[Signal::read(Some(name), "retries")?.index()] = count;
     }
     Ok(retries)

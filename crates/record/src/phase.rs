@@ -3,7 +3,7 @@
 use crate::answer::{AnswerRecord, FaultRecord, SignalRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
     unless_default,
 };
 use quittance_lifecycle::{DeadCause, FailCause, Key, Phase};
@@ -77,9 +77,9 @@ impl<'a> PhaseRecord<'a> {
         }
     }
 
-    pub(crate) fn read(found: Option<Self>) -> Result<Phase, RecordError> {
-        let found = need(found, "phase")?;
-        found.parts().within("phase")
+    pub(crate) fn read(raw: Option<Self>) -> Result<Phase, RecordError> {
+        let raw = need(raw, "phase")?;
+        raw.parts().within("phase")
     }
 
     fn parts(self) -> Result<Phase, RecordError> {
@@ -133,11 +133,11 @@ impl<'a> CauseRecord<'a> {
         }
     }
 
-    fn read_failure(found: Option<Self>) -> Result<FailCause, RecordError> {
-        let found = need(found, "cause")?;
-        FailName::read(found.is, "is")
+    fn read_failure(raw: Option<Self>) -> Result<FailCause, RecordError> {
+        let raw = need(raw, "cause")?;
+        FailName::read(raw.is, "is")
             .and_then(|name| match name {
-                FailName::Refused => FaultRecord::read(found.fault).map(FailCause::Refused),
+                FailName::Refused => FaultRecord::read(raw.fault).map(FailCause::Refused),
                 FailName::Cancelled => Ok(FailCause::Cancelled),
             })
             .within("cause")
@@ -160,17 +160,17 @@ impl<'a> CauseRecord<'a> {
         }
     }
 
-    pub(crate) fn read_death(found: Option<Self>) -> Result<DeadCause, RecordError> {
-        let found = need(found, "cause")?;
-        DeadName::read(found.is, "is")
+    pub(crate) fn read_death(raw: Option<Self>) -> Result<DeadCause, RecordError> {
+        let raw = need(raw, "cause")?;
+        DeadName::read(raw.is, "is")
             .and_then(|name| match name {
-                DeadName::Spent => Ok(match FaultRecord::read_either(found.fault)? {
+                DeadName::Spent => Ok(match FaultRecord::read_either(raw.fault)? {
                     SignalRecord::Fault(fault) => DeadCause::Spent(fault),
                     SignalRecord::Doubt(evidence) => DeadCause::DoubtsSpent(evidence),
                 }),
                 DeadName::Deadline => Ok(DeadCause::Deadline),
                 DeadName::NotTaken => {
-                    let fault = found.fault.map(|fault| FaultRecord::read(Some(fault))).transpose()?;
+                    let fault = raw.fault.map(|fault| FaultRecord::read(Some(fault))).transpose()?;
                     Ok(DeadCause::NotTaken(fault))
                 }
                 DeadName::Doubt => Ok(DeadCause::Doubt),

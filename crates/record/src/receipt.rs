@@ -30,7 +30,7 @@ pub(crate) fn write_outages(outages: &[Outage]) -> Option<Vec<OutageRecord>> {
     (!outages.is_empty()).then(|| outages.iter().map(write).collect())
 }
 
-pub(crate) fn read_outages(found: Option<Vec<OutageRecord>>) -> Result<Vec<Outage>, RecordError> {
+pub(crate) fn read_outages(raw: Option<Vec<OutageRecord>>) -> Result<Vec<Outage>, RecordError> {
     let read = |(index, outage): (usize, OutageRecord)| outage.read().within_item("outages", index);
-    found.unwrap_or_default().into_iter().enumerate().map(read).collect()
+    raw.unwrap_or_default().into_iter().enumerate().map(read).collect()
 }

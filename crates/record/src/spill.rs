@@ -15,13 +15,13 @@ use std::sync::{Mutex, MutexGuard};
 /// One process at a time has it open, and one task at a time empties it; any number may keep things in it.
 #[derive(Debug)]
 pub struct SpillFile {
-    state: Mutex<State>,
+    state: Mutex<SpillState>,
     /// Where it is written down until when callbacks were answered; nowhere, if it is not on a real disk.
     mark: Option<PathBuf>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SpillState {
     disk: Box<dyn Disk>,
     bytes_max: u64,
     /// The length of every entry in the file, oldest first.
@@ -44,7 +44,7 @@ impl SpillFile {
 
     pub(crate) fn on(disk: Box<dyn Disk>, bytes_max: u64) -> io::Result<Self> {
         let (entries, bytes) = (VecDeque::new(), 0);
-        let mut state = State { disk, bytes_max, entries, bytes, suspect: false, recount: false };
+        let mut state = SpillState { disk, bytes_max, entries, bytes, suspect: false, recount: false };
         // A crash may have left a part of an entry at the end, and what is added behind it must be found.
         state.look()?;
         state.recount = false;
@@ -56,7 +56,7 @@ impl SpillFile {
         Ok(self.state().disk.set_aside_bytes()?)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SpillState> {
         self.state.lock().unwrap_or_else(|poisoned| {
             self.state.clear_poison();
             let mut state = poisoned.into_inner();
@@ -106,7 +106,7 @@ impl Spill for SpillFile {
     fn forget(&self, count: usize) -> Result<(), SpillError> {
         let mut state = self.state();
         if state.recount {
-            let what = "the spill had to be mended: ask again what waits, before anything is forgotten";
+            let what = "the spill file was repaired: read again what waits, before anything is forgotten";
             return Err(SpillError::Io(io::Error::other(what)));
         }
         Ok(state.drop_oldest(count)?)
@@ -125,12 +125,12 @@ impl Spill for SpillFile {
     }
 }
 
-impl State {
-    /// Reads the whole file, sets aside what cannot be read, and finds the entries anew.
+impl SpillState {
+    /// Reads the whole file, sets aside what cannot be read, and finds the entries again.
     fn look(&mut self) -> io::Result<(Vec<u8>, Vec<IncomingEvent>)> {
         let mut file = self.disk.read()?;
         if self.suspect {
-            // What stands behind the entries was never promised to anybody.
+            // The bytes behind the entries were never acknowledged.
             file.truncate(usize::try_from(self.bytes).unwrap_or(usize::MAX));
         }
         let (mut good, mut bad, mut entries, mut arrivals) = (vec![], vec![], VecDeque::new(), vec![]);

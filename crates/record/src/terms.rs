@@ -4,7 +4,7 @@
 use crate::VERSION;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
+    NamedVariant, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -90,37 +90,37 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
 }
 
 /// What is empty is not written.
-fn written(said: &str) -> Option<Text<'_>> {
-    if said.is_empty() { None } else { text(said) }
+fn written(content: &str) -> Option<Text<'_>> {
+    if content.is_empty() { None } else { text(content) }
 }
 
 pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
-    let found: TermsRecord<'_> = parse(bytes)?;
-    let single_use = need(found.single_use, "single_use")?;
-    let min_life = need_span(found.min_life_ms, "min_life_ms")?;
+    let record: TermsRecord<'_> = parse(bytes)?;
+    let single_use = need(record.single_use, "single_use")?;
+    let min_life = need_span(record.min_life_ms, "min_life_ms")?;
     Ok(Terms {
-        tenant: need_text(found.tenant, "tenant")?,
-        kind: need_text(found.kind, "kind")?,
-        params: read_params(need(found.params, "params")?)?,
-        target: Target(need_digest(found.target, "target")?),
-        fingerprint: need_digest(found.fingerprint, "fingerprint")?,
-        keyed: need(found.keyed, "keyed")?,
-        reuse: Reuse::read(found.reuse, "reuse")?,
+        tenant: need_text(record.tenant, "tenant")?,
+        kind: need_text(record.kind, "kind")?,
+        params: read_params(need(record.params, "params")?)?,
+        target: Target(need_digest(record.target, "target")?),
+        fingerprint: need_digest(record.fingerprint, "fingerprint")?,
+        keyed: need(record.keyed, "keyed")?,
+        reuse: Reuse::read(record.reuse, "reuse")?,
         single_use,
-        life: found.life_ms.map(Duration::from_millis),
+        life: record.life_ms.map(Duration::from_millis),
         min_life,
         // Before there was a difference, every caller was promised the margin.
-        margin: found.margin_ms.map_or(min_life, Duration::from_millis),
-        timeout: need_span(found.timeout_ms, "timeout_ms")?,
-        keep: need_span(found.keep_ms, "keep_ms")?,
+        margin: record.margin_ms.map_or(min_life, Duration::from_millis),
+        timeout: need_span(record.timeout_ms, "timeout_ms")?,
+        keep: need_span(record.keep_ms, "keep_ms")?,
         // Before there was a choice, whatever could be taken from the stock was.
-        takes_stock: found.takes_stock.unwrap_or(single_use),
-        collected_in: Duration::from_millis(found.collected_in_ms.unwrap_or_default()),
-        site: found.site.map(Cow::into_owned).unwrap_or_default(),
-        slot: found.slot.map(SlotRecord::read).transpose()?,
-        account: found.provider.map(Cow::into_owned).unwrap_or_default(),
-        price: found.price_micros.map(Money),
-        trace: found.trace.map(Cow::into_owned).unwrap_or_default(),
+        takes_stock: record.takes_stock.unwrap_or(single_use),
+        collected_in: Duration::from_millis(record.collected_in_ms.unwrap_or_default()),
+        site: record.site.map(Cow::into_owned).unwrap_or_default(),
+        slot: record.slot.map(SlotRecord::read).transpose()?,
+        account: record.provider.map(Cow::into_owned).unwrap_or_default(),
+        price: record.price_micros.map(Money),
+        trace: record.trace.map(Cow::into_owned).unwrap_or_default(),
     })
 }
 
@@ -146,11 +146,11 @@ pub(crate) fn write_params(params: &BTreeMap<String, Value>) -> ParamsRecord<'_>
 }
 
 /// A parameter is named by its place in an error: its name came from outside.
-pub(crate) fn read_params(found: ParamsRecord<'_>) -> Result<BTreeMap<String, Value>, RecordError> {
+pub(crate) fn read_params(record: ParamsRecord<'_>) -> Result<BTreeMap<String, Value>, RecordError> {
     let read = |(index, (name, value)): (usize, (Text<'_>, ValueRecord<'_>))| {
         Ok((name.into_owned(), value.read().within_item("params", index)?))
     };
-    found.into_iter().enumerate().map(read).collect()
+    record.into_iter().enumerate().map(read).collect()
 }
 
 mirror! {

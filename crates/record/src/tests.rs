@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Anything that this crate writes.
 #[expect(clippy::large_enum_variant, reason = "tests hold few of them")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Written {
+enum AnyRecord {
     Terms(Arc<Terms>),
     Order(Box<Order>),
     IncomingEvent(IncomingEvent),
@@ -25,7 +25,7 @@ enum Written {
     SharedDocument(Box<SharedDocument>),
 }
 
-impl Written {
+impl AnyRecord {
     fn encode(&self) -> Vec<u8> {
         match self {
             Self::Terms(terms) => crate::encode_terms(terms),

@@ -3,7 +3,7 @@
 use crate::answer::{FaultRecord, SignalRecord};
 use crate::error::RecordError;
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_text, text,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_text, text,
 };
 use crate::phase::CauseRecord;
 use quittance_lifecycle::{Key, Signal, TimelineEntry, TimelineEvent, Via};

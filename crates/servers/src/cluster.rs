@@ -16,7 +16,7 @@ impl RedisCluster {
     /// Ready when this returns.
     ///
     /// # Panics
-    /// With what was said, if it does not come about.
+    /// With the tool's output, if it does not come about.
     #[must_use]
     pub fn start() -> Self {
         // Each talks to the others on a second port, the first and ten thousand.
@@ -32,8 +32,8 @@ impl RedisCluster {
         create.args(["--cluster", "create", "--cluster-yes"]).stdin(Stdio::null());
         create.args(self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())));
         let ran = create.output().expect("redis-cli can be started");
-        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-        assert!(ran.status.success(), "no cluster: {said}");
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "no cluster: {text}");
         self.ready();
     }
 
@@ -64,7 +64,7 @@ impl RedisCluster {
     /// All of them; ready when this returns.
     ///
     /// # Panics
-    /// With what was said, if it does not come about.
+    /// With the tool's output, if it does not come about.
     pub fn start_again(&mut self) {
         self.nodes.iter_mut().for_each(Redis::start_again);
         self.ready();

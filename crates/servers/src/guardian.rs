@@ -1,6 +1,6 @@
-//! A guardian is a small shell that runs one server and holds its directory. It reads from a pipe whose other end only we
-//! hold: when that closes, because the owner was dropped or because our process was killed with -9, it ends the server
-//! and removes the directory.
+//! A guardian is a small shell that runs one server and holds its directory. It reads from a pipe whose other end
+//! only we hold: when that closes, because the owner was dropped or because our process was killed with -9, it ends
+//! the server and removes the directory.
 
 use crate::port::free_port;
 use crate::proc::{children, is_alive, signal};
@@ -19,14 +19,14 @@ const SCRIPT: &str = include_str!("guardian.sh");
 /// A log is shown from here to its end.
 const LOG_SHOWN: usize = 4_000;
 
-/// A directory for a server that is not yet there, owned by whoever is to run it.
+/// A directory for a server that is not yet there, owned by the user that runs it.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct ServerHome {
     pub(crate) dir: PathBuf,
     pub(crate) user: Option<User>,
 }
 
-impl Home {
+impl ServerHome {
     pub(crate) fn new(user: Option<User>) -> Self {
         let made = tempfile::Builder::new().prefix("quittance-servers-").tempdir();
         let dir = made.expect("there is room for a directory").keep();
@@ -46,7 +46,7 @@ impl Home {
         command
     }
 
-    /// Leaves it to a guardian, who runs this command whenever he is told to, and ends it with this signal.
+    /// Leaves it to a guardian process, which runs this command on request, and ends it with this signal.
     pub(crate) fn guarded(self, last: &str, command: impl IntoIterator<Item = OsString>) -> Guardian {
         let mut guardian = self.command(Path::new("/bin/sh"));
         guardian.args(["-c", SCRIPT, "guardian"]).arg(&self.dir).arg(last).args(command);
@@ -59,10 +59,11 @@ impl Home {
     }
 }
 
-/// How many ports are tried: somebody else may take one between the moment it is found free and the moment it is used.
+/// How many ports are tried: another process may take one between the moment it is found free and the moment it is
+/// used.
 const STARTS_MAX: u32 = 5;
 
-/// A server on a port that nobody else has, ready when this returns.
+/// A server on a free port, ready when this returns.
 pub(crate) fn started(
     name: &str,
     prepare: impl Fn(u16) -> Guardian,

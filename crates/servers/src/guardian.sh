@@ -1,5 +1,5 @@
 # $1: the directory, $2: the signal that ends the server, and then the server's command line.
-# A line on standard input starts the server, again if need be. When nobody holds the other end any more, all goes.
+# A line on standard input starts the server, again if need be. When the other end is closed, all goes.
 dir=$1 last=$2 pid=
 shift 2
 cd "$dir" || exit 1

@@ -1,7 +1,7 @@
 //! PgBouncer in transaction mode in front of a PostgreSQL: no two statements outside a transaction need meet the same
 //! session.
 
-use crate::guardian::{Guardian, Home, started};
+use crate::guardian::{Guardian, ServerHome, started};
 use crate::postgres::Postgres;
 use crate::program::{User, program};
 use std::fs;
@@ -21,7 +21,7 @@ impl Pooler {
     #[must_use]
     pub fn start(postgres: &Postgres) -> Self {
         let prepare = |port| {
-            let home = Home::new(User::not_root());
+            let home = ServerHome::new(User::not_root());
             let file = home.dir.join("pgbouncer.ini");
             fs::write(&file, config(port, postgres.port())).expect("a new directory can be written");
             home.guarded("KILL", [program("pgbouncer").into_os_string(), file.into_os_string()])
@@ -62,7 +62,7 @@ impl Pooler {
         }
     }
 
-    /// SIGSTOP: whoever calls is connected, and hears nothing.
+    /// SIGSTOP: a client is connected, and gets no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }

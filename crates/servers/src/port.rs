@@ -1,5 +1,5 @@
-//! Private ports. They lie below the range from which systems take the ports of outgoing calls, so that none of those sits
-//! on ours when a killed server comes back to it.
+//! Private ports. They lie below the range from which systems take the ports of outgoing calls, so that none of those
+//! sits on ours when a killed server comes back to it.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 const PORTS_FROM: u16 = 10_000;
 const PORTS: u16 = 10_000;
 
-/// A port on loopback that nobody has, and that nobody else in this process is given. Another process may be quicker to
-/// take it: the servers here then try the next one.
+/// A free port on loopback that is given out once in this process. Another process may be quicker to take it: the
+/// servers here then try the next one.
 ///
 /// # Panics
 /// If all ports are taken.

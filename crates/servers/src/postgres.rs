@@ -1,6 +1,6 @@
 //! One PostgreSQL server with a database and a superuser, both called `quittance`, whom it trusts on loopback.
 
-use crate::guardian::{Guardian, Home, started};
+use crate::guardian::{Guardian, ServerHome, started};
 use crate::program::{User, beside, program};
 use std::ffi::OsString;
 use std::fs;
@@ -43,7 +43,7 @@ impl Postgres {
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         let prepare = |port| {
-            let home = Home::new(User::not_root());
+            let home = ServerHome::new(User::not_root());
             let base = home.dir.join(BASE);
             let copied = home.command(Path::new("cp")).arg("-a").arg(template()).arg(&base).status();
             assert!(copied.is_ok_and(|status| status.success()), "there is room for a copy");
@@ -116,7 +116,7 @@ impl Postgres {
         }
     }
 
-    /// SIGSTOP to the server and all its processes: whoever calls is connected, and hears nothing.
+    /// SIGSTOP to the server and all its processes: a client is connected, and gets no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }
@@ -150,7 +150,7 @@ fn is_ready(guardian: &Guardian) -> bool {
 fn template() -> PathBuf {
     static TEMPLATE: OnceLock<Guardian> = OnceLock::new();
     let guardian = TEMPLATE.get_or_init(|| {
-        let home = Home::new(User::not_root());
+        let home = ServerHome::new(User::not_root());
         let base = home.dir.join(BASE);
         let (initdb, postgres) = (program("initdb"), beside(&program("initdb"), "postgres"));
         let mut make = home.command(&initdb);

@@ -4,22 +4,22 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
 #[derive(Debug)]
-struct Entry {
+struct ProcessEntry {
     state: String,
     parent: u32,
     threads: u32,
 }
 
 /// What is known of a process, unless it is gone.
-fn entry(pid: u32) -> Option<Entry> {
+fn entry(pid: u32) -> Option<ProcessEntry> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let (state, parent) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
-    Some(Entry { state, parent, threads: fields.nth(15)?.parse().ok()? })
+    Some(ProcessEntry { state, parent, threads: fields.nth(15)?.parse().ok()? })
 }
 
-/// Dead but not yet buried by its parent counts as gone, unless one of its threads still holds what it had open.
+/// A zombie counts as gone, unless one of its threads still holds what it had open.
 pub(crate) fn is_alive(pid: u32) -> bool {
     entry(pid).is_some_and(|entry| !matches!(entry.state.as_str(), "Z" | "X") || entry.threads > 1)
 }
@@ -30,7 +30,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     pids.filter(|child| entry(*child).is_some_and(|entry| entry.parent == pid)).collect()
 }
 
-/// Whoever is gone already needs no signal.
+/// A process that is gone already needs no signal.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the system gave this number");
     _ = kill_process(pid, signal);

@@ -1,5 +1,5 @@
-//! Where the programs are, and who may run them: PostgreSQL and PgBouncer refuse root, so on a machine where we are root
-//! they run as the user that their packages make.
+//! Where the programs are, and who may run them: PostgreSQL and PgBouncer refuse root, so on a machine where we are
+//! root they run as the user that their packages make.
 
 use rustix::process::geteuid;
 use std::env;
@@ -25,14 +25,14 @@ impl User {
             return None;
         }
         let users = fs::read_to_string("/etc/passwd").expect("a system has users");
-        let found = users.lines().find_map(|line| {
+        let entry = users.lines().find_map(|line| {
             let mut fields = line.split(':');
             let is_it = fields.next() == Some(POSTGRES_USER);
             let (id, group) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
             is_it.then_some(Self { id, group })
         });
-        assert!(found.is_some(), "we are root, and there is no user `{POSTGRES_USER}`: run scripts/servers");
-        found
+        assert!(entry.is_some(), "we are root, and there is no user `{POSTGRES_USER}`: run scripts/servers");
+        entry
     }
 }
 
@@ -45,12 +45,12 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// In the newest version's folder.
 fn of_postgres(name: &str) -> Option<PathBuf> {
     let versions = fs::read_dir(VERSIONS).ok()?.flatten();
-    let found = versions.filter_map(|version| {
+    let entry = versions.filter_map(|version| {
         let number: u32 = version.file_name().to_str()?.parse().ok()?;
         let program = version.path().join("bin").join(name);
         program.is_file().then_some((number, program))
     });
-    found.max().map(|(_, program)| program)
+    entry.max().map(|(_, program)| program)
 }
 
 /// The program of this name.
@@ -63,6 +63,6 @@ pub(crate) fn program(name: &str) -> PathBuf {
 /// Beside another one, so that both are of one version.
 pub(crate) fn beside(known: &Path, name: &str) -> PathBuf {
     let real = known.canonicalize().unwrap_or_else(|_| known.to_owned());
-    let found = real.parent().map(|place| place.join(name)).filter(|program| program.is_file());
-    found.unwrap_or_else(|| program(name))
+    let entry = real.parent().map(|place| place.join(name)).filter(|program| program.is_file());
+    entry.unwrap_or_else(|| program(name))
 }

@@ -1,6 +1,6 @@
 //! One Redis server.
 
-use crate::guardian::{Guardian, Home, started};
+use crate::guardian::{Guardian, ServerHome, started};
 use crate::program::program;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -36,7 +36,7 @@ impl Redis {
     /// With arguments that follow from its port and its directory.
     pub(crate) fn launch(args: impl Fn(u16, &Path) -> Vec<OsString>) -> Self {
         let prepare = |port| {
-            let home = Home::new(None);
+            let home = ServerHome::new(None);
             let mut command = vec![program("redis-server").into_os_string()];
             command.extend(args(port, &home.dir));
             home.guarded("KILL", command)
@@ -69,8 +69,8 @@ impl Redis {
         let mut cli = Command::new(program("redis-cli"));
         cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(args).stdin(Stdio::null());
         let ran = cli.output().expect("redis-cli can be started");
-        let said = if ran.status.success() { ran.stdout } else { ran.stderr };
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let text = if ran.status.success() { ran.stdout } else { ran.stderr };
+        String::from_utf8_lossy(&text).trim().to_owned()
     }
 
     /// SIGKILL, and gone when this returns.
@@ -89,7 +89,7 @@ impl Redis {
         }
     }
 
-    /// SIGSTOP: whoever calls is connected, and hears nothing.
+    /// SIGSTOP: a client is connected, and gets no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }

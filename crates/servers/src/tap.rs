@@ -1,4 +1,4 @@
-//! A relay in front of a port, to be cut and mended: what a pulled cable looks like from both ends.
+//! A relay in front of a port, to be cut and repaired: what a pulled cable looks like from both ends.
 
 use crate::port::free_port;
 use std::collections::BTreeMap;
@@ -10,19 +10,19 @@ use std::thread::{self, JoinHandle};
 
 /// Both ends of each connection that it relays, by a number.
 #[derive(Debug, Default)]
-struct Lines {
+struct TapLines {
     next: u64,
     open: BTreeMap<u64, [TcpStream; 2]>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TapShared {
     is_cut: AtomicBool,
-    lines: Mutex<Lines>,
+    lines: Mutex<TapLines>,
 }
 
-impl Shared {
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+impl TapShared {
+    fn lines(&self) -> MutexGuard<'_, TapLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,7 +37,7 @@ impl Shared {
 pub struct Tap {
     port: u16,
     target: u16,
-    shared: Arc<Shared>,
+    shared: Arc<TapShared>,
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -51,10 +51,10 @@ impl Tap {
         let tap = Self {
             port: free_port(),
             target: port,
-            shared: Arc::new(Shared::default()),
+            shared: Arc::new(TapShared::default()),
             listening: Mutex::new(None),
         };
-        tap.mend();
+        tap.repair();
         tap
     }
 
@@ -83,7 +83,7 @@ impl Tap {
     ///
     /// # Panics
     /// If it cannot listen.
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if listening.is_some() {
             return;
@@ -109,7 +109,7 @@ impl Drop for Tap {
     }
 }
 
-fn relay(shared: &Arc<Shared>, caller: TcpStream, target: u16) -> io::Result<()> {
+fn relay(shared: &Arc<TapShared>, caller: TcpStream, target: u16) -> io::Result<()> {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))?;
     caller.set_nodelay(true)?;
     server.set_nodelay(true)?;

@@ -17,8 +17,8 @@ fn now() -> Instant {
 pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = now() + LONG;
     loop {
-        if let Some(seen) = look() {
-            return Some(seen);
+        if let Some(value) = look() {
+            return Some(value);
         }
         if now() >= end {
             return None;

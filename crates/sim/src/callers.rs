@@ -1,7 +1,7 @@
-//! The crowd: callers who ask for the same things at the same time, give up, come back, ask again after their
-//! node died, cancel, and write down what they were told.
+//! The crowd: callers that want the same things at the same time, give up, come back, ask again after their node
+//! died, cancel, and write down their outcomes.
 
-use crate::executor::{Executor, Slot, WORLD, locked};
+use crate::executor::{Executor, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
 use crate::rng::Rng;
 use crate::truth::{CallerResult, SimOrder, Truth, Visit};
@@ -19,7 +19,7 @@ pub(crate) struct Crowd {
     pub truth: Arc<Mutex<Truth>>,
     pub weather: Arc<Weather>,
     pub rng: Mutex<Rng>,
-    pub wishes: Vec<SimOrder>,
+    pub sim_orders: Vec<SimOrder>,
     pub skewed: bool,
     pub cancels_per_mille: u64,
     /// How many callers are still at it.
@@ -35,7 +35,7 @@ const COLLECTED_IN: u64 = 15_000;
 /// How long a caller goes on looking.
 const LOOKS_FOR: u64 = 300_000;
 
-enum Word {
+enum PlacementNews {
     Accepted(Key, Origin),
     Ended(u64, CallerResult),
     /// The connection broke: the node is gone.
@@ -49,13 +49,13 @@ impl Crowd {
         let crowd = Arc::clone(self);
         self.executor.spawn(WORLD, async move {
             for _ in 0..visits {
-                let (pause, wish) = {
+                let (pause, request_spec) = {
                     let mut rng = locked(&crowd.rng);
-                    let wish = crowd.choose(&mut rng);
-                    (rng.in_range(0..pause_ms + 1), wish)
+                    let request_spec = crowd.choose(&mut rng);
+                    (rng.in_range(0..pause_ms + 1), request_spec)
                 };
                 crowd.executor.sleep(pause).await;
-                crowd.come(crowd.wishes[wish].clone()).await;
+                crowd.come(crowd.sim_orders[request_spec].clone()).await;
                 *locked(&crowd.visits_done) += 1;
             }
             *locked(&crowd.busy) -= 1;
@@ -63,34 +63,36 @@ impl Crowd {
     }
 
     fn choose(&self, rng: &mut Rng) -> usize {
-        let many = self.wishes.len();
+        let many = self.sim_orders.len();
         let throw = rng.index(many);
         // A few things are wanted by many, and most by few.
         if self.skewed { throw * rng.index(many) / many * rng.index(many) / many } else { throw }
     }
 
-    /// Comes with a wish, and again if the node dies, as a client that retries would.
-    async fn come(self: &Arc<Self>, wish: SimOrder) {
-        // Exclusive wishes without a key are a new order each time they are placed.
+    /// Places an order, and again if the node dies, as a client that retries would.
+    async fn come(self: &Arc<Self>, request_spec: SimOrder) {
+        // Exclusive requests without a key are a new order each time they are placed.
         for _ in 0..4 {
             let number = locked(&self.truth).visits.len();
-            let who = match (&wish.idempotency_key, wish.reuse) {
-                (Some(key), _) => format!("keyed {} {key}", wish.tenant),
+            let who = match (&request_spec.idempotency_key, request_spec.reuse) {
+                (Some(key), _) => format!("keyed {} {key}", request_spec.tenant),
                 // Who asks for another life asks for another order.
-                (None, Reuse::Shared) => match wish.min_life {
-                    Some(life) => format!("shared {} with {} s left", wish.identity(), life.as_secs()),
-                    None => format!("shared {}", wish.identity()),
+                (None, Reuse::Shared) => match request_spec.min_life {
+                    Some(life) => {
+                        format!("shared {} with {} s left", request_spec.identity(), life.as_secs())
+                    }
+                    None => format!("shared {}", request_spec.identity()),
                 },
                 (None, Reuse::Exclusive) => format!("exclusive {number}"),
             };
             locked(&self.truth).visits.push(Visit {
                 who: who.clone(),
-                wish: wish.clone(),
+                request_spec: request_spec.clone(),
                 begun_at: self.executor.now(),
                 accepted: None,
                 key: None,
                 origin: None,
-                told: None,
+                result_at: None,
                 in_calm: self.weather.is_calm(),
             });
             let Some((engine, group)) = self.fleet.pick() else {
@@ -98,8 +100,8 @@ impl Crowd {
                 continue;
             };
             self.executor.note(|| format!("visit {number} asks node {group} for {who}"));
-            let (slot, word) = (Slot::default(), Slot::default());
-            let (draft, kind) = (draft(&wish, &who), (wish.kind, wish.looks_every));
+            let (slot, word) = (ReplySlot::default(), ReplySlot::default());
+            let (draft, kind) = (draft(&request_spec, &who), (request_spec.kind, request_spec.looks_every));
             self.executor.spawn(
                 group,
                 serve(self.executor.clone(), engine.clone(), (kind, draft), slot.clone(), word.clone()),
@@ -111,42 +113,42 @@ impl Crowd {
                 self.maybe_complain(&engine, group, number);
                 return;
             }
-            if locked(&self.truth).visits[number].told.is_some() {
+            if locked(&self.truth).visits[number].result_at.is_some() {
                 return;
             }
         }
     }
 
-    /// Now and then an answer that was somebody's own is refused by its site.
+    /// Now and then an exclusive answer is refused by its site.
     fn maybe_complain(&self, engine: &Arc<Engine>, group: u64, number: usize) {
         let visit = locked(&self.truth).visits[number].clone();
-        let is_his_own = visit.who.starts_with("exclusive")
-            && matches!(visit.told, Some((_, CallerResult::Answer { .. })));
-        if let Some(key) = visit.key.filter(|_| is_his_own && locked(&self.rng).chance(100)) {
+        let is_own = visit.who.starts_with("exclusive")
+            && matches!(visit.result_at, Some((_, CallerResult::Answer { .. })));
+        if let Some(key) = visit.key.filter(|_| is_own && locked(&self.rng).chance(100)) {
             let engine = Arc::clone(engine);
-            // Whether it is heard is nothing to him.
+            // Whether the report arrives does not matter to the caller.
             self.executor.spawn(group, async move { drop(engine.report(&key, false).await) });
         }
     }
 
     /// Waits for a word from the node, and writes it down. False if it never comes.
-    async fn listen(&self, number: usize, slot: &Slot<Word>) -> bool {
+    async fn listen(&self, number: usize, slot: &ReplySlot<PlacementNews>) -> bool {
         let late = self.executor.sleep(CALLER_WAIT);
         let Either::Left((word, _)) = select(pin!(slot.filled()), late).await else { return false };
         let now = self.executor.now();
         let visit = &mut locked(&self.truth).visits[number];
         match word {
-            Word::Accepted(key, origin) => {
+            PlacementNews::Accepted(key, origin) => {
                 visit.accepted = Some(now);
                 (visit.key, visit.origin) = (Some(key), Some(origin));
                 true
             }
-            Word::Ended(at, told) => {
-                self.executor.note(|| format!("visit {number} is told {told:?}"));
-                visit.told = Some((at, told));
+            PlacementNews::Ended(at, result) => {
+                self.executor.note(|| format!("visit {number} gets {result:?}"));
+                visit.result_at = Some((at, result));
                 true
             }
-            Word::HungUp => false,
+            PlacementNews::HungUp => false,
         }
     }
 
@@ -155,13 +157,13 @@ impl Crowd {
             let mut rng = locked(&self.rng);
             (rng.chance(self.cancels_per_mille), rng.in_range(0..20_000))
         };
-        let (key, who, told) = {
+        let (key, who, result) = {
             let visit = &locked(&self.truth).visits[number];
-            (visit.key, visit.who.clone(), visit.told.is_some())
+            (visit.key, visit.who.clone(), visit.result_at.is_some())
         };
-        let Some(key) = key.filter(|_| chance && !told && !self.weather.is_calm()) else { return told };
+        let Some(key) = key.filter(|_| chance && !result && !self.weather.is_calm()) else { return result };
         self.executor.sleep(wait).await;
-        let done = Slot::default();
+        let done = ReplySlot::default();
         let (engine, ack) = (Arc::clone(engine), done.clone());
         self.executor.spawn(group, async move { ack.fill(engine.cancel(&key).await.is_ok()) });
         let late = self.executor.sleep(30_000);
@@ -173,32 +175,33 @@ impl Crowd {
     }
 }
 
-pub(crate) fn draft(wish: &SimOrder, who: &str) -> Draft {
-    let mut draft = Draft::new(&*wish.tenant).with("soft_id", who);
-    draft = match wish.kind {
+pub(crate) fn draft(request_spec: &SimOrder, who: &str) -> Draft {
+    let mut draft = Draft::new(&*request_spec.tenant).with("soft_id", who);
+    draft = match request_spec.kind {
         // The picture is its name, padded to a size that providers take.
-        "image" => draft.with("body", format!("{:.<200}", wish.site).into_bytes()),
-        "turnstile" => draft.with("sitekey", &*wish.site).with("pageurl", &*wish.page),
-        _ => draft.with("googlekey", &*wish.site).with("pageurl", &*wish.page),
+        "image" => draft.with("body", format!("{:.<200}", request_spec.site).into_bytes()),
+        "turnstile" => draft.with("sitekey", &*request_spec.site).with("pageurl", &*request_spec.page),
+        _ => draft.with("googlekey", &*request_spec.site).with("pageurl", &*request_spec.page),
     };
-    if !wish.action.is_empty() {
-        draft = draft.with("action", &*wish.action);
+    if !request_spec.action.is_empty() {
+        draft = draft.with("action", &*request_spec.action);
     }
-    draft.idempotency_key.clone_from(&wish.idempotency_key);
-    draft.reuse = Some(wish.reuse);
-    draft.min_life = wish.min_life;
+    draft.idempotency_key.clone_from(&request_spec.idempotency_key);
+    draft.reuse = Some(request_spec.reuse);
+    draft.min_life = request_spec.min_life;
     draft.timeout = Some(Duration::from_secs(240));
-    draft.collected_in = Duration::from_millis(if wish.looks_every.is_some() { COLLECTED_IN } else { 0 });
+    draft.collected_in =
+        Duration::from_millis(if request_spec.looks_every.is_some() { COLLECTED_IN } else { 0 });
     draft
 }
 
 /// A connection that breaks when the node dies: the caller notices at once.
-struct Connection(Option<[Slot<Word>; 2]>);
+struct CallerConnection(Option<[ReplySlot<PlacementNews>; 2]>);
 
-impl Drop for Connection {
+impl Drop for CallerConnection {
     fn drop(&mut self) {
         for slot in self.0.iter().flatten() {
-            slot.fill_if_empty(Word::HungUp);
+            slot.fill_if_empty(PlacementNews::HungUp);
         }
     }
 }
@@ -208,23 +211,23 @@ async fn serve(
     executor: Executor,
     engine: Arc<Engine>,
     ((kind, looks_every), draft): ((&'static str, Option<u64>), Draft),
-    accepted: Slot<Word>,
-    ended: Slot<Word>,
+    accepted: ReplySlot<PlacementNews>,
+    ended: ReplySlot<PlacementNews>,
 ) {
-    let mut connection = Connection(Some([accepted.clone(), ended.clone()]));
+    let mut connection = CallerConnection(Some([accepted.clone(), ended.clone()]));
     let placed: Placed = match engine.place(kind, draft).await {
         Ok(placed) => placed,
         Err(error) => {
             connection.0 = None;
-            return accepted.fill(Word::Ended(executor.now(), refused(&error)));
+            return accepted.fill(PlacementNews::Ended(executor.now(), refused(&error)));
         }
     };
-    accepted.fill(Word::Accepted(placed.key, placed.origin));
+    accepted.fill(PlacementNews::Accepted(placed.key, placed.origin));
     let outcome = match looks_every {
         Some(pause) => look(&executor, &engine, &placed, pause).await,
         None => engine.wait(&placed).await,
     };
-    let told = match outcome {
+    let result = match outcome {
         Outcome::Answered(answer) => CallerResult::Answer { token: answer.payload.text },
         Outcome::Expired => CallerResult::Expired,
         Outcome::TakenByAnother => CallerResult::TakenByAnother,
@@ -234,7 +237,7 @@ async fn serve(
         Outcome::Forgotten => CallerResult::Forgotten,
     };
     connection.0 = None;
-    ended.fill(Word::Ended(executor.now(), told));
+    ended.fill(PlacementNews::Ended(executor.now(), result));
 }
 
 /// A caller that was given an id and looks now and then, as clients of the older protocols do.

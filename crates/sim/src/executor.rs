@@ -14,18 +14,18 @@ pub const WORLD: Group = 0;
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-struct Task {
+struct ExecutorTask {
     group: Group,
     /// Absent while it is being polled.
     future: Option<BoxedFuture>,
     waker: Waker,
 }
 
-struct Inner {
+struct ExecutorState {
     now: u64,
     rng: Rng,
     last_id: u64,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, ExecutorTask>,
     timers: BTreeMap<(u64, u64), Waker>,
     frozen: BTreeMap<Group, Vec<u64>>,
     /// Groups that die after so many more polls.
@@ -35,10 +35,10 @@ struct Inner {
     polls: u64,
 }
 
-/// A handle to the simulated machine room.
+/// A handle to the simulated machine.
 #[derive(Clone)]
 pub struct Executor {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<ExecutorState>>,
     ready: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Executor {
 impl Executor {
     #[must_use]
     pub fn new(seed: u64, start: u64, traced: bool) -> Self {
-        let inner = Inner {
+        let inner = ExecutorState {
             now: start,
             rng: Rng::new(seed, "executor"),
             last_id: 0,
@@ -113,13 +113,13 @@ impl Executor {
         inner.last_id += 1;
         let id = inner.last_id;
         let waker = Waker::from(Arc::new(TaskWaker { id, ready: Arc::clone(&self.ready) }));
-        inner.tasks.insert(id, Task { group, future: Some(Box::pin(future)), waker });
+        inner.tasks.insert(id, ExecutorTask { group, future: Some(Box::pin(future)), waker });
         locked(&self.ready).push(id);
     }
 
     /// Drops everything that a group is doing, between two polls: a `kill -9`.
     pub fn kill(&self, group: Group) {
-        let dropped: Vec<Task> = {
+        let dropped: Vec<ExecutorTask> = {
             let mut inner = locked(&self.inner);
             inner.deaths.push(group);
             inner.frozen.remove(&group);
@@ -276,21 +276,21 @@ impl Drop for Sleep {
 
 /// A reply on its way: filled once by one task, awaited by another. If the sender is gone it never comes.
 #[derive(Debug)]
-pub struct Slot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
+pub struct ReplySlot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
-impl<T> Clone for Slot<T> {
+impl<T> Clone for ReplySlot<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Default for Slot<T> {
+impl<T> Default for ReplySlot<T> {
     fn default() -> Self {
         Self(Arc::new(Mutex::new((None, None))))
     }
 }
 
-impl<T> Slot<T> {
+impl<T> ReplySlot<T> {
     pub fn fill(&self, value: T) {
         let waker = {
             let mut slot = locked(&self.0);

@@ -1,7 +1,7 @@
-//! The nodes: started, killed, frozen, restarted, each with a clock and a disk of its own. Whoever calls a node
-//! runs inside it, so that a kill takes the half-finished request along.
+//! The nodes: started, killed, frozen, restarted, each with a clock and a disk of its own. A call to a node runs
+//! inside it, so that a kill takes the half-finished request along.
 
-use crate::executor::{Executor, Group, Slot, locked};
+use crate::executor::{Executor, Group, ReplySlot, locked};
 use crate::provider::{ProviderLink, Service};
 use crate::rng::Rng;
 use crate::store::RudeStore;
@@ -42,7 +42,7 @@ impl Clock for NodeClock {
     }
 }
 
-struct Node {
+struct SimNode {
     /// Absent while it is down.
     up: Option<(Arc<Engine>, Group)>,
     restart_at: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Fleet {
     store: MemoryStore,
     membership: MemoryMembership,
     parts: Parts,
-    nodes: Mutex<Vec<Node>>,
+    nodes: Mutex<Vec<SimNode>>,
     rng: Mutex<Rng>,
     last_group: Mutex<Group>,
 }
@@ -93,7 +93,12 @@ impl Fleet {
     ) -> Arc<Self> {
         let skew = |rng: &mut Rng| Arc::new(AtomicI64::new(random_skew(rng)));
         let nodes = (0..size)
-            .map(|_| Node { up: None, restart_at: 0, off_by: skew(&mut rng), spill: MemorySpill::default() })
+            .map(|_| SimNode {
+                up: None,
+                restart_at: 0,
+                off_by: skew(&mut rng),
+                spill: MemorySpill::default(),
+            })
             .collect();
         let fleet = Arc::new(Self {
             executor: service.executor.clone(),
@@ -168,7 +173,7 @@ impl Fleet {
         *last
     }
 
-    fn new_engine(&self, group: Group, node: &Node) -> Engine {
+    fn new_engine(&self, group: Group, node: &SimNode) -> Engine {
         let store: Arc<dyn Store> = Arc::new(RudeStore {
             inner: self.store.clone(),
             executor: self.executor.clone(),
@@ -194,7 +199,7 @@ impl Fleet {
         for group in self.executor.take_deaths() {
             let now = self.executor.now();
             self.executor.note(|| format!("node {group} is killed"));
-            let mut trouble = SimFault::Killed;
+            let mut fault = SimFault::Killed;
             let mut nodes = locked(&self.nodes);
             let others_up =
                 nodes.iter().filter(|node| node.up.as_ref().is_some_and(|(_, g)| *g != group)).count();
@@ -207,10 +212,10 @@ impl Fleet {
                     // One in six dies for good: it is back in the calm.
                     let is_for_good = away.is_multiple_of(6) && others_up > 0 && !self.weather.is_calm();
                     node.restart_at = if is_for_good { u64::MAX } else { now + away };
-                    trouble = if is_for_good { SimFault::Gone } else { SimFault::Killed };
+                    fault = if is_for_good { SimFault::Gone } else { SimFault::Killed };
                 }
             }
-            locked(&self.truth).troubles.push((group, trouble, now));
+            locked(&self.truth).fault_rates.push((group, fault, now));
         }
     }
 
@@ -235,9 +240,9 @@ impl Fleet {
         segment: &str,
         task: Option<String>,
         word: CallbackResult,
-    ) -> Option<(Slot<bool>, Group)> {
+    ) -> Option<(ReplySlot<bool>, Group)> {
         let (engine, group) = self.pick()?;
-        let slot = Slot::default();
+        let slot = ReplySlot::default();
         let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
         let executor = self.executor.clone();
         self.executor.spawn(group, async move {
@@ -245,9 +250,9 @@ impl Fleet {
                 ack.fill(true);
                 executor.sleep(200).await;
             }
-            let heard = engine.called_back(&segment, task, word).await;
+            let outcome = engine.called_back(&segment, task, word).await;
             if !early {
-                ack.fill(heard.is_ok());
+                ack.fill(outcome.is_ok());
             }
         });
         Some((slot, group))
@@ -264,7 +269,7 @@ impl Fleet {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
         self.executor.freeze(group);
-        locked(&self.truth).troubles.push((group, SimFault::Frozen, now));
+        locked(&self.truth).fault_rates.push((group, SimFault::Frozen, now));
         self.executor.note(|| format!("node {group} is frozen"));
         Some(group)
     }

@@ -1,7 +1,7 @@
-//! Hand-outs by the hundred thousand, on any store: three nodes whose clocks jump and who are restarted in the middle of it
-//! serve a crowd from a few stocks. Time is virtual; the store is whatever it is. Of every answer that anybody was given it
-//! is checked that nobody else was, that it had as much life left as was promised, and that whoever asks again, at any
-//! node, is given the same.
+//! Hand-outs by the hundred thousand, on any store: three nodes whose clocks jump and which are restarted in the
+//! middle of it serve a crowd from a few stocks. Time is virtual; the store is whatever it is. For every answer that
+//! was handed out it is checked that no other caller got it, that it had as much life left as was promised, and that
+//! a repeat, at any node, gets the same.
 
 use crate::executor::locked;
 use crate::judge::Breach;
@@ -45,13 +45,13 @@ pub struct Drill {
 
 /// How it went.
 #[derive(Debug, Default)]
-pub struct Drilled {
+pub struct HandoutReport {
     pub handed_out: u64,
-    /// Asked, and found the stock empty.
+    /// Callers that found the stock empty.
     pub found_none: u64,
-    /// Hung up, or lost their node, before they were told.
+    /// Callers that hung up, or lost their node, before they got an outcome.
     pub gone: u64,
-    pub asked_again: u64,
+    pub repeats: u64,
     pub restarts: u64,
     pub jumps: u64,
     /// The least life that an answer had left, in milliseconds, by the true clock.
@@ -72,13 +72,13 @@ impl Clock for DrillClock {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed).saturating_add_signed(off_by))
     }
 
-    /// Time stands still while somebody is served, so whoever would sleep only lets the others go first.
+    /// Time stands still while a caller is served, so a sleep only lets the others go first.
     async fn sleep_until(&self, _moment: Timestamp) {
         yields(20).await;
     }
 }
 
-/// Lets everybody else go first so many times.
+/// Lets all other tasks go first so many times.
 async fn yields(mut count: usize) {
     std::future::poll_fn(move |cx| {
         if count == 0 {
@@ -91,11 +91,11 @@ async fn yields(mut count: usize) {
     .await;
 }
 
-/// Nobody is to be bought from here.
-struct Nobody;
+/// Nothing is bought here.
+struct NoProviderCalls;
 
 #[async_trait]
-impl Provider for Nobody {
+impl Provider for NoProviderCalls {
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
         SubmitOutcome::InDoubt(Evidence::default())
     }
@@ -136,22 +136,22 @@ impl Provider for Nobody {
     }
 }
 
-struct Node {
+struct HandoutNode {
     engine: Arc<Engine>,
     off_by: Arc<AtomicI64>,
 }
 
-struct Field {
+struct HandoutField {
     drill: Drill,
     now: Arc<AtomicU64>,
     stores: Vec<Arc<dyn Store>>,
-    nodes: Vec<Node>,
+    nodes: Vec<HandoutNode>,
     rng: Rng,
     stocked: u64,
     /// Every answer that is out, with its true expiry.
     expiries: BTreeMap<String, u64>,
-    given: BTreeMap<String, u64>,
-    seen: Drilled,
+    times_given: BTreeMap<String, u64>,
+    drilled: HandoutReport,
 }
 
 /// One handle of the same store for each node. Ends at the first call that the store refuses.
@@ -159,38 +159,38 @@ pub async fn drill(
     drill: Drill,
     stores: Vec<Arc<dyn Store>>,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<Drilled, StoreError> {
-    let mut field = Field {
+) -> Result<HandoutReport, StoreError> {
+    let mut field = HandoutField {
         drill,
         now: Arc::new(AtomicU64::new(START)),
         nodes: Vec::new(),
         rng: Rng::new(drill.seed, "handouts"),
         stocked: 0,
         expiries: BTreeMap::new(),
-        given: BTreeMap::new(),
-        seen: Drilled { least_left: u64::MAX, ..Drilled::default() },
+        times_given: BTreeMap::new(),
+        drilled: HandoutReport { least_left: u64::MAX, ..HandoutReport::default() },
         stores,
     };
     for number in 0..field.stores.len() {
         let node = field.start(number);
         field.nodes.push(node);
     }
-    while field.seen.handed_out < drill.handouts && field.seen.breaches.len() < 10 {
+    while field.drilled.handed_out < drill.handouts && field.drilled.breaches.len() < 10 {
         field.time_passes();
         field.stock_up().await?;
         field.serve().await;
         field.tidy().await?;
-        progress(field.seen.handed_out);
+        progress(field.drilled.handed_out);
     }
-    Ok(field.seen)
+    Ok(field.drilled)
 }
 
-impl Field {
-    fn start(&mut self, number: usize) -> Node {
+impl HandoutField {
+    fn start(&mut self, number: usize) -> HandoutNode {
         let off_by = Arc::new(AtomicI64::new(0));
         let world = World {
             store: Arc::clone(&self.stores[number]),
-            provider: Arc::new(Nobody),
+            provider: Arc::new(NoProviderCalls),
             clock: Arc::new(DrillClock { now: Arc::clone(&self.now), off_by: Arc::clone(&off_by) }),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
@@ -198,7 +198,7 @@ impl Field {
         };
         let mut settings = Settings::new(self.rng.roll(), quittance_protocol::kinds::kind);
         settings.policy = policy();
-        Node { engine: Arc::new(Engine::new(world, settings)), off_by }
+        HandoutNode { engine: Arc::new(Engine::new(world, settings)), off_by }
     }
 
     fn time_passes(&mut self) {
@@ -208,11 +208,11 @@ impl Field {
                 let jump =
                     i64::try_from(self.rng.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
                 self.nodes[number].off_by.store(jump, Ordering::Relaxed);
-                self.seen.jumps += 1;
+                self.drilled.jumps += 1;
             }
             if self.rng.chance(20) {
                 self.nodes[number] = self.start(number);
-                self.seen.restarts += 1;
+                self.drilled.restarts += 1;
             }
         }
     }
@@ -223,7 +223,7 @@ impl Field {
             .with("pageurl", "https://example.com/drill")
     }
 
-    /// About as many answers as are asked for, of every age: some with their whole life before them, some at its end.
+    /// About as many answers as are wanted, of every age: some with their whole life before them, some at its end.
     async fn stock_up(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
         let count = self.rng.in_range(0..2 * self.drill.crowd as u64);
@@ -257,26 +257,26 @@ impl Field {
             let timeout = if self.rng.chance(20) { self.rng.index(8) } else { usize::MAX };
             served.push(ask(Arc::clone(&self.nodes[node].engine), stock, needs, timeout));
         }
-        let told = Mutex::new(Vec::new());
-        join_all(served.into_iter().map(|asked| async {
-            let word = asked.await;
-            locked(&told).push(word);
+        let results = Mutex::new(Vec::new());
+        join_all(served.into_iter().map(|request| async {
+            let word = request.await;
+            locked(&results).push(word);
         }))
         .await;
-        let told = told.into_inner().unwrap_or_default();
-        for word in told {
+        let results = results.into_inner().unwrap_or_default();
+        for word in results {
             match word {
-                Word::Gone => self.seen.gone += 1,
-                Word::None => self.seen.found_none += 1,
-                Word::Given { placed, token, needs } => self.judge(placed, token, needs).await,
+                HandoutNews::Gone => self.drilled.gone += 1,
+                HandoutNews::None => self.drilled.found_none += 1,
+                HandoutNews::Given { placed, token, needs } => self.judge(placed, token, needs).await,
             }
         }
     }
 
     async fn judge(&mut self, placed: Box<Placed>, token: String, needs: u64) {
-        self.seen.handed_out += 1;
+        self.drilled.handed_out += 1;
         let now = self.now.load(Ordering::Relaxed);
-        let times = self.given.entry(token.clone()).or_default();
+        let times = self.times_given.entry(token.clone()).or_default();
         *times += 1;
         if *times > 1 {
             self.find("an exclusive answer goes to one order", format!("{token} was given twice"));
@@ -285,14 +285,14 @@ impl Field {
             None => self.find("no answer is made up", token.clone()),
             Some(expires) => {
                 let left = expires.saturating_sub(now);
-                self.seen.least_left = self.seen.least_left.min(left);
+                self.drilled.least_left = self.drilled.least_left.min(left);
                 if left + JUMP_MAX.unsigned_abs() < needs {
                     self.find("never stale", format!("{token} had {left} ms of {needs}"));
                 }
             }
         }
         if self.rng.chance(60) {
-            self.seen.asked_again += 1;
+            self.drilled.repeats += 1;
             let node = self.rng.index(self.nodes.len());
             let again = Placed { order: None, ..*placed };
             match self.nodes[node].engine.peek(&again).await {
@@ -307,15 +307,15 @@ impl Field {
     /// What has had its time is forgotten, here and in the store.
     async fn tidy(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
-        // What nobody took is woken, as a worker would: it expires.
+        // What was not taken is woken, as a worker would: it expires.
         let at = Timestamp::from_millis(now);
         let store = &self.stores[0];
         let due = store.claim_due(at, at, 4 * self.drill.crowd).await?;
-        let expired = due.orders.iter().map(|found| async {
+        let expired = due.orders.iter().map(|stock_answer| async {
             let woken = Event::Woken { stamp: 1, gate: Gate::Pass };
-            match transition(&found.order, woken, at, &policy()) {
+            match transition(&stock_answer.order, woken, at, &policy()) {
                 Decision::Advance(advance) => store
-                    .commit(found.version, &Arc::new(advance.next), &advance.counters, at)
+                    .commit(stock_answer.version, &Arc::new(advance.next), &advance.counters, at)
                     .await
                     .map(drop),
                 Decision::Act(_) | Decision::Ignore(_) => Ok(()),
@@ -334,40 +334,40 @@ impl Field {
             .collect();
         for token in old {
             self.expiries.remove(&token);
-            self.given.remove(&token);
+            self.times_given.remove(&token);
         }
         Ok(())
     }
 
     fn find(&mut self, promise: &'static str, detail: String) {
-        self.seen.breaches.push(Breach { promise, detail });
+        self.drilled.breaches.push(Breach { promise, detail });
     }
 }
 
-enum Word {
+enum HandoutNews {
     Given { placed: Box<Placed>, token: String, needs: u64 },
     None,
     Gone,
 }
 
-async fn ask(engine: Arc<Engine>, stock: usize, needs: u64, timeout: usize) -> Word {
-    let mut draft = Field::page(stock);
+async fn ask(engine: Arc<Engine>, stock: usize, needs: u64, timeout: usize) -> HandoutNews {
+    let mut draft = HandoutField::page(stock);
     draft.reuse = Some(Reuse::Exclusive);
     draft.min_life = Some(Duration::from_millis(needs));
-    let asked = pin!(async { engine.take_only("recaptcha_v2", draft).await });
+    let request = pin!(async { engine.take_only("recaptcha_v2", draft).await });
     let placed = match timeout {
-        usize::MAX => asked.await,
-        few => match select(asked, pin!(yields(few))).await {
+        usize::MAX => request.await,
+        few => match select(request, pin!(yields(few))).await {
             Either::Left((placed, _)) => placed,
-            Either::Right(_) => return Word::Gone,
+            Either::Right(_) => return HandoutNews::Gone,
         },
     };
-    let Ok(Some(placed)) = placed else { return Word::None };
+    let Ok(Some(placed)) = placed else { return HandoutNews::None };
     match engine.peek(&placed).await {
         Ok(Some(Outcome::Answered(answer))) if placed.origin == Origin::Stock => {
-            Word::Given { token: answer.payload.text, placed: Box::new(placed), needs }
+            HandoutNews::Given { token: answer.payload.text, placed: Box::new(placed), needs }
         }
-        _ => Word::None,
+        _ => HandoutNews::None,
     }
 }
 
@@ -383,7 +383,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
     let draft = Draft { slot: Some(slot), ..page };
     let (key, terms) = draft
         .check(&kind, quittance_lifecycle::KeySettings::default(), &policy(), at, 0)
-        .expect("nothing wrong is asked for");
+        .expect("the request is valid");
     let Placement::Commit { advance, .. } = place(None, None, key, &Arc::new(terms), at, &policy()) else {
         unreachable!("nothing stands there")
     };

@@ -26,7 +26,7 @@ impl fmt::Display for Breach {
     }
 }
 
-pub(crate) struct Evidence<'a> {
+pub(crate) struct LifeEvidence<'a> {
     pub truth: &'a Truth,
     pub orders: &'a [Arc<Order>],
     pub usage: &'a Counters,
@@ -70,7 +70,7 @@ fn submits_max(class: FaultClass) -> usize {
 }
 
 struct Court<'a> {
-    evidence: &'a Evidence<'a>,
+    evidence: &'a LifeEvidence<'a>,
     truth: &'a Truth,
     orders: BTreeMap<Key, &'a Order>,
     tasks: BTreeMap<&'a str, Vec<&'a Task>>,
@@ -79,7 +79,7 @@ struct Court<'a> {
 }
 
 #[must_use]
-pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
+pub(crate) fn judge(evidence: &LifeEvidence<'_>) -> Vec<Breach> {
     let truth = evidence.truth;
     let mut court = Court {
         evidence,
@@ -104,7 +104,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     court.an_answer_is_left_to_those_that_it_was_bought_for();
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
-    court.callers_are_told();
+    court.callers_get_an_outcome();
     court.the_usage_agree_with_the_ledger();
     court.breaches
 }
@@ -120,9 +120,9 @@ impl Court<'_> {
 
     /// Whether a node was killed or frozen in this time.
     fn was_troubled(&self, node: u64, from: u64, to: u64) -> bool {
-        self.truth.troubles.iter().any(|(group, trouble, at)| {
+        self.truth.fault_rates.iter().any(|(group, fault_rate, at)| {
             // A freeze that began before may last into it.
-            let begun = if *trouble == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
+            let begun = if *fault_rate == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
             *group == node && *at >= begun && *at <= to
         })
     }
@@ -133,15 +133,15 @@ impl Court<'_> {
         order.is_some_and(|order| self.orders.contains_key(&order.key.surplus(order.born, task.attempt)))
     }
 
-    /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the stock.
+    /// Whether the order was cancelled, and an exclusive order may have taken its answer from the stock.
     fn went_to_another(&self, task: &Task, before: u64) -> bool {
         let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
         let could_take = |visit: &Visit| {
-            let shares_with_nobody = visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
-            // Whoever waited already when this was bought may be supplied with it, too.
-            let still_wanted = visit.told.as_ref().is_none_or(|(at, _)| *at > task.accepted_at);
-            shares_with_nobody
-                && visit.wish.identity() == task.identity
+            let is_exclusive = visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
+            // A caller that waited already when this was bought may be supplied with it, too.
+            let still_wanted = visit.result_at.as_ref().is_none_or(|(at, _)| *at > task.accepted_at);
+            is_exclusive
+                && visit.request_spec.identity() == task.identity
                 && visit.begun_at < before
                 && still_wanted
         };
@@ -188,7 +188,7 @@ impl Court<'_> {
 
     fn paid_once(&mut self) {
         for (who, tasks) in &self.tasks.clone() {
-            // Each payment that somebody bought in spite of, counted once.
+            // Each payment in spite of which another was bought, counted once.
             let mut doubles = BTreeSet::new();
             for (n, task) in tasks.iter().enumerate() {
                 let alive: Vec<_> =
@@ -212,12 +212,14 @@ impl Court<'_> {
 
     /// Whether nothing was to be expected of `earlier` any more when `later` was bought.
     fn is_over(&self, earlier: &Task, later: &Task) -> bool {
-        let known =
-            [earlier.fault_told, earlier.answer_told, earlier.callback_heard].into_iter().flatten().min();
-        if known.is_none_or(|told| told > later.sent_at) {
+        let known = [earlier.fault_reply, earlier.answer_returned, earlier.callback_received]
+            .into_iter()
+            .flatten()
+            .min();
+        if known.is_none_or(|result_at| result_at > later.sent_at) {
             return false;
         }
-        if earlier.fate == Fate::Unsolvable || earlier.fault_told.is_some_and(|at| at <= later.sent_at) {
+        if earlier.fate == Fate::Unsolvable || earlier.fault_reply.is_some_and(|at| at <= later.sent_at) {
             return true;
         }
         if self.went_to_stock(earlier) || self.went_to_another(earlier, later.sent_at) {
@@ -227,7 +229,7 @@ impl Court<'_> {
         let Some((life, margin)) = life_of(kind) else { return false };
         let wanted = self.visits.get(earlier.who.as_str()).into_iter().flatten();
         let most = wanted
-            .filter_map(|visit| visit.wish.min_life)
+            .filter_map(|visit| visit.request_spec.min_life)
             .max()
             .map_or(margin, |min_life| u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin));
         // A submit may have been frozen on its way; what counts for its age is when it was meant to leave.
@@ -243,7 +245,7 @@ impl Court<'_> {
         later.sent_at + 2 * SLACK + COLLECTED_IN >= oldest + life - most
     }
 
-    /// Whether nobody of ours could know that `earlier` was taken when `later` was bought.
+    /// Whether no node of ours could know that `earlier` was taken when `later` was bought.
     fn is_excused(&self, earlier: &Task, later: &Task) -> bool {
         let reply_came = earlier.reply_reached.is_some_and(|at| at <= later.sent_at);
         let word_came = earlier.callback_acked.is_some_and(|at| {
@@ -284,7 +286,7 @@ impl Court<'_> {
                 && !accepted
                 && !self.was_troubled(task.node, at, at + 300_000)
             {
-                self.find("never lost", format!("task {}: the reply came, and nobody knows of it", task.id));
+                self.find("never lost", format!("task {}: the reply came, and no record has it", task.id));
             }
         }
     }
@@ -292,26 +294,28 @@ impl Court<'_> {
     fn answers_are_right_fresh_and_not_given_twice(&mut self) {
         let by_token: BTreeMap<String, &Task> =
             self.truth.tasks.iter().map(|task| (task.token(), task)).collect();
-        let mut given: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut callers_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.truth.visits {
-            let Some((at, CallerResult::Answer { token })) = &visit.told else { continue };
+            let Some((at, CallerResult::Answer { token })) = &visit.result_at else { continue };
             let who = &visit.who;
-            given.entry(token).or_default().insert(who);
+            callers_of.entry(token).or_default().insert(who);
             let Some(task) = by_token.get(token) else {
-                self.find("no answer is made up", format!("{who} was given {token}, which nobody solved"));
+                self.find("no answer is made up", format!("{who} got {token}, which was never solved"));
                 continue;
             };
-            let wanted = visit.wish.identity();
+            let wanted = visit.request_spec.identity();
             if task.identity != wanted {
                 let detail = format!("{who} wanted {wanted} and was given {token} for {}", task.identity);
                 self.find("no two orders are mixed up", detail);
             }
-            let Some((life, margin)) = life_of(visit.wish.kind) else { continue };
-            let asked =
-                visit.wish.min_life.map_or(0, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let Some((life, margin)) = life_of(visit.request_spec.kind) else { continue };
+            let requested_life = visit
+                .request_spec
+                .min_life
+                .map_or(0, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
             let is_reused = matches!(visit.origin, Some(Origin::Cached | Origin::Stock))
                 || visit.key.is_some_and(|key| key != task.key);
-            let min_life = if is_reused { asked.max(margin) } else { asked };
+            let min_life = if is_reused { requested_life.max(margin) } else { requested_life };
             let left = (task.solves_at + life).saturating_sub(*at);
             if left == 0 || left < min_life {
                 self.find(
@@ -320,7 +324,7 @@ impl Court<'_> {
                 );
             }
         }
-        for (token, receivers) in given {
+        for (token, receivers) in callers_of {
             let is_for_ever = by_token.get(token).is_some_and(|task| task.identity.contains("|image|"));
             if receivers.len() > 1 && !is_for_ever {
                 self.find("a single-use answer goes to one order", format!("{token} went to {receivers:?}"));
@@ -365,7 +369,7 @@ impl Court<'_> {
             }
             let released = self.truth.released.iter().map(|(_, from, _)| *from).find(|from| *from >= at);
             let until = released.unwrap_or(u64::MAX);
-            let asked_again = |sent: u64| {
+            let repeats = |sent: u64| {
                 self.visits.get(refused.who.as_str()).is_some_and(|visits| {
                     visits.iter().any(|visit| {
                         // It may have stood before a frozen node since long before.
@@ -374,7 +378,7 @@ impl Court<'_> {
                 })
             };
             let again = self.truth.arrivals.iter().find(|(sent, who, _)| {
-                *who == refused.who && *sent > at + SLACK && *sent < until && !asked_again(*sent)
+                *who == refused.who && *sent > at + SLACK && *sent < until && !repeats(*sent)
             });
             if let Some((sent, who, node)) = again {
                 let detail = format!("{who}: refused at {at}, sent again by node {node} at {sent}");
@@ -394,14 +398,14 @@ impl Court<'_> {
         }
     }
 
-    fn callers_are_told(&mut self) {
+    fn callers_get_an_outcome(&mut self) {
         for (number, visit) in self.truth.visits.iter().enumerate() {
             let settled = visit.begun_at >= self.truth.calm_at + 60_000;
             if !settled {
                 continue;
             }
-            match &visit.told {
-                None => self.find("callers are told", format!("visit {number} was told nothing")),
+            match &visit.result_at {
+                None => self.find("callers get an outcome", format!("visit {number} got none")),
                 Some((at, CallerResult::NotYet)) => {
                     let order = visit.key.and_then(|key| self.orders.get(&key));
                     if let Some(Phase::Solved { at: solved, .. }) = order.map(|order| &order.phase)
@@ -416,7 +420,7 @@ impl Court<'_> {
                     let refused =
                         self.truth.refused.iter().any(|r| r.who == visit.who && r.reached >= Some(from));
                     let vanished =
-                        self.truth.tasks.iter().any(|t| t.who == visit.who && t.fault_told >= Some(from));
+                        self.truth.tasks.iter().any(|t| t.who == visit.who && t.fault_reply >= Some(from));
                     if !refused && !vanished {
                         self.find(
                             "failure is not cached",
@@ -426,11 +430,12 @@ impl Court<'_> {
                 }
                 // A caller that asks for a certain life may find less.
                 Some((at, CallerResult::Expired))
-                    if visit.wish.idempotency_key.is_none() && visit.wish.min_life.is_none() =>
+                    if visit.request_spec.idempotency_key.is_none()
+                        && visit.request_spec.min_life.is_none() =>
                 {
                     if !self.came_late(visit, *at) {
                         self.find(
-                            "callers are told",
+                            "callers get an outcome",
                             format!("visit {number} got nothing but an expired answer"),
                         );
                     }
@@ -439,24 +444,24 @@ impl Court<'_> {
                     _,
                     CallerResult::TakenByAnother | CallerResult::Forgotten | CallerResult::NotAccepted,
                 )) => {
-                    self.find("callers are told", format!("visit {number}: {:?}", visit.told));
+                    self.find("callers get an outcome", format!("visit {number}: {:?}", visit.result_at));
                 }
                 Some((_, CallerResult::Failed { .. }))
                     if is_fine(visit) && !self.has_vanished(&visit.who) =>
                 {
-                    self.find("callers are told", format!("visit {number} failed for no reason"));
+                    self.find("callers get an outcome", format!("visit {number} failed for no reason"));
                 }
                 Some(_) => {}
             }
         }
     }
 
-    /// Whether the answer was there for as long as callers have to collect it, before this caller looked. An answer from the
-    /// stock may have no more life than its margin and this time when the order gets it. A caller that looks once a minute
-    /// can miss it, also under an order that had no answer yet when it was placed.
+    /// Whether the answer was there for as long as callers have to collect it, before this caller looked. An answer
+    /// from the stock may have no more life than its margin and this time when the order gets it. A caller that looks
+    /// once a minute can miss it, also under an order that had no answer yet when it was placed.
     fn came_late(&self, visit: &Visit, at: u64) -> bool {
         let Some(order) = visit.key.and_then(|key| self.orders.get(&key)) else { return false };
-        // The phase does not tell: an answer that nobody collected is expired by now, or the order has a new life.
+        // The phase does not show it: an uncollected answer is expired by now, or the order has a new life.
         let entries = order.timeline.entries.iter().rev();
         let there_since = entries
             .filter(|entry| {
@@ -472,7 +477,8 @@ impl Court<'_> {
     }
 
     fn the_usage_agree_with_the_ledger(&mut self) {
-        // What came from the stock was made for another order, where it is counted, and so was what stands there by itself.
+        // What came from the stock was made for another order, where it is counted, and so was what stands there by
+        // itself.
         let bought = || self.evidence.orders.iter().filter(|order| !is_surplus(order));
         let attempts =
             || bought().flat_map(|order| &order.attempts).filter(|attempt| attempt.made_for.is_none());
@@ -480,7 +486,7 @@ impl Court<'_> {
             |order: &Order| order.attempts.iter().filter(|attempt| attempt.made_for.is_some()).count();
         let made: u64 =
             bought().map(|order| u64::from(order.last_attempt) - served_from_stock(order) as u64).sum();
-        let kept = attempts().count() as u64;
+        let recorded = attempts().count() as u64;
         let doubles: u64 = self.evidence.orders.iter().map(|order| u64::from(order.possible_doubles)).sum();
         let known = attempts().filter(|attempt| attempt.accepted).count() as u64;
         let priced: u64 = attempts().filter_map(|attempt| attempt.cost).map(|cost| cost.0).sum();
@@ -497,7 +503,7 @@ impl Court<'_> {
             compare("attempts", usage.attempts, made);
         }
         compare("possible doubles", usage.possible_doubles, doubles);
-        if kept == made {
+        if recorded == made {
             compare("paid", usage.paid, known);
             compare("cost", usage.cost_micros, priced);
             compare("unpriced", usage.spent().unpriced, unpriced);
@@ -506,8 +512,8 @@ impl Court<'_> {
         self.every_payment_is_known_or_in_doubt();
     }
 
-    /// What the provider has really charged: no less than usage says, and no more than with the price of everything whose price is
-    /// not known.
+    /// What the provider has really charged: no less than usage says, and no more than with the price of everything
+    /// whose price is not known.
     fn the_cost_is_within_what_is_not_known(&mut self) {
         let is_charged = |task: &&Task| task.fate != Fate::Unsolvable || self.evidence.unsolvable_is_charged;
         let charged = self.truth.tasks.iter().filter(is_charged).count() as u64 * PRICE;
@@ -537,8 +543,8 @@ fn is_surplus(order: &Order) -> bool {
     matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
 }
 
-/// A wish that the provider can fulfil.
+/// A request that the provider can fulfil.
 fn is_fine(visit: &Visit) -> bool {
-    !visit.wish.site.contains("bad-site")
-        && (visit.wish.reuse == Reuse::Shared || visit.wish.idempotency_key.is_none())
+    !visit.request_spec.site.contains("bad-site")
+        && (visit.request_spec.reuse == Reuse::Shared || visit.request_spec.idempotency_key.is_none())
 }

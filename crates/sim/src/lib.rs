@@ -2,7 +2,8 @@
 //! callers. A storm passes over it, then calm; then a judge that shares no rule with the engine holds every
 //! promise against what really happened. The same seed gives the same life, byte for byte.
 //!
-//! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be caught.
+//! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be
+//! caught.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -28,4 +29,4 @@ pub use judge::Breach;
 pub use life::{Life, live};
 pub use plants::{PLANTS, Plant};
 pub use script::Script;
-pub use weather::Troubles;
+pub use weather::FaultRates;

@@ -4,11 +4,11 @@
 use crate::callers::{Crowd, draft};
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::{Fleet, Parts};
-use crate::judge::{self, Breach, Evidence};
+use crate::judge::{self, Breach, LifeEvidence};
 use crate::plants::Plant;
-use crate::provider::{Account, Service};
+use crate::provider::{Service, SimAccount};
 use crate::rng::Rng;
-use crate::script::{Script, wishes};
+use crate::script::{Script, sim_orders};
 use crate::storm::{brew, clear_up, supervise};
 use crate::truth::{SimOrder, Truth};
 use crate::weather::Weather;
@@ -41,7 +41,7 @@ pub struct Life {
     pub polls: u64,
 }
 
-/// Lives one life. `progress` is told, now and then, how many of the callers' visits are over.
+/// Lives one life. `progress` is called, now and then, with the number of the callers' visits that are over.
 pub fn live(
     seed: u64,
     script: &Script,
@@ -50,14 +50,14 @@ pub fn live(
     progress: &mut dyn FnMut(usize),
 ) -> Life {
     let executor = Executor::new(seed, START, traced);
-    let weather = Arc::new(Weather::new(script.troubles.clone()));
+    let weather = Arc::new(Weather::new(script.fault_rates.clone()));
     let truth = Arc::new(Mutex::new(Truth::default()));
     let store = MemoryStore::default();
     let service = Arc::new(Service {
         executor: executor.clone(),
         weather: Arc::clone(&weather),
         truth: Arc::clone(&truth),
-        account: Mutex::new(Account::Open),
+        account: Mutex::new(SimAccount::Open),
         fleet: Mutex::new(None),
         rng: Mutex::new(Rng::new(seed, "provider")),
     });
@@ -72,14 +72,14 @@ pub fn live(
         truth: Arc::clone(&truth),
         weather: Arc::clone(&weather),
         rng: Mutex::new(Rng::new(seed, "crowd")),
-        wishes: wishes(&mut Rng::new(seed, "wishes"), script),
+        sim_orders: sim_orders(&mut Rng::new(seed, "wishes"), script),
         skewed: script.skewed,
         cancels_per_mille: script.cancels_per_mille,
         busy: Mutex::new(0),
         visits_done: Mutex::new(0),
     });
     fleet.start_nodes();
-    let pools = stock_up(script, &crowd.wishes);
+    let pools = stock_up(script, &crowd.sim_orders);
     keep_pools(&executor, &fleet, pools, script.storm_ms);
     for _ in 0..script.callers {
         crowd.send(script.visits, script.pause_ms);
@@ -102,7 +102,7 @@ pub fn live(
     });
     clear_up(&executor, &weather, &service, &fleet);
     executor.note(|| "the storm is over".into());
-    // Late visitors come in the calm, so that what the storm left behind is asked for again.
+    // Late visitors come in the calm, so that what the storm left behind is wanted again.
     for _ in 0..script.callers.min(8) {
         crowd.send(2, 60_000);
     }
@@ -119,14 +119,15 @@ pub fn live(
     life
 }
 
-/// Pools for what somebody wants for himself alone.
-fn stock_up(script: &Script, wishes: &[SimOrder]) -> Vec<PoolSpec> {
-    let wanted = wishes.iter().filter(|wish| wish.reuse == Reuse::Exclusive).take(script.pools);
-    let pool = |(n, wish): (usize, &SimOrder)| PoolSpec {
+/// Pools for exclusive orders.
+fn stock_up(script: &Script, sim_orders: &[SimOrder]) -> Vec<PoolSpec> {
+    let wanted =
+        sim_orders.iter().filter(|request_spec| request_spec.reuse == Reuse::Exclusive).take(script.pools);
+    let pool = |(n, request_spec): (usize, &SimOrder)| PoolSpec {
         name: format!("pool-{n}"),
-        tenant: wish.tenant.clone(),
-        kind: wish.kind.to_owned(),
-        params: draft(wish, "pool").params,
+        tenant: request_spec.tenant.clone(),
+        kind: request_spec.kind.to_owned(),
+        params: draft(request_spec, "pool").params,
         goal: Goal::Fixed { size: script.pool_size },
         budget: None,
         hours: Vec::new(),
@@ -225,7 +226,7 @@ fn finish(
     locked(truth).panics += fleet.panics();
     let truth = locked(truth).clone();
     let orders = all_orders(store);
-    let evidence = Evidence {
+    let evidence = LifeEvidence {
         truth: &truth,
         orders: &orders,
         usage: &usage,

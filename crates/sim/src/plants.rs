@@ -1,6 +1,6 @@
-//! Wrong ideas, one by one, each a mistake that somebody made in real code of this field. They are planted by
-//! replacing a part (a rule, a store, a provider, a table), never by a switch in the code that ships. Each must
-//! be caught; one that is not means that a promise is missing from the judge.
+//! Wrong ideas, one by one, each a mistake from real code of this field. They are planted by replacing a part (a
+//! rule, a store, a provider, a table), never by a switch in the code that ships. Each must be caught; one that is
+//! not means that a promise is missing from the judge.
 
 mod ports;
 mod rules;
@@ -29,7 +29,7 @@ pub const PLANTS: &[Plant] = plants! {
     "effects before commit" => |p| p.wrap_store = ports::effects_before_commit,
     "last write wins" => |p| p.wrap_store = ports::last_write_wins,
     "a lost race still performs its effects" => |p| p.wrap_store = ports::a_lost_race_still_performs,
-    "waiters are not woken" => |p| p.wrap_store = ports::nobody_is_woken,
+    "waiters are not woken" => |p| p.wrap_store = ports::no_waiter_is_woken,
     "a lost reply means that it never arrived" => |p| p.wrap_provider = ports::silence_means_no,
     "an error code is a token" => |p| p.wrap_provider = ports::a_code_is_a_token,
     "a closed account is merely busy" => |p| p.wrap_provider = ports::an_account_is_busy,
@@ -41,8 +41,8 @@ pub const PLANTS: &[Plant] = plants! {
     "callbacks without fallback" => |p| p.settings.rules.plant_transition(rules::no_fallback),
     "a callback in doubt is dropped" => |p| p.settings.rules.plant_transition(rules::doubtful_callbacks_dropped),
     "a late answer is dropped" => |p| p.settings.rules.plant_transition(rules::late_answers_dropped),
-    "what is paid for is not asked for once the order is solved" => |p| p.settings.rules.plant_transition(rules::nothing_trails),
-    "the retry count starts anew" => |p| p.settings.rules.plant_transition(rules::retries_start_anew),
+    "what is paid for is not polled once the order is solved" => |p| p.settings.rules.plant_transition(rules::nothing_trails),
+    "the retry count restarts" => |p| p.settings.rules.plant_transition(rules::retries_restart),
     "a permanent fault is retried" => |p| p.settings.rules.plant_transition(rules::permanent_is_retried),
     "an answer is dated from its submit" => |p| p.settings.rules.plant_transition(rules::dated_from_submit),
     "an outage makes no answer older" => |p| p.settings.rules.plant_transition(rules::outages_forgotten),

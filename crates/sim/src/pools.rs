@@ -9,7 +9,7 @@ mod study;
 
 pub use print::{json, table};
 pub use promises::Spends;
-pub use study::{Best, Followed, GOAL_PERMILLE, KINDS, RATES, Row, Study};
+pub use study::{BestLevel, GOAL_PERMILLE, KINDS, RATES, StepResponse, Study, StudyRow};
 
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ served: from the stock, of all orders; the goal is 95. level: the mean over the 
 fixed level that reaches the goal in the same demand. waste: what expired, of what was bought for the stock. $: with an answer at
 $0.001, against a fixed pool of five. followed: lifetimes until the level was within one or a fifth of the best, the middle one of
 all tenfold steps, and in brackets the one that nine of ten do not exceed.
-(1) five serves too little here: what was asked costs this much. (2) what was asked is given up: it
+(1) five serves too little here: the demand costs this much. (2) the demand is given up: it
 takes a level of which over 5 % would expire.
 ";
 

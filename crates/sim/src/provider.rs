@@ -1,11 +1,11 @@
 //! The provider and the wire to it. What it has taken it remembers, whatever becomes of the reply; and it writes
 //! every payment into the truth.
 
-use crate::executor::{Executor, Group, Slot, WORLD, locked};
+use crate::executor::{Executor, Group, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
 use crate::rng::Rng;
-use crate::truth::{Fate, Refused, Task, Truth};
-use crate::weather::{Troubles, Weather};
+use crate::truth::{Fate, RefusedSubmit, Task, Truth};
+use crate::weather::{FaultRates, Weather};
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
@@ -25,7 +25,7 @@ const REPEATS: [u64; 5] = [5_000, 15_000, 40_000, 60_000, 0];
 const WIRE_WAIT: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Account {
+pub(crate) enum SimAccount {
     Open,
     NoFunds,
     Closed,
@@ -36,7 +36,7 @@ pub(crate) struct Service {
     pub executor: Executor,
     pub weather: Arc<Weather>,
     pub truth: Arc<Mutex<Truth>>,
-    pub account: Mutex<Account>,
+    pub account: Mutex<SimAccount>,
     pub fleet: Mutex<Option<Arc<Fleet>>>,
     pub rng: Mutex<Rng>,
 }
@@ -55,7 +55,7 @@ fn text(terms: &Terms, name: &str) -> String {
     }
 }
 
-/// What the provider is asked to solve, in the words of the wish that it came from.
+/// What the provider has to solve, in the words of the request that it came from.
 fn identity(terms: &Terms) -> String {
     let site = ["googlekey", "sitekey", "body"].iter().map(|name| text(terms, name)).collect::<String>();
     let (page, action) = (text(terms, "pageurl"), text(terms, "action"));
@@ -67,8 +67,8 @@ fn delivery(token: String, price: Option<u64>) -> ProviderAnswer {
 }
 
 impl Service {
-    fn strikes(&self, trouble: fn(&Troubles) -> u64) -> bool {
-        self.weather.strikes(&mut locked(&self.rng), trouble)
+    fn strikes(&self, fault_rate: fn(&FaultRates) -> u64) -> bool {
+        self.weather.strikes(&mut locked(&self.rng), fault_rate)
     }
 
     fn between(&self, least: u64, most: u64) -> u64 {
@@ -76,25 +76,25 @@ impl Service {
     }
 
     /// A submit has arrived.
-    fn take(self: &Arc<Self>, order: &Arriving) -> (SubmitOutcome, Option<u64>) {
+    fn take(self: &Arc<Self>, order: &SubmitInTransit) -> (SubmitOutcome, Option<u64>) {
         let now = self.executor.now();
         locked(&self.truth).arrivals.push((order.sent_at, order.who.clone(), order.node));
         let class = match *locked(&self.account) {
-            Account::NoFunds => Some((FaultClass::NoFunds, "ERROR_ZERO_BALANCE")),
-            Account::Closed => Some((FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")),
-            Account::Open if order.identity.contains("bad-site") => {
+            SimAccount::NoFunds => Some((FaultClass::NoFunds, "ERROR_ZERO_BALANCE")),
+            SimAccount::Closed => Some((FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")),
+            SimAccount::Open if order.identity.contains("bad-site") => {
                 Some((FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"))
             }
-            Account::Open if self.strikes(|t| t.submit_busy) => {
+            SimAccount::Open if self.strikes(|t| t.submit_busy) => {
                 Some((FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"))
             }
-            Account::Open if self.strikes(|t| t.submit_odd) => {
+            SimAccount::Open if self.strikes(|t| t.submit_odd) => {
                 Some((FaultClass::UnlistedCode, "ERROR_BLUE_MOON"))
             }
-            Account::Open => None,
+            SimAccount::Open => None,
         };
         if let Some((class, code)) = class {
-            let refused = Refused {
+            let refused = RefusedSubmit {
                 who: order.who.clone(),
                 node: order.node,
                 sent_at: order.sent_at,
@@ -122,11 +122,11 @@ impl Service {
             fate: if unsolvable { Fate::Unsolvable } else { Fate::Answer },
             vanishes_at: if vanishes { solves_at + 1 } else { u64::MAX },
             reply_reached: None,
-            answer_told: None,
-            fault_told: None,
+            answer_returned: None,
+            fault_reply: None,
             callback_acked: None,
             acked_by: None,
-            callback_heard: None,
+            callback_received: None,
         };
         self.executor
             .note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
@@ -143,7 +143,7 @@ impl Service {
         (SubmitOutcome::Accepted { task: id.to_string() }, Some(id))
     }
 
-    fn solve_time(&self, order: &Arriving) -> u64 {
+    fn solve_time(&self, order: &SubmitInTransit) -> u64 {
         if self.strikes(|t| t.submit_answers_at_once) {
             return 0;
         }
@@ -159,7 +159,7 @@ impl Service {
     /// What a poll for this task says now.
     fn state(&self, id: u64) -> PollOutcome {
         let now = self.executor.now();
-        if *locked(&self.account) == Account::Closed {
+        if *locked(&self.account) == SimAccount::Closed {
             return PollOutcome::Faulted(Fault::new(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"));
         }
         let truth = locked(&self.truth);
@@ -215,9 +215,9 @@ impl Service {
         let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else {
             return false;
         };
-        let heard = self.executor.now();
+        let received_at = self.executor.now();
         if let Some(task) = locked(&self.truth).tasks.iter_mut().find(|task| task.id == id) {
-            task.callback_heard.get_or_insert(heard);
+            task.callback_received.get_or_insert(received_at);
         }
         let late = self.executor.sleep(WIRE_WAIT);
         let Either::Left((true, _)) = select(pin!(ack.filled()), late).await else { return false };
@@ -228,8 +228,8 @@ impl Service {
             task.callback_acked.get_or_insert(now);
             task.acked_by.get_or_insert(node);
             match word {
-                CallbackResult::Answered(_) => task.answer_told.get_or_insert(now),
-                CallbackResult::Faulted(_) => task.fault_told.get_or_insert(now),
+                CallbackResult::Answered(_) => task.answer_returned.get_or_insert(now),
+                CallbackResult::Faulted(_) => task.fault_reply.get_or_insert(now),
             };
         }
         true
@@ -237,7 +237,7 @@ impl Service {
 }
 
 /// A submit on its way to the provider.
-struct Arriving {
+struct SubmitInTransit {
     who: String,
     identity: String,
     key: quittance_lifecycle::Key,
@@ -285,7 +285,7 @@ impl Provider for ProviderLink {
         if service.strikes(|t| t.submit_unreachable) || service.weather.is_provider_down(executor.now()) {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connection refused"));
         }
-        let order = Arriving {
+        let order = SubmitInTransit {
             who: who(&submission),
             identity: identity(submission.terms),
             key: submission.key,
@@ -294,7 +294,7 @@ impl Provider for ProviderLink {
             sent_at: executor.now(),
             callback: submission.callback.map(str::to_owned),
         };
-        let slot: Slot<(SubmitOutcome, Option<u64>)> = Slot::default();
+        let slot: ReplySlot<(SubmitOutcome, Option<u64>)> = ReplySlot::default();
         let (reply, service) = (slot.clone(), Arc::clone(service));
         let slow = if service.strikes(|t| t.submit_slow) { service.between(1_000, 25_000) } else { 0 };
         let there = service.between(1, 100) + slow;
@@ -355,11 +355,11 @@ impl Provider for ProviderLink {
                 continue;
             };
             match outcome {
-                PollOutcome::Answered(_) => _ = task.answer_told.get_or_insert(now),
+                PollOutcome::Answered(_) => _ = task.answer_returned.get_or_insert(now),
                 PollOutcome::Faulted(fault)
                     if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
                 {
-                    task.fault_told.get_or_insert(now);
+                    task.fault_reply.get_or_insert(now);
                 }
                 _ => {}
             }
@@ -382,11 +382,11 @@ impl ProviderLink {
         {
             task.reply_reached = Some(now);
             if let SubmitOutcome::Answered(_) = outcome {
-                task.answer_told.get_or_insert(now);
+                task.answer_returned.get_or_insert(now);
             }
         } else if let SubmitOutcome::Rejected(fault) = outcome {
             let node = self.node;
-            let same = |refused: &&mut Refused| {
+            let same = |refused: &&mut RefusedSubmit| {
                 refused.who == who
                     && refused.node == node
                     && refused.class == fault.class

@@ -1,9 +1,9 @@
-//! What a life is made of: how many nodes, callers and wishes, which settings, and which troubles, drawn from a seed
+//! What a life is made of: how many nodes, callers and requests, which settings, and which faults, drawn from a seed
 //! or written down.
 
 use crate::rng::Rng;
 use crate::truth::SimOrder;
-use crate::weather::Troubles;
+use crate::weather::FaultRates;
 use quittance_lifecycle::{Pace, Policy, Preset, Reuse, UnsettledDoubt, Unsolvable};
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ pub struct Script {
     pub nodes: usize,
     pub callers: usize,
     pub visits: usize,
-    pub wishes: usize,
+    pub sim_orders: usize,
     pub pause_ms: u64,
     pub storm_ms: u64,
     pub policy: Policy,
-    pub troubles: Troubles,
-    /// The mean time between kills, freezes, clock jumps, outages of either side, and account troubles; 0 for never.
+    pub fault_rates: FaultRates,
+    /// The mean time between kills, freezes, clock jumps, outages of either side, and account faults; 0 for never.
     pub kills_ms: u64,
     pub freezes_ms: u64,
     pub jumps_ms: u64,
@@ -27,11 +27,11 @@ pub struct Script {
     pub account_ms: u64,
     pub forgeries_ms: u64,
     pub cancels_per_mille: u64,
-    /// How many in a thousand wishes are for something that cannot be had, for an answer of one's own, or keyed.
+    /// How many in a thousand requests are for something that cannot be had, exclusive, or keyed.
     pub hopeless_per_mille: u64,
     pub exclusive_per_mille: u64,
     pub keyed_per_mille: u64,
-    /// For how many things that somebody wants for himself alone a pool is kept, and how large.
+    /// For how many exclusive targets a pool is kept, and how large.
     pub pools: usize,
     pub pool_size: u32,
     /// Whether a few things are wanted by many.
@@ -39,7 +39,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A small life with troubles drawn from its seed: for thousands of lives.
+    /// A small life with faults drawn from its seed: for thousands of lives.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed, "script");
@@ -65,11 +65,11 @@ impl Script {
             nodes: 1 + rng.index(3),
             callers: 3 + rng.index(6),
             visits: 1 + rng.index(3),
-            wishes: 2 + rng.index(5),
+            sim_orders: 2 + rng.index(5),
             pause_ms: rng.in_range(100..60_000),
             storm_ms: rng.in_range(60_000..400_000),
             policy,
-            troubles: Troubles::draw(&mut rng),
+            fault_rates: FaultRates::draw(&mut rng),
             kills_ms,
             freezes_ms,
             jumps_ms,
@@ -96,7 +96,7 @@ impl Script {
             nodes: 3,
             callers: 50,
             visits: 40,
-            wishes: 200,
+            sim_orders: 200,
             pause_ms: 20_000,
             storm_ms: 1_800_000,
             policy: Policy {
@@ -105,7 +105,7 @@ impl Script {
                 pace,
                 ..Policy::DEFAULT
             },
-            troubles: Troubles {
+            fault_rates: FaultRates {
                 store_reply_lost: 10,
                 store_request_lost: 10,
                 claims_ignored: 100,
@@ -121,7 +121,7 @@ impl Script {
                 callback_doubled: 100,
                 callback_delayed: 50,
                 solved_at_once: 20,
-                ..Troubles::default()
+                ..FaultRates::default()
             },
             kills_ms: 60_000,
             freezes_ms: 120_000,
@@ -142,14 +142,14 @@ impl Script {
 }
 
 /// What callers may come for.
-pub(crate) fn wishes(rng: &mut Rng, script: &Script) -> Vec<SimOrder> {
-    (0..script.wishes)
+pub(crate) fn sim_orders(rng: &mut Rng, script: &Script) -> Vec<SimOrder> {
+    (0..script.sim_orders)
         .map(|n| {
             let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][rng.index(4)];
             let site = match (rng.chance(script.hopeless_per_mille), rng.chance(500)) {
                 (true, true) => "bad-site".to_owned(),
                 (true, false) => "hopeless-site".to_owned(),
-                // Few sites for many wishes, so that wishes differ in one thing only.
+                // Few sites for many requests, so that requests differ in one thing only.
                 (false, _) => format!("site-{}", n / 3),
             };
             let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };

@@ -1,7 +1,7 @@
 //! A store that is ruder than the world: it loses requests, it loses replies after the write, it carries out
 //! the writes of the dead, it ignores its own claims, and it goes away.
 
-use crate::executor::{Executor, Slot, WORLD, locked};
+use crate::executor::{Executor, ReplySlot, WORLD, locked};
 use crate::rng::Rng;
 use crate::weather::Weather;
 use async_trait::async_trait;
@@ -24,8 +24,8 @@ fn away(doing: &'static str) -> StoreError {
 }
 
 impl RudeStore {
-    fn roll(&self, trouble: fn(&crate::weather::Troubles) -> u64) -> bool {
-        self.weather.strikes(&mut locked(&self.rng), trouble)
+    fn roll(&self, fault_rate: fn(&crate::weather::FaultRates) -> u64) -> bool {
+        self.weather.strikes(&mut locked(&self.rng), fault_rate)
     }
 
     fn delay(&self) -> u64 {
@@ -64,8 +64,8 @@ impl Store for RudeStore {
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.go("committing").await?;
-        // From here on the write is on its way: it happens even if whoever sent it is killed.
-        let slot = Slot::default();
+        // From here on the write is on its way: it happens even if its sender is killed.
+        let slot = ReplySlot::default();
         let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
         let (next, counters, reply) = (next.clone(), *counters, slot.clone());
         self.executor.spawn(WORLD, async move {
@@ -96,8 +96,8 @@ impl Store for RudeStore {
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         self.go("taking").await?;
-        // As with a commit: it happens even if whoever asked for it is killed.
-        let slot = Slot::default();
+        // As with a commit: it happens even if its sender is killed.
+        let slot = ReplySlot::default();
         let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
         let (target, by, counters, reply) = (*target, *by, *counters, slot.clone());
         self.executor.spawn(WORLD, async move {

@@ -1,16 +1,16 @@
-//! The troubles that strike from outside, each at its own times from its own dice, and the people and programs who
-//! mend what they can.
+//! The faults that strike from outside, each at its own times from its own dice, and the people and programs that
+//! repair what they can.
 
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::Fleet;
-use crate::provider::{Account, Service};
+use crate::provider::{Service, SimAccount};
 use crate::rng::Rng;
 use crate::script::Script;
 use crate::weather::Weather;
 use quittance_lifecycle::{CallbackResult, Payload, ProviderAnswer};
 use std::sync::Arc;
 
-/// Lets every trouble of the script loose.
+/// Starts every fault of the script.
 pub(crate) fn brew(
     seed: u64,
     script: &Script,
@@ -72,15 +72,15 @@ pub(crate) fn brew(
         "account",
         Box::new(move |rng| {
             let mut account = locked(&s.account);
-            if *account != Account::Open {
+            if *account != SimAccount::Open {
                 return;
             }
-            *account = if rng.chance(500) { Account::NoFunds } else { Account::Closed };
+            *account = if rng.chance(500) { SimAccount::NoFunds } else { SimAccount::Closed };
             drop(account);
-            let (s, mended) = (Arc::clone(&s), rng.in_range(5_000..120_000));
+            let (s, fixed_after) = (Arc::clone(&s), rng.in_range(5_000..120_000));
             s.executor.clone().spawn(WORLD, async move {
-                s.executor.sleep(mended).await;
-                mend_account(&s);
+                s.executor.sleep(fixed_after).await;
+                fix_account(&s);
             });
         }),
     );
@@ -107,8 +107,8 @@ pub(crate) fn brew(
 }
 
 /// A person tops up the account, and tells every node.
-fn mend_account(service: &Arc<Service>) {
-    *locked(&service.account) = Account::Open;
+fn fix_account(service: &Arc<Service>) {
+    *locked(&service.account) = SimAccount::Open;
     let Some(fleet) = locked(&service.fleet).clone() else { return };
     for (engine, group) in fleet.up() {
         let service = Arc::clone(service);
@@ -144,5 +144,5 @@ pub(crate) fn clear_up(executor: &Executor, weather: &Weather, service: &Arc<Ser
     locked(&service.truth).calm_at = executor.now();
     fleet.revive_all();
     fleet.start_nodes();
-    mend_account(service);
+    fix_account(service);
 }

@@ -1,12 +1,12 @@
 //! What really happened, written down by the world itself: what the provider took, solved and was paid for, what
-//! reached us, what callers asked for and were told, and when nodes were killed, frozen or told a wrong time.
-//! The judge reads this and the final records, and nothing of the engine's own opinion of itself.
+//! reached us, what callers wanted and got, and when nodes were killed, frozen or had a wrong clock. The judge reads
+//! this and the final records, and nothing of the engine's own opinion of itself.
 
 use crate::executor::Group;
 use quittance_lifecycle::{FaultClass, Key, Origin, Reuse};
 use std::time::Duration;
 
-/// What a caller wants, in his own words.
+/// What a caller wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOrder {
     pub tenant: String,
@@ -58,13 +58,13 @@ pub struct Task {
     /// When the reply to the submit reached the node.
     pub reply_reached: Option<u64>,
     /// When its answer, or its fault, first reached a node; for a callback, when it was acknowledged.
-    pub answer_told: Option<u64>,
-    pub fault_told: Option<u64>,
+    pub answer_returned: Option<u64>,
+    pub fault_reply: Option<u64>,
     pub callback_acked: Option<u64>,
     /// By which node.
     pub acked_by: Option<Group>,
     /// When a callback was first handed to a node, whether or not it lived to acknowledge it.
-    pub callback_heard: Option<u64>,
+    pub callback_received: Option<u64>,
 }
 
 impl Task {
@@ -76,7 +76,7 @@ impl Task {
 
 /// One submit that reached the provider and was refused.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RefusedSubmit {
     pub who: String,
     pub node: Group,
     pub sent_at: u64,
@@ -85,7 +85,7 @@ pub struct Refused {
     pub reached: Option<u64>,
 }
 
-/// How a caller's placement ended, as he was told.
+/// How a caller's placement ended, as the caller saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerResult {
     Answer { token: String },
@@ -103,14 +103,14 @@ pub enum CallerResult {
 #[derive(Clone, Debug)]
 pub struct Visit {
     pub who: String,
-    pub wish: SimOrder,
+    pub request_spec: SimOrder,
     pub begun_at: u64,
-    /// When the caller was told that the order is accepted.
+    /// When the caller learned that the order is accepted.
     pub accepted: Option<u64>,
     pub key: Option<Key>,
-    /// Where its answer was to come from, as it was told then.
+    /// Where its answer was to come from, by the reply to the placement.
     pub origin: Option<Origin>,
-    pub told: Option<(u64, CallerResult)>,
+    pub result_at: Option<(u64, CallerResult)>,
     /// Whether the whole visit fell into the calm.
     pub in_calm: bool,
 }
@@ -128,14 +128,14 @@ pub struct Truth {
     /// When the clock of a node was set to another time.
     pub clock_steps: Vec<u64>,
     pub tasks: Vec<Task>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedSubmit>,
     /// When each submit that reached the provider was sent, whatever came of it.
     pub arrivals: Vec<(u64, String, Group)>,
     pub visits: Vec<Visit>,
-    pub troubles: Vec<(Group, SimFault, u64)>,
+    pub fault_rates: Vec<(Group, SimFault, u64)>,
     /// How often a person replayed the dead letter of this name.
     pub replayed: Vec<String>,
-    /// By which node, from when to when, a person's word that the account is mended was carried out.
+    /// By which node, from when to when, an operator's release of the account was carried out.
     pub released: Vec<(Group, u64, u64)>,
     pub cancelled: Vec<(String, u64)>,
     pub calm_at: u64,

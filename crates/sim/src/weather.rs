@@ -1,17 +1,17 @@
-//! How bad things are. Each life draws its own mixture of troubles from its seed; when the storm is over, nothing
-//! goes wrong any more, and whatever is then unfinished must finish.
+//! How bad things are. Each life draws its own mixture of faults from its seed; when the storm is over, nothing goes
+//! wrong any more, and whatever is then unfinished must finish.
 
 use crate::rng::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-macro_rules! troubles {
+macro_rules! fault_rates {
     ($($(#[$doc:meta])* $name:ident: $most:literal),* $(,)?) => {
-        /// How often each trouble strikes, in a thousand times.
+        /// How often each fault strikes, in a thousand times.
         #[derive(Clone, Debug, Default)]
-        pub struct Troubles { $($(#[$doc])* pub $name: u64),* }
+        pub struct FaultRates { $($(#[$doc])* pub $name: u64),* }
 
-        impl Troubles {
-            /// Each trouble is absent from half of the lives, so that no trouble hides another.
+        impl FaultRates {
+            /// Each fault is absent from half of the lives, so that no fault hides another.
             #[must_use]
             pub fn draw(rng: &mut Rng) -> Self {
                 Self { $($name: if rng.chance(500) { rng.in_range(0..$most + 1) } else { 0 }),* }
@@ -20,9 +20,9 @@ macro_rules! troubles {
     };
 }
 
-troubles! {
+fault_rates! {
     store_request_lost: 60,
-    /// The write happened, and nobody is told.
+    /// The write happened, and the reply is lost.
     store_reply_lost: 60,
     store_slow: 60,
     claims_ignored: 500,
@@ -30,7 +30,7 @@ troubles! {
     submit_unreachable: 200,
     /// Sent, lost on the way.
     submit_lost: 150,
-    /// Taken, and nobody is told.
+    /// Taken, and the reply is lost.
     submit_reply_lost: 250,
     submit_slow: 200,
     submit_busy: 250,
@@ -50,10 +50,10 @@ troubles! {
     solved_at_once: 200,
 }
 
-/// The weather over one life, seen by everybody in it.
+/// The weather over one life, shared by all in it.
 #[derive(Debug, Default)]
 pub(crate) struct Weather {
-    pub troubles: Troubles,
+    pub fault_rates: FaultRates,
     calm: AtomicBool,
     store_down_until: AtomicU64,
     provider_down_until: AtomicU64,
@@ -61,8 +61,8 @@ pub(crate) struct Weather {
 
 impl Weather {
     #[must_use]
-    pub(crate) fn new(troubles: Troubles) -> Self {
-        Self { troubles, ..Self::default() }
+    pub(crate) fn new(fault_rates: FaultRates) -> Self {
+        Self { fault_rates, ..Self::default() }
     }
 
     pub(crate) fn calm_down(&self) {
@@ -76,9 +76,9 @@ impl Weather {
         self.calm.load(Ordering::Relaxed)
     }
 
-    /// Whether a trouble strikes now.
-    pub(crate) fn strikes(&self, rng: &mut Rng, trouble: fn(&Troubles) -> u64) -> bool {
-        !self.is_calm() && rng.chance(trouble(&self.troubles))
+    /// Whether a fault strikes now.
+    pub(crate) fn strikes(&self, rng: &mut Rng, fault_rate: fn(&FaultRates) -> u64) -> bool {
+        !self.is_calm() && rng.chance(fault_rate(&self.fault_rates))
     }
 
     pub(crate) fn take_store_down(&self, until: u64) {

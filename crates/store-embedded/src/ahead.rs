@@ -1,14 +1,14 @@
-//! What the indices will say once a batch is written. Whoever comes later in the same batch must see what those before him
-//! take from a stock and put there, although nobody else may see it yet.
+//! What the indices will say once a batch is written. A later entry of the same batch must see what earlier ones take
+//! from a stock and put there, although no other reader may see it yet.
 
-use crate::ledger::{FIRST_KEY, OrderIndex, StockIndex, Takers, class, his};
+use crate::ledger::{FIRST_KEY, OrderIndex, StockIndex, Takers, class, own};
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use std::collections::BTreeMap;
 
 /// A place on a stock.
-type Place = (Timestamp, Key);
+type StockSpot = (Timestamp, Key);
 
-const LAST: Place = (Timestamp::MAX, Key([0xff; 32]));
+const LAST: StockSpot = (Timestamp::MAX, Key([0xff; 32]));
 
 #[derive(Default)]
 pub(crate) struct Ahead {
@@ -16,9 +16,9 @@ pub(crate) struct Ahead {
     written: BTreeMap<Key, usize>,
     stocks: StockIndex,
     takers: Takers,
-    /// From when on and up to where the ledger knows of nothing on a stock that was not written here. Without it every taker
-    /// would walk past all that those before him have taken.
-    emptied: BTreeMap<Target, (Timestamp, Place)>,
+    /// From when on and up to where the index knows of nothing in a stock that was not written here. Without it every
+    /// taker would walk past all that earlier takers have taken.
+    emptied: BTreeMap<Target, (Timestamp, StockSpot)>,
 }
 
 impl Ahead {
@@ -48,9 +48,9 @@ impl Ahead {
     }
 
     /// What this taker already has from this stock.
-    pub(crate) fn his(&self, ledger: &OrderIndex, by: &Key, target: &Target) -> Option<Key> {
-        let before = ledger.his(by, target, |key| self.written.contains_key(key));
-        his(&self.takers, by, target).next().into_iter().chain(before).min()
+    pub(crate) fn own(&self, ledger: &OrderIndex, by: &Key, target: &Target) -> Option<Key> {
+        let before = ledger.own(by, target, |key| self.written.contains_key(key));
+        own(&self.takers, by, target).next().into_iter().chain(before).min()
     }
 
     /// The soonest to expire of those that do not before `good_until`.

@@ -1,15 +1,15 @@
-//! One transaction's worth of commits: who wins is decided here, in the order in which they came, each seeing what
-//! those before it will have written. Then all of it is written, and only then shown.
+//! One transaction's worth of commits. The winners are decided here, in the order in which the commits came; each
+//! sees what those before it will have written. Then all of it is written, and only then published.
 
 use crate::ahead::Ahead;
 use crate::documents::DocumentChanges;
-use crate::row::{Found, Head, Kept, Marks, Reading, terms_sum};
-use crate::shared::Shared;
+use crate::failure::EmbeddedError;
+use crate::row::{EmbeddedMarks, EmbeddedRow, Head, RowReader, StoredOrder, terms_sum};
+use crate::shared::EmbeddedShared;
 use crate::sum;
 use crate::trail::Trail;
-use crate::trouble::EmbeddedError;
 use crate::usage::{self, Entries};
-use crate::writer::{Done, Failed, Taking, Task, Write};
+use crate::writer::{OrderWrite, TakeWork, WriteFailure, WriteResult, WriteTask};
 use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::{Commit, DocumentWritten, StoreError, UsageRow, Version, Versioned};
 use quittance_record::{encode_order, encode_terms};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Terms up to this size stand in the row of their order; larger ones are not written again at every step.
 const INLINE_TERMS_MAX: usize = 2048;
-/// How many changes are shown at once, before whoever waits for the indices gets a turn.
+/// How many changes are published at once, before a call that waits for the indices gets a turn.
 const PUBLISHED_AT_ONCE: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
@@ -30,34 +30,34 @@ const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, 
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
 /// One order that will be written.
-struct Change<'a> {
-    kept: Kept,
+struct OrderChange<'a> {
+    stored_order: StoredOrder,
     /// What stood there before.
     old: Option<Versioned>,
     record: Cow<'a, [u8]>,
     record_sum: u64,
     /// If they differ from those that stand there.
     terms: Option<Cow<'a, [u8]>>,
-    /// Whether somebody may wait for it: for what is taken from a stock nobody does.
+    /// Whether a caller may wait for it: for what is taken from a stock none does.
     wakes: bool,
 }
 
-pub(crate) struct Batch<'a> {
-    pub(crate) answers: Vec<Result<Done, StoreError>>,
+pub(crate) struct EmbeddedBatch<'a> {
+    pub(crate) answers: Vec<Result<WriteResult, StoreError>>,
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
-    changes: Vec<Change<'a>>,
+    changes: Vec<OrderChange<'a>>,
     ahead: Ahead,
     documents: DocumentChanges<'a>,
     usage: Entries,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> EmbeddedBatch<'a> {
     /// Reads what it must, and writes nothing.
     pub(crate) fn decide(
-        shared: &Shared,
+        shared: &EmbeddedShared,
         conn: &Connection,
-        tasks: &'a [Task],
+        tasks: &'a [WriteTask],
         last_version: u64,
         next_id: i64,
     ) -> Result<Self, EmbeddedError> {
@@ -72,26 +72,26 @@ impl<'a> Batch<'a> {
         };
         for task in tasks {
             let answer = match task {
-                Task::Commit(write) => batch
+                WriteTask::Commit(write) => batch
                     .stands(shared, conn, &write.next.key)?
-                    .map(|stands| Done::Committed(batch.commit(write, stands))),
-                Task::Take(taking) => Ok(Done::Taken(batch.take(shared, conn, taking)?)),
-                Task::Count(entry) => {
+                    .map(|stands| WriteResult::Committed(batch.commit(write, stands))),
+                WriteTask::Take(taking) => Ok(WriteResult::Taken(batch.take(shared, conn, taking)?)),
+                WriteTask::Count(entry) => {
                     batch.book(entry.0.clone(), &entry.1);
-                    Ok(Done::Counted)
+                    Ok(WriteResult::Counted)
                 }
-                Task::SharedDocument(write) => {
+                WriteTask::SharedDocument(write) => {
                     let written = batch.documents.decide(conn, write, batch.last_version)?;
                     if let DocumentWritten::Done(Version(version)) = written {
                         batch.last_version = version;
                     }
-                    Ok(Done::SharedDocument(written))
+                    Ok(WriteResult::SharedDocument(written))
                 }
                 // These come alone and never get here; if they did they would do nothing.
-                Task::Purge { .. } => Ok(Done::Purged(0)),
-                Task::Discard(_) => Ok(Done::Discarded(false)),
-                Task::CompactUsage { .. } => Ok(Done::Closed(true)),
-                Task::Rescue | Task::Trail => Ok(Done::Counted),
+                WriteTask::Purge { .. } => Ok(WriteResult::Purged(0)),
+                WriteTask::Discard(_) => Ok(WriteResult::Discarded(false)),
+                WriteTask::CompactUsage { .. } => Ok(WriteResult::Closed(true)),
+                WriteTask::Rescue | WriteTask::Trail => Ok(WriteResult::Counted),
             };
             batch.answers.push(answer);
         }
@@ -101,19 +101,19 @@ impl<'a> Batch<'a> {
     /// What stands under a key once all that came before is written.
     fn stands(
         &self,
-        shared: &Shared,
+        shared: &EmbeddedShared,
         conn: &Connection,
         key: &Key,
-    ) -> Result<Result<Option<Kept>, StoreError>, EmbeddedError> {
+    ) -> Result<Result<Option<StoredOrder>, StoreError>, EmbeddedError> {
         match self.ahead.written(key) {
-            Some(at) => Ok(Ok(Some(self.changes[at].kept.clone()))),
+            Some(at) => Ok(Ok(Some(self.changes[at].stored_order.clone()))),
             None => stands(shared, conn, key),
         }
     }
 
-    fn commit(&mut self, write: &'a Write, stands: Option<Kept>) -> Commit {
-        let found = stands.as_ref().map_or(Version::ABSENT, |stands| stands.versioned.version);
-        if found != write.expected {
+    fn commit(&mut self, write: &'a OrderWrite, stands: Option<StoredOrder>) -> Commit {
+        let stored = stands.as_ref().map_or(Version::ABSENT, |stands| stands.versioned.version);
+        if stored != write.expected {
             return Commit::Conflict(stands.map(|stands| Box::new(stands.versioned)));
         }
         let next = &write.next;
@@ -122,28 +122,30 @@ impl<'a> Batch<'a> {
         Commit::Done(self.advance(stands, next, Cow::Borrowed(&write.record), terms, !next.is_awaited()))
     }
 
-    /// Gives him what he has, or the soonest to expire. One that cannot be read is set aside on the way, and passed over.
+    /// Gives the claimant what it has, or the soonest to expire. One that cannot be read is set aside on the way, and
+    /// passed over.
     fn take(
         &mut self,
-        shared: &Shared,
+        shared: &EmbeddedShared,
         conn: &Connection,
-        taking: &Taking,
+        taking: &TakeWork,
     ) -> Result<Option<Versioned>, EmbeddedError> {
-        let Taking { target, good_until, by, at, counters } = taking;
+        let TakeWork { target, good_until, by, at, counters } = taking;
         loop {
-            let his = self.ahead.his(&shared.ledger(), by, target);
-            let Some(key) = his.or_else(|| self.ahead.soonest(&shared.ledger(), target, *good_until)) else {
+            let own = self.ahead.own(&shared.ledger(), by, target);
+            let Some(key) = own.or_else(|| self.ahead.soonest(&shared.ledger(), target, *good_until)) else {
                 return Ok(None);
             };
             let Ok(stands) = self.stands(shared, conn, &key)? else { continue };
             // Memory and disk do not agree, and the disk is right.
-            let kept = stands.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-            if his.is_some() {
-                return Ok(Some(kept.versioned));
+            let stored_order = stands.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            if own.is_some() {
+                return Ok(Some(stored_order.versioned));
             }
-            let order = Arc::new((*kept.versioned.order).clone().taken(*by, *at));
+            let order = Arc::new((*stored_order.versioned.order).clone().taken(*by, *at));
             self.book(UsageRow::of(&order, *at), counters);
-            let version = self.advance(Some(kept), &order, Cow::Owned(encode_order(&order)), None, false);
+            let version =
+                self.advance(Some(stored_order), &order, Cow::Owned(encode_order(&order)), None, false);
             return Ok(Some(Versioned { version, order }));
         }
     }
@@ -151,7 +153,7 @@ impl<'a> Batch<'a> {
     /// Writes an order in the place of what stands there; the terms are written down already if they are given.
     fn advance(
         &mut self,
-        stands: Option<Kept>,
+        stands: Option<StoredOrder>,
         next: &Arc<Order>,
         record: Cow<'a, [u8]>,
         terms: Option<Cow<'a, [u8]>>,
@@ -170,11 +172,11 @@ impl<'a> Batch<'a> {
         };
         let id = stands.as_ref().map_or(self.next_id, |stands| stands.id);
         self.next_id = self.next_id.max(id + 1);
-        let earlier = self.ahead.written(&next.key).map(|at| &*self.changes[at].kept.versioned.order);
+        let earlier = self.ahead.written(&next.key).map(|at| &*self.changes[at].stored_order.versioned.order);
         self.ahead.write(self.changes.len(), earlier, next);
         let versioned = Versioned { version, order: Arc::clone(next) };
-        self.changes.push(Change {
-            kept: Kept { id, versioned, terms_sum: sum },
+        self.changes.push(OrderChange {
+            stored_order: StoredOrder { id, versioned, terms_sum: sum },
             old: stands.map(|stands| stands.versioned),
             record_sum: sum::of_bytes(&record),
             record,
@@ -196,14 +198,14 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn key_and_row(&self, at: usize) -> (Key, i64) {
-        let Kept { id, versioned, .. } = &self.changes[at].kept;
+        let StoredOrder { id, versioned, .. } = &self.changes[at].stored_order;
         (versioned.order.key, *id)
     }
 
     /// To be called within a transaction.
-    pub(crate) fn write(&self, conn: &Connection) -> Result<(), Failed> {
+    pub(crate) fn write(&self, conn: &Connection) -> Result<(), WriteFailure> {
         for (at, change) in self.changes.iter().enumerate() {
-            change.write(conn).map_err(|error| Failed { at: Some(at), trouble: error.into() })?;
+            change.write(conn).map_err(|error| WriteFailure { at: Some(at), failure: error.into() })?;
         }
         self.documents.write(conn)?;
         if !(self.changes.is_empty() && self.documents.is_empty()) {
@@ -216,58 +218,61 @@ impl<'a> Batch<'a> {
 
     /// Notes how far the log has come.
     pub(crate) fn note(&self, trail: &mut Trail) {
-        let written = self.changes.iter().map(|change| &change.kept.versioned);
+        let written = self.changes.iter().map(|change| &change.stored_order.versioned);
         trail.wrote(written.map(|Versioned { version, order }| (*version, &**order)));
     }
 
-    /// Shows what has become durable: to the indices, to readers, and to whoever waits.
-    pub(crate) fn publish(&self, shared: &Shared) {
+    /// Publishes what has become durable: to the indices, to readers, and to waiting callers.
+    pub(crate) fn publish(&self, shared: &EmbeddedShared) {
         for changes in self.changes.chunks(PUBLISHED_AT_ONCE) {
             let mut ledger = shared.ledger();
-            for Change { kept, old, .. } in changes {
-                let order = &kept.versioned.order;
-                let old = old.as_ref().map(|old| Marks::of(&old.order));
-                ledger.replace(&order.key, kept.id, old, Marks::of(order));
+            for OrderChange { stored_order, old, .. } in changes {
+                let order = &stored_order.versioned.order;
+                let old = old.as_ref().map(|old| EmbeddedMarks::of(&old.order));
+                ledger.replace(&order.key, stored_order.id, old, EmbeddedMarks::of(order));
             }
             drop(ledger);
-            for Change { kept, .. } in changes {
-                shared.cache.write(kept);
+            for OrderChange { stored_order, .. } in changes {
+                shared.cache.write(stored_order);
             }
         }
-        for Change { kept, .. } in self.changes.iter().filter(|change| change.wakes) {
-            shared.watchers.wake(&kept.versioned.order.key);
+        for OrderChange { stored_order, .. } in self.changes.iter().filter(|change| change.wakes) {
+            shared.watchers.wake(&stored_order.versioned.order.key);
         }
-        let large = |change: &Change<'_>| change.terms.as_ref().map_or(0, |terms| terms.len() / PAGE_BYTES);
+        let large =
+            |change: &OrderChange<'_>| change.terms.as_ref().map_or(0, |terms| terms.len() / PAGE_BYTES);
         let pages = self.changes.iter().map(|change| 1 + large(change)).sum::<usize>();
         shared.wal.written(1 + pages as u64);
     }
 }
 
-/// Terms do not change during a life, and are then the very same; but nobody promises it.
+/// Terms do not change during a life, and are then the very same; but there is no promise of it.
 fn has_terms_of(stands: &Order, next: &Order) -> bool {
     Arc::ptr_eq(&stands.terms, &next.terms) || stands.terms == next.terms
 }
 
-/// What stands under a key before this transaction. It is read whole even if only its version matters: nobody writes
-/// over a record that he cannot read.
+/// What stands under a key before this transaction. It is read whole even if only its version matters: an unreadable
+/// record is never written over.
 fn stands(
-    shared: &Shared,
+    shared: &EmbeddedShared,
     conn: &Connection,
     key: &Key,
-) -> Result<Result<Option<Kept>, StoreError>, EmbeddedError> {
-    if let Ok(kept) = shared.cache.look(key) {
-        return Ok(Ok(Some(kept)));
+) -> Result<Result<Option<StoredOrder>, StoreError>, EmbeddedError> {
+    if let Ok(stored_order) = shared.cache.look(key) {
+        return Ok(Ok(Some(stored_order)));
     }
     if let Some(corrupt) = shared.is_broken(key) {
         return Ok(Err(corrupt));
     }
     let ids = shared.ledger().rows(key);
     for id in ids {
-        match Reading::new(conn)?.row(id)? {
-            Found::Whole(kept) if kept.versioned.order.key == *key => return Ok(Ok(Some(kept))),
-            Found::Whole(_) | Found::Gone => {}
-            // If it cannot even say whose it is, it may be this one.
-            Found::Broken(broken) => {
+        match RowReader::new(conn)?.row(id)? {
+            EmbeddedRow::Whole(stored_order) if stored_order.versioned.order.key == *key => {
+                return Ok(Ok(Some(stored_order)));
+            }
+            EmbeddedRow::Whole(_) | EmbeddedRow::Gone => {}
+            // If even its key cannot be read, it may be this one.
+            EmbeddedRow::Broken(broken) => {
                 shared.check_files()?;
                 return Ok(Err(shared.set_aside(key, id, &broken.unreadable.detail)));
             }
@@ -277,21 +282,21 @@ fn stands(
 }
 
 /// Writes an order as it is, with its version, to a database that does not have it.
-pub(crate) fn write_kept(conn: &Connection, kept: &Kept) -> rusqlite::Result<()> {
-    let order = &kept.versioned.order;
+pub(crate) fn write_stored_order(conn: &Connection, stored_order: &StoredOrder) -> rusqlite::Result<()> {
+    let order = &stored_order.versioned.order;
     let (record, terms) = (encode_order(order), encode_terms(&order.terms));
     let (record_sum, terms_sum) = (sum::of_bytes(&record), terms_sum(&order.key, &terms));
-    let kept = Kept { terms_sum, ..kept.clone() };
+    let stored_order = StoredOrder { terms_sum, ..stored_order.clone() };
     let (record, terms) = (Cow::Owned(record), Some(Cow::Owned(terms)));
-    Change { kept, old: None, record, record_sum, terms, wakes: false }.write(conn)
+    OrderChange { stored_order, old: None, record, record_sum, terms, wakes: false }.write(conn)
 }
 
-impl Change<'_> {
+impl OrderChange<'_> {
     fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
-        let Kept { id, versioned: Versioned { version, order }, terms_sum } = &self.kept;
+        let StoredOrder { id, versioned: Versioned { version, order }, terms_sum } = &self.stored_order;
         let head = Head::of(order, *version, self.record_sum, *terms_sum);
         let sum = head.sum().cast_signed();
-        let Marks { due, stock, forget_at, taken, .. } = head.marks;
+        let EmbeddedMarks { due, stock, forget_at, taken, .. } = head.marks;
         let due = due.map(|at| at.as_millis().cast_signed());
         let expires = stock.map(|(_, at)| at.as_millis().cast_signed());
         let target = stock.map(|(target, _)| target).or(taken.map(|(_, target)| target));
@@ -302,10 +307,10 @@ impl Change<'_> {
         let record_sum = self.record_sum.cast_signed();
         let record = text(&self.record)?;
         let Some(terms) = &self.terms else {
-            let seen = self.old.as_ref().map_or(0, |old| old.version.0.cast_signed());
+            let before = self.old.as_ref().map_or(0, |old| old.version.0.cast_signed());
             let changed = conn.prepare_cached(UPDATE)?.execute(params![
                 version, head.life, due, expires, target, forget_at, head.phase, record_sum, sum, record,
-                taker, id, seen
+                taker, id, before
             ])?;
             // Memory and disk do not agree, and the disk is right.
             return if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) };

@@ -1,8 +1,9 @@
-//! The orders that were touched last, ready to be shown without SQLite and without another thread: whoever places an
-//! order that exists, or waits for one, is answered from here. It only ever shows what is durable, and it is bounded.
+//! The orders that were touched last, ready to be read without SQLite and without another thread: a placement of an
+//! order that exists, and a wait for one, are answered from here. It only ever holds what is durable, and it is
+//! bounded.
 
 use crate::desk::lock;
-use crate::row::Kept;
+use crate::row::StoredOrder;
 use hashbrown::HashMap;
 use quittance_lifecycle::{Attempt, Key, Order, Phase, TimelineEntry};
 use quittance_ports::Version;
@@ -19,9 +20,9 @@ pub(crate) struct Cache {
 
 #[derive(Default)]
 struct Shard {
-    /// Never walked through, so its order is nobody's business; twice as fast here as an ordered map.
-    orders: HashMap<Key, Cached>,
-    /// In the order in which they came; whoever is found at the front and was looked at meanwhile goes to the back.
+    /// Never walked through, so its order does not matter; twice as fast here as an ordered map.
+    orders: HashMap<Key, CacheEntry>,
+    /// In the order in which they came; an entry that is found at the front and was used meanwhile goes to the back.
     line: BTreeMap<u64, Key>,
     arrivals: u64,
     bytes: usize,
@@ -29,14 +30,14 @@ struct Shard {
     writes: u64,
 }
 
-struct Cached {
-    kept: Kept,
+struct CacheEntry {
+    stored_order: StoredOrder,
     place: u64,
     bytes: usize,
-    was_seen: bool,
+    was_used: bool,
 }
 
-/// A key was not here; whoever reads it from the disk brings this along.
+/// A key was not here; the caller that reads it from the disk brings this along.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
     writes: u64,
@@ -68,39 +69,40 @@ impl Cache {
         &self.shards[usize::from(key.0[31]) % SHARDS]
     }
 
-    pub(crate) fn look(&self, key: &Key) -> Result<Kept, Miss> {
+    pub(crate) fn look(&self, key: &Key) -> Result<StoredOrder, Miss> {
         let mut shard = lock(self.shard(key));
         let writes = shard.writes;
         let cached = shard.orders.get_mut(key).ok_or(Miss { writes })?;
-        cached.was_seen = true;
-        Ok(cached.kept.clone())
+        cached.was_used = true;
+        Ok(cached.stored_order.clone())
     }
 
     /// What was read from the disk after `miss`; left out if anything here was written since.
-    pub(crate) fn offer(&self, miss: Miss, kept: &Kept) {
-        let key = &kept.versioned.order.key;
+    pub(crate) fn offer(&self, miss: Miss, stored_order: &StoredOrder) {
+        let key = &stored_order.versioned.order.key;
         let mut shard = lock(self.shard(key));
-        let found = shard.orders.get(key).map_or(Version::ABSENT, |cached| cached.kept.versioned.version);
-        if shard.writes == miss.writes && found < kept.versioned.version {
-            self.insert(&mut shard, kept);
+        let record =
+            shard.orders.get(key).map_or(Version::ABSENT, |cached| cached.stored_order.versioned.version);
+        if shard.writes == miss.writes && record < stored_order.versioned.version {
+            self.insert(&mut shard, stored_order);
         }
     }
 
     /// What has just become durable.
-    pub(crate) fn write(&self, kept: &Kept) {
-        let mut shard = lock(self.shard(&kept.versioned.order.key));
+    pub(crate) fn write(&self, stored_order: &StoredOrder) {
+        let mut shard = lock(self.shard(&stored_order.versioned.order.key));
         shard.writes += 1;
-        self.insert(&mut shard, kept);
+        self.insert(&mut shard, stored_order);
     }
 
     /// All orders that are here, in no order.
-    pub(crate) fn all(&self) -> Vec<Kept> {
+    pub(crate) fn all(&self) -> Vec<StoredOrder> {
         let of = |shard: &Mutex<Shard>| {
             let shard = lock(shard);
             shard
                 .line
                 .values()
-                .filter_map(|key| Some(shard.orders.get(key)?.kept.clone()))
+                .filter_map(|key| Some(shard.orders.get(key)?.stored_order.clone()))
                 .collect::<Vec<_>>()
         };
         self.shards.iter().flat_map(of).collect()
@@ -119,15 +121,17 @@ impl Cache {
         }
     }
 
-    fn insert(&self, shard: &mut Shard, kept: &Kept) {
-        let key = kept.versioned.order.key;
+    fn insert(&self, shard: &mut Shard, stored_order: &StoredOrder) {
+        let key = stored_order.versioned.order.key;
         shard.remove(&key);
         let place = shard.arrivals;
         shard.arrivals += 1;
-        let bytes = size(&kept.versioned.order);
+        let bytes = size(&stored_order.versioned.order);
         shard.bytes += bytes;
         shard.line.insert(place, key);
-        shard.orders.insert(key, Cached { kept: kept.clone(), place, bytes, was_seen: false });
+        shard
+            .orders
+            .insert(key, CacheEntry { stored_order: stored_order.clone(), place, bytes, was_used: false });
         while shard.orders.len() > self.orders_max || shard.bytes > self.bytes_max {
             shard.make_room();
         }
@@ -142,11 +146,11 @@ impl Shard {
         }
     }
 
-    /// Ends, because whoever is passed over once is not seen again in between.
+    /// Ends, because an entry that is passed over once is not used again in between.
     fn make_room(&mut self) {
         while let Some((_, key)) = self.line.pop_first() {
             let Some(cached) = self.orders.get_mut(&key) else { continue };
-            if !std::mem::take(&mut cached.was_seen) {
+            if !std::mem::take(&mut cached.was_used) {
                 self.remove(&key);
                 return;
             }
@@ -160,67 +164,70 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::{Cache, SHARDS, size};
-    use crate::row::Kept;
+    use crate::row::StoredOrder;
     use quittance_lifecycle::{Key, Order};
     use quittance_ports::conformance::samples;
     use quittance_ports::{Version, Versioned};
     use std::sync::Arc;
 
     /// All of one shard.
-    fn kept(n: u8, version: u64) -> Kept {
+    fn stored_order(n: u8, version: u64) -> StoredOrder {
         let mut key = [0; 32];
         key[0] = n;
         let order = Order { key: Key(key), ..(*samples::queued("any", samples::START).order).clone() };
-        Kept {
+        StoredOrder {
             id: 1,
             versioned: Versioned { version: Version(version), order: Arc::new(order) },
             terms_sum: 0,
         }
     }
 
-    fn shown(cache: &Cache, n: u8) -> Option<u64> {
-        cache.look(&kept(n, 0).versioned.order.key).ok().map(|kept| kept.versioned.version.0)
+    fn visible(cache: &Cache, n: u8) -> Option<u64> {
+        cache
+            .look(&stored_order(n, 0).versioned.order.key)
+            .ok()
+            .map(|stored_order| stored_order.versioned.version.0)
     }
 
     #[test]
-    fn whoever_read_before_a_write_does_not_bring_the_past_back() {
+    fn a_read_before_a_write_does_not_put_the_old_value_into_the_cache() {
         let cache = Cache::new(10 * SHARDS, usize::MAX);
-        let key = kept(1, 0).versioned.order.key;
+        let key = stored_order(1, 0).versioned.order.key;
         let miss = cache.look(&key).unwrap_err();
-        cache.write(&kept(1, 6));
-        cache.offer(miss, &kept(1, 5));
-        assert_eq!(shown(&cache, 1), Some(6));
+        cache.write(&stored_order(1, 6));
+        cache.offer(miss, &stored_order(1, 5));
+        assert_eq!(visible(&cache, 1), Some(6));
 
-        let miss = cache.look(&kept(2, 0).versioned.order.key).unwrap_err();
+        let miss = cache.look(&stored_order(2, 0).versioned.order.key).unwrap_err();
         cache.remove(&key);
-        cache.offer(miss, &kept(1, 6));
-        assert_eq!(shown(&cache, 1), None, "it is gone, whatever a reader saw before");
+        cache.offer(miss, &stored_order(1, 6));
+        assert_eq!(visible(&cache, 1), None, "it is gone, whatever a reader saw before");
 
         let miss = cache.look(&key).unwrap_err();
-        cache.offer(miss, &kept(1, 7));
-        cache.offer(miss, &kept(1, 6));
-        assert_eq!(shown(&cache, 1), Some(7), "of two readers the later one is right");
-        let miss = cache.look(&kept(3, 0).versioned.order.key).unwrap_err();
+        cache.offer(miss, &stored_order(1, 7));
+        cache.offer(miss, &stored_order(1, 6));
+        assert_eq!(visible(&cache, 1), Some(7), "of two readers the later one is right");
+        let miss = cache.look(&stored_order(3, 0).versioned.order.key).unwrap_err();
         cache.clear();
-        cache.offer(miss, &kept(3, 1));
-        assert_eq!((shown(&cache, 1), shown(&cache, 3)), (None, None));
+        cache.offer(miss, &stored_order(3, 1));
+        assert_eq!((visible(&cache, 1), visible(&cache, 3)), (None, None));
     }
 
     #[test]
     fn it_keeps_what_was_looked_at_and_stays_within_its_bounds() {
         let cache = Cache::new(3 * SHARDS, usize::MAX);
-        (0..3).for_each(|n| cache.write(&kept(n, 1)));
-        assert_eq!(shown(&cache, 0), Some(1));
-        (3..5).for_each(|n| cache.write(&kept(n, 1)));
-        let left: Vec<u8> = (0..5).filter(|n| shown(&cache, *n).is_some()).collect();
+        (0..3).for_each(|n| cache.write(&stored_order(n, 1)));
+        assert_eq!(visible(&cache, 0), Some(1));
+        (3..5).for_each(|n| cache.write(&stored_order(n, 1)));
+        let left: Vec<u8> = (0..5).filter(|n| visible(&cache, *n).is_some()).collect();
         assert_eq!(left, [0, 3, 4]);
 
-        let one = size(&kept(0, 1).versioned.order);
+        let one = size(&stored_order(0, 1).versioned.order);
         let cache = Cache::new(100 * SHARDS, (2 * one + one / 2) * SHARDS);
-        (0..10).for_each(|n| cache.write(&kept(n, 1)));
-        assert_eq!((0..10).filter(|n| shown(&cache, *n).is_some()).count(), 2, "by bytes as well");
+        (0..10).for_each(|n| cache.write(&stored_order(n, 1)));
+        assert_eq!((0..10).filter(|n| visible(&cache, *n).is_some()).count(), 2, "by bytes as well");
         let cache = Cache::new(0, usize::MAX);
-        cache.write(&kept(0, 1));
-        assert_eq!(shown(&cache, 0), None, "and it may have no room at all");
+        cache.write(&stored_order(0, 1));
+        assert_eq!(visible(&cache, 0), None, "and it may have no room at all");
     }
 }

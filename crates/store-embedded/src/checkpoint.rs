@@ -1,10 +1,10 @@
 //! Moves what is durable from the log into the database, off the path of the writers, so that the log cannot grow
-//! without bound. When writers never pause the log never comes to an end by itself; then the writer is asked to
-//! begin it anew between two transactions, which is quick because nearly all of it has been moved.
+//! without bound. When writers never pause the log never comes to an end by itself. Then the writer restarts it
+//! between two transactions, which is quick because nearly all of it has been moved.
 
 use crate::desk::lock;
 use crate::home::BUSY_TIMEOUT;
-use crate::shared::Shared;
+use crate::shared::EmbeddedShared;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,22 +12,22 @@ use std::time::Duration;
 
 /// Pages in the log before they are moved: the more, the more often a page that was written many times is moved once.
 const MOVE_PAGES: u64 = 8 << 10;
-/// Pages in the log before it must begin anew: 128 MB.
+/// Pages in the log before it must restart: 128 MB.
 const LOG_PAGES_MAX: i64 = 32 << 10;
-/// Nobody wrote for so long: a good moment to move the rest and give the room back.
+/// No write for so long: a good moment to move the rest and give the space back.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long whoever begins the log anew waits for readers who are in the middle of it.
+/// How long a restart of the log waits for readers that are in the middle of it.
 const READERS_TIMEOUT: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(crate) struct Wal {
-    state: Mutex<State>,
+    state: Mutex<CheckpointState>,
     bell: Condvar,
     wants_restart: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct CheckpointState {
     /// Roughly how many pages were written since they were last moved.
     pages: u64,
     is_dirty: bool,
@@ -50,8 +50,8 @@ impl Wal {
         self.bell.notify_one();
     }
 
-    /// To be called by the writer between two transactions. If it fails, or somebody reads in the middle of the log,
-    /// it is asked for again when the log has grown some more.
+    /// To be called by the writer between two transactions. If it fails, or a reader is in the middle of the log, it
+    /// is requested again when the log has grown some more.
     pub(crate) fn restart_if_wanted(&self, conn: &Connection) -> rusqlite::Result<()> {
         if self.wants_restart.swap(false, Ordering::Relaxed) {
             conn.busy_timeout(READERS_TIMEOUT)?;
@@ -90,7 +90,7 @@ enum Wake {
 }
 
 /// Runs until the store closes. What fails here is tried again later: nothing is lost, the log is only longer.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(shared: &Arc<EmbeddedShared>) {
     let mut conn: Option<Connection> = None;
     loop {
         let mode = match shared.wal.wait() {
@@ -108,10 +108,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             Ok(moved)
         });
         match moved {
-            Ok(Moved { log_pages: LOG_PAGES_MAX.., .. }) => {
+            Ok(MovedPages { log_pages: LOG_PAGES_MAX.., .. }) => {
                 shared.wal.wants_restart.store(true, Ordering::Relaxed);
             }
-            Ok(Moved { was_in_use: false, .. }) => {}
+            Ok(MovedPages { was_in_use: false, .. }) => {}
             Ok(_) | Err(_) => lock(&shared.wal.state).is_dirty = true,
         }
     }
@@ -120,20 +120,20 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// One that holds up the writer no longer than a moment, whoever reads.
-fn connect(shared: &Shared) -> rusqlite::Result<Connection> {
+/// One that holds up the writer no longer than a moment, whatever readers do.
+fn connect(shared: &EmbeddedShared) -> rusqlite::Result<Connection> {
     let conn = shared.home.connect()?;
     conn.busy_timeout(READERS_TIMEOUT)?;
     Ok(conn)
 }
 
-struct Moved {
+struct MovedPages {
     was_in_use: bool,
     log_pages: i64,
 }
 
-fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<Moved> {
+fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<MovedPages> {
     conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
-        Ok(Moved { was_in_use: row.get(0)?, log_pages: row.get(1)? })
+        Ok(MovedPages { was_in_use: row.get(0)?, log_pages: row.get(1)? })
     })
 }

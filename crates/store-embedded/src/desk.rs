@@ -1,38 +1,38 @@
-//! Where callers leave work for a thread and wait for its answer without holding up their own. The line is bounded,
-//! and so is the wait: when a disk hangs, whoever waits is told so, for a caller that waits for ever can carry
-//! nothing out.
+//! Where callers leave work for a thread and wait for its answer without holding up their own. The queue is bounded,
+//! and so is the wait: when a disk hangs, the waiting callers get an error, for a caller that waits for ever can
+//! carry nothing out.
 
-use crate::trouble::{EmbeddedError, unavailable};
+use crate::failure::{EmbeddedError, unavailable};
 use futures_channel::oneshot;
 use quittance_ports::StoreError;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So long may one piece of work take before whoever waits for it is told that the disk hangs.
+/// So long may one piece of work take before its caller gets the error that the disk hangs.
 pub(crate) const TICKS_MAX: u32 = 20;
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-type Answer<A> = Result<A, StoreError>;
+type AnswerSender<A> = Result<A, StoreError>;
 
 /// Work of the sort `W`, answered with an `A`.
-pub(crate) struct WorkQueue<W, A> {
-    state: Mutex<State<W, A>>,
+pub(crate) struct ThreadQueue<W, A> {
+    state: Mutex<QueueState<W, A>>,
     bell: Condvar,
     doing: &'static str,
     waiting_max: usize,
 }
 
-struct State<W, A> {
-    waiting: VecDeque<(W, oneshot::Sender<Answer<A>>)>,
+struct QueueState<W, A> {
+    waiting: VecDeque<(W, oneshot::Sender<AnswerSender<A>>)>,
     /// One for each thread.
-    hands: Vec<Hand<A>>,
+    hands: Vec<WorkInHand<A>>,
     is_closed: bool,
 }
 
-/// What a thread is working on. Who waits for it is kept here and not with the thread: it may never come back.
-struct Hand<A> {
-    replies: Vec<oneshot::Sender<Answer<A>>>,
+/// What a thread is working on. Its waiting callers are kept here and not with the thread: it may never come back.
+struct WorkInHand<A> {
+    replies: Vec<oneshot::Sender<AnswerSender<A>>>,
     is_busy: bool,
     ticks: u32,
 }
@@ -42,27 +42,27 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<W, A> WorkQueue<W, A> {
+impl<W, A> ThreadQueue<W, A> {
     pub(crate) fn new(doing: &'static str, threads: usize, waiting_max: usize) -> Self {
-        let hand = || Hand { replies: Vec::new(), is_busy: false, ticks: 0 };
+        let hand = || WorkInHand { replies: Vec::new(), is_busy: false, ticks: 0 };
         let hands = std::iter::repeat_with(hand).take(threads).collect();
-        let state = State { waiting: VecDeque::new(), hands, is_closed: false };
+        let state = QueueState { waiting: VecDeque::new(), hands, is_closed: false };
         Self { state: Mutex::new(state), bell: Condvar::new(), doing, waiting_max }
     }
 
-    pub(crate) async fn ask(&self, work: W) -> Answer<A> {
-        let answer = self.leave(work).map_err(|trouble| unavailable(self.doing, trouble))?;
-        // Whoever gives up on the work drops the other end.
+    pub(crate) async fn ask(&self, work: W) -> AnswerSender<A> {
+        let answer = self.leave(work).map_err(|failure| unavailable(self.doing, failure))?;
+        // A caller that gives up on the work drops the other end.
         answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, EmbeddedError::Stuck)))
     }
 
-    /// Leaves work whose answer nobody waits for.
+    /// Leaves work whose answer is not waited for.
     pub(crate) fn leave_unanswered(&self, work: W) {
-        // A desk that is closed or stuck has nobody who could do it.
+        // A queue that is closed or stuck has no thread that could do it.
         drop(self.leave(work));
     }
 
-    fn leave(&self, work: W) -> Result<oneshot::Receiver<Answer<A>>, EmbeddedError> {
+    fn leave(&self, work: W) -> Result<oneshot::Receiver<AnswerSender<A>>, EmbeddedError> {
         let (reply, answer) = oneshot::channel();
         let mut state = lock(&self.state);
         if state.is_closed {
@@ -103,7 +103,7 @@ impl<W, A> WorkQueue<W, A> {
                 return Some(Vec::new());
             }
         }
-        let State { waiting, hands, .. } = &mut *state;
+        let QueueState { waiting, hands, .. } = &mut *state;
         let hand = &mut hands[thread];
         hand.ticks = 0;
         hand.is_busy = true;
@@ -119,19 +119,19 @@ impl<W, A> WorkQueue<W, A> {
     }
 
     /// The answers to what was taken, in the same order.
-    pub(crate) fn give(&self, thread: usize, answers: Vec<Answer<A>>) {
+    pub(crate) fn give(&self, thread: usize, answers: Vec<AnswerSender<A>>) {
         let replies = {
             let hand = &mut lock(&self.state).hands[thread];
             hand.is_busy = false;
             std::mem::take(&mut hand.replies)
         };
-        // Outside of the lock: whoever is woken may come straight back. Nobody need be there any more.
+        // Outside of the lock: a woken caller may come straight back. The caller may be gone.
         for (reply, answer) in replies.into_iter().zip(answers) {
             drop(reply.send(answer));
         }
     }
 
-    /// To be called once every [`TICK`]: sends away whoever waits for a thread that does not come back.
+    /// To be called once every [`TICK`]: fails the calls that wait for a thread that does not come back.
     pub(crate) fn tick(&self) {
         let mut gone = Vec::new();
         let mut state = lock(&self.state);
@@ -155,7 +155,7 @@ impl<W, A> WorkQueue<W, A> {
     }
 }
 
-impl<W, A> State<W, A> {
+impl<W, A> QueueState<W, A> {
     fn is_stuck(&self) -> bool {
         self.hands.iter().all(|hand| hand.is_busy && hand.ticks > TICKS_MAX)
     }
@@ -163,27 +163,27 @@ impl<W, A> State<W, A> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TICKS_MAX, WorkQueue};
+    use super::{TICKS_MAX, ThreadQueue};
     use futures_util::FutureExt;
     use quittance_ports::StoreError;
     use std::error::Error;
     use std::time::Duration;
 
-    fn desk(threads: usize) -> WorkQueue<u32, u32> {
-        WorkQueue::new("testing", threads, 3)
+    fn desk(threads: usize) -> ThreadQueue<u32, u32> {
+        ThreadQueue::new("testing", threads, 3)
     }
 
-    fn said(answer: Result<u32, StoreError>) -> String {
+    fn output(answer: Result<u32, StoreError>) -> String {
         let error = answer.expect_err("it should have been sent away");
         error.source().expect("it says why").to_string()
     }
 
     #[test]
-    fn whoever_finds_the_line_full_is_told_so_at_once() {
+    fn a_call_at_a_full_queue_fails_at_once() {
         let desk = desk(1);
-        let mut asked: Vec<_> = (0..3).map(|n| Box::pin(desk.ask(n))).collect();
-        assert!(asked.iter_mut().all(|asked| asked.now_or_never().is_none()));
-        assert!(said(desk.ask(3).now_or_never().unwrap()).contains("3 others wait"));
+        let mut calls: Vec<_> = (0..3).map(|n| Box::pin(desk.ask(n))).collect();
+        assert!(calls.iter_mut().all(|calls| calls.now_or_never().is_none()));
+        assert!(output(desk.ask(3).now_or_never().unwrap()).contains("3 others wait"));
         assert_eq!(desk.take(0, None, |_| true), Some(vec![0, 1, 2]));
         assert!(desk.ask(4).now_or_never().is_none(), "there is room again");
     }
@@ -191,20 +191,20 @@ mod tests {
     #[test]
     fn work_is_taken_together_and_each_caller_gets_its_own_answer() {
         let desk = desk(1);
-        let mut asked: Vec<_> = [10, 20, 31].map(|n| Box::pin(desk.ask(n))).into();
-        assert!(asked.iter_mut().all(|asked| asked.now_or_never().is_none()));
+        let mut calls: Vec<_> = [10, 20, 31].map(|n| Box::pin(desk.ask(n))).into();
+        assert!(calls.iter_mut().all(|calls| calls.now_or_never().is_none()));
         let even = |n: &u32| n.is_multiple_of(2);
         assert_eq!(desk.take(0, None, even), Some(vec![10, 20]));
         desk.give(0, vec![Ok(1), Ok(2)]);
-        assert_eq!(desk.take(0, None, even), Some(vec![31]), "what joins nobody comes alone");
+        assert_eq!(desk.take(0, None, even), Some(vec![31]), "what joins no batch comes alone");
         desk.give(0, vec![Ok(3)]);
-        let answers: Vec<_> = asked.iter_mut().map(|asked| asked.now_or_never().unwrap().unwrap()).collect();
+        let answers: Vec<_> = calls.iter_mut().map(|calls| calls.now_or_never().unwrap().unwrap()).collect();
         assert_eq!(answers, [1, 2, 3]);
         assert_eq!(desk.take(0, Some(Duration::ZERO), even), Some(vec![]), "nothing waits");
     }
 
     #[test]
-    fn nobody_waits_for_ever_for_a_thread_that_hangs() {
+    fn no_caller_waits_for_ever_for_a_thread_that_hangs() {
         let desk = desk(1);
         let mut held = Box::pin(desk.ask(1));
         assert!(held.as_mut().now_or_never().is_none());
@@ -216,7 +216,7 @@ mod tests {
         }
         desk.tick();
         for answer in [held.now_or_never(), behind.now_or_never(), desk.ask(3).now_or_never()] {
-            assert!(said(answer.unwrap()).contains("hangs"));
+            assert!(output(answer.unwrap()).contains("hangs"));
         }
         desk.give(0, vec![Ok(1)]);
         let mut again = Box::pin(desk.ask(4));
@@ -244,13 +244,13 @@ mod tests {
     #[test]
     fn what_waits_when_it_closes_is_still_done() {
         let desk = desk(1);
-        let mut asked = Box::pin(desk.ask(1));
-        assert!(asked.as_mut().now_or_never().is_none());
+        let mut calls = Box::pin(desk.ask(1));
+        assert!(calls.as_mut().now_or_never().is_none());
         desk.close();
-        assert!(said(desk.ask(2).now_or_never().unwrap()).contains("closed"));
+        assert!(output(desk.ask(2).now_or_never().unwrap()).contains("closed"));
         assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
         desk.give(0, vec![Ok(1)]);
-        assert_eq!(asked.now_or_never().unwrap().unwrap(), 1);
+        assert_eq!(calls.now_or_never().unwrap().unwrap(), 1);
         assert_eq!(desk.take(0, None, |_| true), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Removes what nobody can read, when a person says so. The row is read once more before it goes: what can be read after all
-//! is an order, and what a later version wrote is left for it.
+//! Removes records that cannot be read, when an operator says so. The row is read once more before it goes: what can
+//! be read after all is an order, and what a later version wrote is left for it.
 
-use crate::row::{Broken, Found, Kept, Marks, Reading, place_and_why};
-use crate::shared::Shared;
-use crate::trouble::EmbeddedError;
-use crate::writer::{Failed, transaction};
+use crate::failure::EmbeddedError;
+use crate::row::{BrokenRow, EmbeddedMarks, EmbeddedRow, RowReader, StoredOrder, place_and_why};
+use crate::shared::EmbeddedShared;
+use crate::writer::{WriteFailure, transaction};
 use quittance_lifecycle::Key;
 use quittance_ports::StoreError;
 use rusqlite::Connection;
@@ -13,18 +13,18 @@ use std::sync::atomic::Ordering;
 
 /// What became of the rows of a key.
 #[derive(Default)]
-struct Judged {
+struct DiscardVerdict {
     erased: BTreeSet<i64>,
     /// It can be read after all.
-    whole: Option<Kept>,
+    whole: Option<StoredOrder>,
     /// What is wrong with one that is left for a later version.
     later: Option<String>,
 }
 
-/// Says whether there was anything that nobody can read. The last version is written down with it: the row may be the only
-/// one that still told of its own.
+/// Says whether there was an unreadable record. The last version is written down with it: the row may be the only
+/// place that had it.
 pub(crate) fn discard(
-    shared: &Shared,
+    shared: &EmbeddedShared,
     conn: &Connection,
     key: &Key,
     last_version: u64,
@@ -32,23 +32,24 @@ pub(crate) fn discard(
     if shared.cache.look(key).is_ok() {
         return Ok(Ok(false));
     }
-    let (was_told, ids) = {
+    let (was_reported, ids) = {
         let ledger = shared.ledger();
-        let told = ledger.rows_set_aside(key);
-        (told.is_some(), told.unwrap_or_else(|| ledger.rows(key)))
+        let reported = ledger.rows_set_aside(key);
+        (reported.is_some(), reported.unwrap_or_else(|| ledger.rows(key)))
     };
     shared.trail().removes(std::iter::once(key), last_version);
     let corrupt = |detail| Ok(Err(StoreError::Corrupt { key: *key, detail }));
-    let Judged { erased, whole, later } = match transaction(conn, || judge(conn, key, &ids, last_version)) {
-        Ok(judged) => judged,
-        // The page on which it stands cannot even be written over. Nothing else suffers from it.
-        Err(Failed { trouble, .. }) if trouble.is_damage() => {
-            let id = ids.first().copied().unwrap_or_default();
-            let why = format!("{trouble}: its page cannot be written; restore the store from a backup");
-            return corrupt(place_and_why(id, &why));
-        }
-        Err(Failed { trouble, .. }) => return Err(trouble),
-    };
+    let DiscardVerdict { erased, whole, later } =
+        match transaction(conn, || judge(conn, key, &ids, last_version)) {
+            Ok(judged) => judged,
+            // The page on which it stands cannot even be written over. Nothing else suffers from it.
+            Err(WriteFailure { failure, .. }) if failure.is_damage() => {
+                let id = ids.first().copied().unwrap_or_default();
+                let why = format!("{failure}: its page cannot be written; restore the store from a backup");
+                return corrupt(place_and_why(id, &why));
+            }
+            Err(WriteFailure { failure, .. }) => return Err(failure),
+        };
     if let Some(detail) = later {
         return corrupt(detail);
     }
@@ -58,28 +59,35 @@ pub(crate) fn discard(
     }
     let mut ledger = shared.ledger();
     ledger.discard(key, &erased);
-    if let Some(Kept { id, versioned, .. }) = whole.as_ref().filter(|_| was_told) {
-        ledger.replace(key, *id, None, Marks::of(&versioned.order));
+    if let Some(StoredOrder { id, versioned, .. }) = whole.as_ref().filter(|_| was_reported) {
+        ledger.replace(key, *id, None, EmbeddedMarks::of(&versioned.order));
     }
     drop(ledger);
-    // Whoever read it before it went must not show it again.
+    // A caller that read it before it went must not put it back into the cache.
     shared.cache.remove(key);
-    Ok(Ok(!erased.is_empty() || (was_told && whole.is_none())))
+    Ok(Ok(!erased.is_empty() || (was_reported && whole.is_none())))
 }
 
-/// Erases those that nobody can read; none at all, if one is a later version's.
-fn judge(conn: &Connection, key: &Key, ids: &[i64], last_version: u64) -> Result<Judged, Failed> {
-    let mut judged = Judged::default();
-    let mut reading = Reading::new(conn)?;
+/// Erases the unreadable ones; none at all, if one is a later version's.
+fn judge(
+    conn: &Connection,
+    key: &Key,
+    ids: &[i64],
+    last_version: u64,
+) -> Result<DiscardVerdict, WriteFailure> {
+    let mut judged = DiscardVerdict::default();
+    let mut reading = RowReader::new(conn)?;
     for id in ids {
         match reading.row(*id)? {
-            Found::Broken(Broken { unreadable, is_later: true }) => {
-                return Ok(Judged { later: Some(unreadable.detail), ..Judged::default() });
+            EmbeddedRow::Broken(BrokenRow { unreadable, is_later: true }) => {
+                return Ok(DiscardVerdict { later: Some(unreadable.detail), ..DiscardVerdict::default() });
             }
-            Found::Broken(_) => drop(judged.erased.insert(*id)),
-            Found::Whole(kept) if kept.versioned.order.key == *key => judged.whole = Some(kept),
+            EmbeddedRow::Broken(_) => drop(judged.erased.insert(*id)),
+            EmbeddedRow::Whole(stored_order) if stored_order.versioned.order.key == *key => {
+                judged.whole = Some(stored_order)
+            }
             // Another order has the place where this one could not be written.
-            Found::Whole(_) | Found::Gone => {}
+            EmbeddedRow::Whole(_) | EmbeddedRow::Gone => {}
         }
     }
     for id in &judged.erased {
@@ -105,7 +113,7 @@ mod tests {
     use rusqlite::{Connection, params};
     use std::time::Duration;
 
-    /// All of it adds up, and only its format is of tomorrow: whoever goes back a version must not throw it away.
+    /// All of it adds up, and only its format is newer: a node that goes back a version must not throw it away.
     #[test]
     fn what_a_later_version_wrote_is_left_for_it() {
         let now = Duration::from_secs(30);
@@ -113,7 +121,7 @@ mod tests {
         let order = samples::queued("of tomorrow", samples::START).order;
         let store = EmbeddedStore::open(dir.path()).unwrap();
         let written = drive(now, store.commit(Version::ABSENT, &order, &Counters::default(), samples::START));
-        let Ok(Commit::Done(version)) = written else { panic!("nobody else writes here: {written:?}") };
+        let Ok(Commit::Done(version)) = written else { panic!("only this test writes here: {written:?}") };
         drop(store);
 
         let record = String::from_utf8(encode_order(&order)).unwrap().replacen("\"v\":1", "\"v\":99", 1);

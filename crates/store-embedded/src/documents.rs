@@ -1,15 +1,15 @@
-//! The documents, as a table: what nodes must agree on besides orders. They are few and small, so they are read from the disk
-//! whenever somebody asks; the writer decides who wins, as for orders.
+//! The documents, as a table: what nodes must agree on besides orders. They are few and small, so they are read from
+//! the disk each time; the writer decides who wins, as for orders.
 
 use crate::sum::Sum;
 use quittance_ports::document::DOCUMENTS_MAX;
-use quittance_ports::{DocumentFound, DocumentWritten, Version};
+use quittance_ports::{DocumentWritten, StoredDocument, Version};
 use quittance_record::decode_document;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 
-/// A document that somebody wants to write, or to take away.
+/// A document to be written, or to be removed.
 #[derive(Debug)]
 pub(crate) struct DocumentWrite {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct DocumentWrite {
 }
 
 /// What becomes of a document in this transaction.
-struct Change<'a> {
+struct DocumentChange<'a> {
     version: Version,
     document: Option<&'a [u8]>,
     was_there: bool,
@@ -26,13 +26,13 @@ struct Change<'a> {
 
 /// Those that will be written.
 #[derive(Default)]
-pub(crate) struct DocumentChanges<'a>(BTreeMap<&'a str, Change<'a>>);
+pub(crate) struct DocumentChanges<'a>(BTreeMap<&'a str, DocumentChange<'a>>);
 
 fn sum(name: &str, version: Version, document: &[u8]) -> u64 {
     Sum::new().bytes(name.as_bytes()).word(version.0).bytes(document).finish()
 }
 
-/// A version that is none is one that nobody can have seen.
+/// An invalid version is one that no writer can have read.
 fn version(row: &Row<'_>, column: usize) -> rusqlite::Result<Version> {
     let ValueRef::Integer(version) = row.get_ref(column)? else { return Ok(Version(u64::MAX)) };
     Ok(Version(version.cast_unsigned()))
@@ -43,7 +43,7 @@ impl<'a> DocumentChanges<'a> {
         self.0.is_empty()
     }
 
-    /// Decides who wins, and writes nothing; whoever does has the version after `last_version`.
+    /// Decides which writer wins, and writes nothing; the winner gets the version after `last_version`.
     pub(crate) fn decide(
         &mut self,
         conn: &Connection,
@@ -65,7 +65,8 @@ impl<'a> DocumentChanges<'a> {
             return Ok(DocumentWritten::NoRoom);
         }
         let version = Version(last_version + 1);
-        let change = Change { version, document: write.document.as_deref(), was_there: before.is_some() };
+        let change =
+            DocumentChange { version, document: write.document.as_deref(), was_there: before.is_some() };
         self.0.insert(&write.name, change);
         Ok(DocumentWritten::Done(version))
     }
@@ -81,7 +82,7 @@ impl<'a> DocumentChanges<'a> {
 
     /// To be called within a transaction.
     pub(crate) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
-        for (name, Change { version, document, .. }) in &self.0 {
+        for (name, DocumentChange { version, document, .. }) in &self.0 {
             let Some(document) = document else {
                 conn.prepare_cached("DELETE FROM documents WHERE name = ?1")?.execute([name])?;
                 continue;
@@ -102,14 +103,14 @@ impl<'a> DocumentChanges<'a> {
 const ALL: &str = "SELECT name, version, sum, document FROM documents ORDER BY name";
 
 /// All that can be understood, in the order of their names.
-pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Vec<DocumentFound>> {
+pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Vec<StoredDocument>> {
     let mut all = conn.prepare_cached(ALL)?;
-    let found = all.query_map([], |row| {
+    let record = all.query_map([], |row| {
         Ok(whole(row).and_then(|(name, version, document)| {
-            Some(DocumentFound { name: name.to_owned(), version, document: decode_document(document).ok()? })
+            Some(StoredDocument { name: name.to_owned(), version, document: decode_document(document).ok()? })
         }))
     })?;
-    found.filter_map(Result::transpose).collect()
+    record.filter_map(Result::transpose).collect()
 }
 
 /// The greatest version of any of them.
@@ -124,6 +125,6 @@ fn whole<'a>(row: &'a Row<'_>) -> Option<(&'a str, Version, &'a [u8])> {
     let text = |column| row.get_ref(column).ok()?.as_str().ok();
     let (name, document) = (text(0)?, text(3)?.as_bytes());
     let version = version(row, 1).ok()?;
-    let found = row.get_ref(2).ok()?.as_i64().ok()?.cast_unsigned();
-    (found == sum(name, version, document)).then_some((name, version, document))
+    let record = row.get_ref(2).ok()?.as_i64().ok()?.cast_unsigned();
+    (record == sum(name, version, document)).then_some((name, version, document))
 }

@@ -1,7 +1,7 @@
-//! Whether the files of the store are still where they were, and what they were. SQLite goes on in a file that was deleted, moved or
-//! overwritten under it, and whatever it acknowledges then is gone with the process.
+//! Whether the files of the store are still where they were, and what they were. SQLite goes on in a file that was
+//! deleted, moved or overwritten under it, and whatever it acknowledges then is gone with the process.
 
-use crate::home::{DATABASE, Home};
+use crate::home::{DATABASE, StoreHome};
 use crate::intact::{Contents, LOG};
 use crate::trail::TRAIL;
 use rusqlite::Connection;
@@ -26,9 +26,9 @@ pub(crate) fn which(path: &Path) -> Option<(u64, u64)> {
 
 /// What tells a file from every other one.
 #[cfg(unix)]
-pub(crate) fn number_of(found: &Metadata) -> (u64, u64) {
+pub(crate) fn number_of(metadata: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
-    (found.dev(), found.ino())
+    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(not(unix))]
@@ -38,7 +38,7 @@ pub(crate) fn number_of(_: &Metadata) -> (u64, u64) {
 
 /// What is wrong with a file of the store, and with which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
+pub(crate) enum FileLoss {
     /// It is not where it was.
     Gone(&'static str),
     /// It does not hold what SQLite wrote there.
@@ -54,13 +54,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn of(home: &Home) -> Self {
+    pub(crate) fn of(home: &StoreHome) -> Self {
         let contents = Contents::of(home);
         Self { database: which(&home.database()), log: which(&home.dir().join(LOG)), contents }
     }
 
     /// The database was closed and opened again.
-    pub(crate) fn open_again(&mut self, home: &Home) {
+    pub(crate) fn open_again(&mut self, home: &StoreHome) {
         self.log = which(&home.dir().join(LOG));
         self.contents.open_again(home);
     }
@@ -71,27 +71,28 @@ impl Files {
     }
 
     /// What is wrong with a file, if anything is.
-    pub(crate) fn loss(&mut self, home: &Home) -> Option<Loss> {
+    pub(crate) fn loss(&mut self, home: &StoreHome) -> Option<FileLoss> {
         if which(&home.database()) != self.database {
-            return Some(Loss::Gone(DATABASE));
+            return Some(FileLoss::Gone(DATABASE));
         }
         // It is made by the first write, and stays as long as the database is open.
         if self.log.is_some() && which(&home.dir().join(LOG)) != self.log {
-            return Some(Loss::Gone(LOG));
+            return Some(FileLoss::Gone(LOG));
         }
-        self.contents.damaged(home).map(Loss::Overwritten)
+        self.contents.damaged(home).map(FileLoss::Overwritten)
     }
 }
 
-/// Whether the next process that opens the folder may take the saved copy for its database: only if nobody has put another in place.
-fn is_ours_to_restore(home: &Home, files: &Files) -> bool {
-    which(&home.database()).is_none_or(|found| Some(found) == files.database)
+/// Whether the next process that opens the folder may take the saved copy for its database: only if no other file was
+/// put in place.
+fn is_ours_to_restore(home: &StoreHome, files: &Files) -> bool {
+    which(&home.database()).is_none_or(|record| Some(record) == files.database)
 }
 
-/// Saves what can still be known: a copy of the database, which `save` writes, and the list of the orders for the next process
-/// that opens the folder. The folder is made again if it is gone. Says whether there is a copy.
+/// Saves what can still be known: a copy of the database, which `save` writes, and the list of the orders for the
+/// next process that opens the folder. The folder is made again if it is gone. Says whether there is a copy.
 pub(crate) fn rescue(
-    home: &Home,
+    home: &StoreHome,
     files: &Files,
     conn: &Connection,
     save: impl FnOnce(&Path) -> rusqlite::Result<()>,
@@ -101,8 +102,8 @@ pub(crate) fn rescue(
     drop(fs::remove_file(&draft));
     let is_saved = save(&draft).is_ok() && make_safe(&draft).is_ok() && fs::rename(&draft, &copy).is_ok();
     if is_saved && is_ours_to_restore(home, files) {
-        let found = which(&home.database()).map(|(device, file)| format!("{device} {file}"));
-        drop(home.keep_note(RESTORE, Some(&found.unwrap_or_else(|| ABSENT.to_owned()))));
+        let record = which(&home.database()).map(|(device, file)| format!("{device} {file}"));
+        drop(home.keep_note(RESTORE, Some(&record.unwrap_or_else(|| ABSENT.to_owned()))));
     }
     if !home.dir().join(TRAIL).exists()
         && let Ok(lines) = crate::trail::lines_of(conn)
@@ -127,17 +128,17 @@ fn make_safe(path: &Path) -> io::Result<()> {
 }
 
 /// Whether all that was saved is still there.
-pub(crate) fn is_rescued(home: &Home) -> bool {
+pub(crate) fn is_rescued(home: &StoreHome) -> bool {
     home.dir().join(RESCUED).exists() && home.dir().join(TRAIL).exists()
 }
 
 /// The orders of a restored database are listed for a person.
-pub(crate) fn forget_restored(home: &Home) -> io::Result<()> {
+pub(crate) fn forget_restored(home: &StoreHome) -> io::Result<()> {
     home.keep_note(RESTORE, None)
 }
 
-/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did, or an earlier
-/// process that did not come to list its orders.
+/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did, or
+/// an earlier process that did not come to list its orders.
 pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
     let (note, database) = (dir.join(RESTORE), dir.join(DATABASE));
     let noted = match fs::read_to_string(&note) {
@@ -147,9 +148,9 @@ pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
     if noted == RESTORED {
         return Ok(true);
     }
-    let found =
+    let record =
         which(&database).map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
-    let is_meant = noted == found && dir.join(RESCUED).exists();
+    let is_meant = noted == record && dir.join(RESCUED).exists();
     if is_meant {
         // A log that belongs to another database must not be taken for that of this one.
         for name in ["", "-wal", "-shm"] {

@@ -1,8 +1,8 @@
 //! The directory of a store: made if need be, private, and in the hands of one process at a time. The lock is a file
 //! of its own and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
 
+use crate::failure::is_damage;
 use crate::files::{self, RESCUED};
-use crate::trouble::is_damage;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The orders; people may read it with `sqlite3` at any time.
 pub const DATABASE: &str = "orders.db";
-/// Held by whoever has the store open; says which process that is.
+/// Held by the process that has the store open; says which process that is.
 pub const LOCK: &str = "orders.lock";
 
 /// Says where the orders have moved, once they have; a person may read it, and delete it to open the store again.
@@ -88,7 +88,7 @@ fn writing_remedy(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'
         }
         (Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded), _)
         | (_, Some(ErrorCode::DiskFull)) => {
-            "the disk is full: make room, or choose a directory on another disk"
+            "the disk is full: free some space, or choose a directory on another disk"
         }
         (Some(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists), _) => {
             "a file is in the way: choose another directory"
@@ -105,7 +105,7 @@ impl OpenError {
 
 /// A directory that is ours for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct StoreHome {
     dir: PathBuf,
     /// Open for as long as SQLite has connections: to close it would drop the locks that SQLite has on it.
     database: File,
@@ -116,7 +116,7 @@ pub(crate) struct Home {
     pub(crate) is_restored: bool,
 }
 
-impl Home {
+impl StoreHome {
     pub(crate) fn enter(dir: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::not_writable(dir, source);
         if make_private_dir(dir).map_err(failed)? {
@@ -134,7 +134,8 @@ impl Home {
         Ok(Self { dir, database, _lock: lock, lock_again: OnceLock::new(), is_restored })
     }
 
-    /// Makes the folder again if it is gone, and takes it: what is saved there is for the next process, once this one has ended.
+    /// Makes the folder again if it is gone, and takes it: what is saved there is for the next process, once this one
+    /// has ended.
     pub(crate) fn make_again(&self) {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -199,7 +200,7 @@ impl Home {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(self.database(), flags)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
-        // A disk of Apple's only forgets nothing when it is asked twice.
+        // On Apple's systems only a second, full sync makes a write durable.
         conn.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
              PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
@@ -214,7 +215,7 @@ impl Home {
         Ok(conn)
     }
 
-    /// What a failure of SQLite means to whoever wants to open the store.
+    /// What a failure of SQLite means for opening the store.
     pub(crate) fn misses(&self, error: rusqlite::Error) -> OpenError {
         let dir = self.dir.clone();
         match error.sqlite_error_code() {
@@ -245,8 +246,8 @@ fn make_private_dir(dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// The lock on the folder. A process that is started at the same moment holds a copy of the handle until its own program runs, so
-/// to close ours would not be enough.
+/// The lock on the folder. A process that is started at the same moment holds a copy of the handle until its own
+/// program runs, so to close ours would not be enough.
 #[derive(Debug)]
 struct DirLock(File);
 
@@ -267,7 +268,7 @@ fn take_lock(dir: &Path) -> Result<DirLock, OpenError> {
         }
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
-    // It only serves the message of whoever comes second, so a disk that has no room for it is no reason to stop.
+    // It only serves the error message of a second process, so a full disk is no reason to stop.
     drop(write_pid(&mut file));
     Ok(DirLock(file))
 }
@@ -284,15 +285,15 @@ fn read_pid(file: &mut File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Opens a file that nobody else may read, and makes it if it is not there: orders hold answers, which are as good as
-/// money, and passwords of proxies.
+/// Opens a file that only the owner may read, and makes it if it is not there: orders hold answers, which are as good
+/// as money, and passwords of proxies.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
-    // One that was there already may have been made by somebody less careful.
+    // One that was there already may have been made with wider permissions.
     #[cfg(unix)]
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(file)

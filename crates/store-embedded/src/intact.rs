@@ -1,13 +1,15 @@
-//! Whether the database and its log still hold what SQLite wrote there. A file that is emptied, cut or overwritten in place keeps its name
-//! and its number. SQLite goes on with it, and what it acknowledges then is gone with the process.
+//! Whether the database and its log still hold what SQLite wrote there. A file that is emptied, cut or overwritten in
+//! place keeps its name and its number. SQLite goes on with it, and what it acknowledges then is gone with the
+//! process.
 //!
-//! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So a few small reads tell
-//! whether the log is there from its first byte to its last, and whether the database was written by anybody but a checkpoint. The formats
-//! are those of SQLite's documents on its file format and its write-ahead log. What is overwritten in the middle of a file is
-//! not noticed here: the sums of the rows tell when they are read, and the log's when the store is opened.
+//! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So
+//! a few small reads show whether the log is there from its first byte to its last, and whether the database was
+//! written by anything but a checkpoint. The formats are those of SQLite's documents on its file format and its
+//! write-ahead log. What is overwritten in the middle of a file is not noticed here: the sums of the rows show it
+//! when they are read, and the log's when the store is opened.
 
 use crate::files::{number_of, which};
-use crate::home::{DATABASE, Home};
+use crate::home::{DATABASE, StoreHome};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 
@@ -26,7 +28,7 @@ const TRIES_MAX: usize = 4;
 
 /// What SQLite says about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Index {
+struct WalIndex {
     frames: u64,
     /// How many pages the database has, with those in the log.
     pages: u64,
@@ -38,7 +40,7 @@ struct Index {
     moving: u32,
 }
 
-impl Index {
+impl WalIndex {
     fn of(bytes: &[u8; INDEX_BYTES]) -> Option<Self> {
         if bytes[..INDEX_HEADER_BYTES] != bytes[INDEX_HEADER_BYTES..2 * INDEX_HEADER_BYTES] {
             return None;
@@ -97,15 +99,15 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// To be called while the database is open. A file that cannot be opened is not looked at.
-    pub(crate) fn of(home: &Home) -> Self {
+    pub(crate) fn of(home: &StoreHome) -> Self {
         let mut contents = Self { index: None, log: None, database_bytes: 0, header: None, last: None };
         contents.open_again(home);
         contents
     }
 
-    /// The database was closed and opened again: the index and the log may be other files now. A handle of the same index is kept,
-    /// because to close it would drop the locks that SQLite has on that file.
-    pub(crate) fn open_again(&mut self, home: &Home) {
+    /// The database was closed and opened again: the index and the log may be other files now. A handle of the same
+    /// index is kept, because to close it would drop the locks that SQLite has on that file.
+    pub(crate) fn open_again(&mut self, home: &StoreHome) {
         let index = home.dir().join(format!("{DATABASE}-shm"));
         let known = self.index.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(number_of);
         if known.is_none() || known != which(&index) {
@@ -117,14 +119,14 @@ impl Contents {
         _ = self.damaged(home);
     }
 
-    /// Whether the log was empty when it was last looked at. The next write begins another one, and only before that it can be told
-    /// whether the database is as it was.
+    /// Whether the log was empty at the last look. The next write begins another one, and only before that it can be
+    /// checked whether the database is as it was.
     pub(crate) const fn is_log_empty(&self) -> bool {
         self.last.is_none()
     }
 
     /// The name of a file that does not hold what SQLite wrote there.
-    pub(crate) fn damaged(&mut self, home: &Home) -> Option<&'static str> {
+    pub(crate) fn damaged(&mut self, home: &StoreHome) -> Option<&'static str> {
         for _ in 0..TRIES_MAX {
             let Some(index) = self.read_index() else { continue };
             let Ok(look) = self.look(home, &index) else { return None };
@@ -135,13 +137,13 @@ impl Contents {
         None
     }
 
-    fn read_index(&self) -> Option<Index> {
+    fn read_index(&self) -> Option<WalIndex> {
         let mut bytes = [0; INDEX_BYTES];
         read_at(self.index.as_ref()?, &mut bytes, 0).ok()?;
-        Index::of(&bytes)
+        WalIndex::of(&bytes)
     }
 
-    fn look(&self, home: &Home, index: &Index) -> io::Result<Look> {
+    fn look(&self, home: &StoreHome, index: &WalIndex) -> io::Result<Look> {
         let database = home.database_file();
         let mut header = [0; HEADER_BYTES];
         let header = there(read_at(database, &mut header, 0))?.then_some(header);
@@ -155,13 +157,13 @@ impl Contents {
         look.last = read_frame(log, index, index.frames)?;
         look.is_log_whole &= look.last.as_ref().is_some_and(|last| is_last(last, index));
         // A log that was cut and then written on has a hole where this frame was.
-        if let Some(seen) = self.last.as_ref().filter(|seen| is_in(seen, index)) {
-            look.is_log_whole &= read_frame(log, index, seen.number)?.as_ref() == Some(seen);
+        if let Some(last_frame) = self.last.as_ref().filter(|last_frame| is_in(last_frame, index)) {
+            look.is_log_whole &= read_frame(log, index, last_frame.number)?.as_ref() == Some(last_frame);
         }
         Ok(look)
     }
 
-    fn judge(&mut self, index: &Index, look: Look) -> Option<&'static str> {
+    fn judge(&mut self, index: &WalIndex, look: Look) -> Option<&'static str> {
         if !look.is_log_whole {
             return Some(LOG);
         }
@@ -174,12 +176,14 @@ impl Contents {
         let header = look.header.filter(|header| header.starts_with(MAGIC));
         match (self.header, header) {
             (Some(_), None) => return Some(DATABASE),
-            (Some((salt, moved, seen)), Some(found))
-                if (salt, moved) == (index.salt, index.moved) && !is_checkpointing && seen != found =>
+            (Some((salt, moved, last_frame)), Some(record))
+                if (salt, moved) == (index.salt, index.moved)
+                    && !is_checkpointing
+                    && last_frame != record =>
             {
                 return Some(DATABASE);
             }
-            (_, Some(found)) if !is_checkpointing => self.header = Some((index.salt, index.moved, found)),
+            (_, Some(record)) if !is_checkpointing => self.header = Some((index.salt, index.moved, record)),
             _ => {}
         }
         self.database_bytes = look.database_bytes;
@@ -189,11 +193,11 @@ impl Contents {
 }
 
 /// Whether the frame is in the log as it is now, and not the last one.
-fn is_in(frame: &Frame, index: &Index) -> bool {
+fn is_in(frame: &Frame, index: &WalIndex) -> bool {
     frame.salt == index.salt && frame.number < index.frames
 }
 
-fn is_last(frame: &Frame, index: &Index) -> bool {
+fn is_last(frame: &Frame, index: &WalIndex) -> bool {
     let word = |at: usize| {
         let bytes = &frame.bytes;
         u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -202,7 +206,7 @@ fn is_last(frame: &Frame, index: &Index) -> bool {
 }
 
 /// Nothing if the log ends before it does.
-fn read_frame(log: &File, index: &Index, number: u64) -> io::Result<Option<Frame>> {
+fn read_frame(log: &File, index: &WalIndex, number: u64) -> io::Result<Option<Frame>> {
     let length = usize::try_from(FRAME_HEADER_BYTES + index.page_bytes).unwrap_or(usize::MAX);
     let mut bytes = vec![0; length];
     let is_there = there(read_at(log, &mut bytes, index.frame_at(number)))?;

@@ -1,11 +1,11 @@
-//! The indices, in memory: where the row of a key is, whose it is, who is due, what stands on which stock, what may be
-//! forgotten. They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
-//! some sixty bytes.
+//! The indices, in memory: where the row of a key is, its tenant, what is due, what stands in which stock, what may
+//! be forgotten. They are derived from the rows, so they are built when the store is opened, and an order at rest
+//! costs some sixty bytes.
 
 mod known;
 
-use crate::lists::{Lists, Row};
-use crate::row::{Marks, TenantMark};
+use crate::lists::{ListRow, Lists};
+use crate::row::{EmbeddedMarks, TenantMark};
 use quittance_lifecycle::{Key, Target, Timestamp};
 use quittance_ports::{OrderClass, OrderCounts, Which};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,14 +28,14 @@ fn last_key_of(prefix: u64) -> Key {
 
 /// What stands on which stock, by when it expires.
 pub(crate) type StockIndex = BTreeSet<(Target, Timestamp, Key)>;
-/// Who took from which stock, and what.
+/// What each claimant took from each stock.
 pub(crate) type Takers = BTreeSet<(Key, Target, Key)>;
 
 /// The first key that there can be.
 pub(crate) const FIRST_KEY: Key = Key([0; 32]);
 
 /// What this taker has from this stock.
-pub(crate) fn his<'a>(takers: &'a Takers, by: &Key, target: &Target) -> impl Iterator<Item = Key> + use<'a> {
+pub(crate) fn own<'a>(takers: &'a Takers, by: &Key, target: &Target) -> impl Iterator<Item = Key> + use<'a> {
     let (by, target) = (*by, *target);
     let from = takers.range((by, target, FIRST_KEY)..);
     from.take_while(move |(taker, of, _)| (*taker, *of) == (by, target)).map(|(.., key)| *key)
@@ -63,19 +63,20 @@ pub(crate) struct OrderIndex {
     stocks: StockIndex,
     takers: Takers,
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
-    /// Rows that nobody can read. They count in no other index but, until it rings, their timer.
-    broken: BTreeMap<Key, SetAside>,
-    /// Rows that were discarded lately: a read that began before one went must not set it aside again. A read takes moments, so
-    /// the last [`DISCARDED_MAX`] are enough.
+    /// Rows that cannot be read. They count in no other index but, until it fires, their timer.
+    broken: BTreeMap<Key, UnreadableRow>,
+    /// Rows that were discarded lately: a read that began before one went must not set it aside again. A read takes
+    /// moments, so the last [`DISCARDED_MAX`] are enough.
     discarded: VecDeque<i64>,
 }
 
-/// Why the row of a key cannot be read, and where it is. One row may be told under two keys, and two rows under one.
+/// Why the row of a key cannot be read, and where it is. One row may be reported under two keys, and two rows under
+/// one.
 #[derive(Default)]
-struct SetAside {
+struct UnreadableRow {
     why: String,
     rows: BTreeSet<i64>,
-    /// When it is, or was, told of.
+    /// When it is, or was, reported.
     tells_at: Option<Timestamp>,
     /// Whether it could be read once: then the other indices still know it.
     was_good: bool,
@@ -94,7 +95,7 @@ pub(crate) struct Rung {
 
 /// What [`OrderIndex::claim`] found.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
+pub(crate) struct IndexClaims {
     pub(crate) rung: Vec<Rung>,
     pub(crate) broken: Vec<(Key, String)>,
     pub(crate) next: Option<Timestamp>,
@@ -102,7 +103,7 @@ pub(crate) struct Claims {
 
 /// Some rows in the order of the keys, as far as the prefixes tell.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct IndexPage {
     pub(crate) ids: Vec<i64>,
     pub(crate) broken: Vec<(Key, String)>,
     /// All keys up to this one are in it; none if that is all there is.
@@ -111,18 +112,20 @@ pub(crate) struct Page {
 
 impl OrderIndex {
     /// Many rows at once; much faster than one by one.
-    pub(crate) fn of(rows: &[(Key, i64, Marks)]) -> Self {
-        let mut tenants: BTreeMap<TenantMark, Vec<(Row, OrderClass)>> = BTreeMap::new();
+    pub(crate) fn of(rows: &[(Key, i64, EmbeddedMarks)]) -> Self {
+        let mut tenants: BTreeMap<TenantMark, Vec<(ListRow, OrderClass)>> = BTreeMap::new();
         for (key, id, marks) in rows {
             tenants.entry(marks.tenant).or_default().push(((prefix(key), *id), marks.class));
         }
         let all = rows.iter().map(|(key, id, marks)| ((prefix(key), *id), marks.class));
-        let timer = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
-        let stock = |(key, _, marks): &(Key, i64, Marks)| {
+        let timer = |(key, id, marks): &(Key, i64, EmbeddedMarks)| Some(((marks.due?, *key), *id));
+        let stock = |(key, _, marks): &(Key, i64, EmbeddedMarks)| {
             marks.stock.map(|(target, expires)| (target, expires, *key))
         };
-        let taker = |(key, _, marks): &(Key, i64, Marks)| marks.taken.map(|(by, target)| (by, target, *key));
-        let forget = |(key, id, marks): &(Key, i64, Marks)| Some((marks.forget_at?, prefix(key), *id));
+        let taker =
+            |(key, _, marks): &(Key, i64, EmbeddedMarks)| marks.taken.map(|(by, target)| (by, target, *key));
+        let forget =
+            |(key, id, marks): &(Key, i64, EmbeddedMarks)| Some((marks.forget_at?, prefix(key), *id));
         Self {
             lists: Lists::of(all),
             by_tenant: tenants.into_iter().map(|(tenant, rows)| (tenant, Lists::of(rows))).collect(),
@@ -143,12 +146,12 @@ impl OrderIndex {
     }
 
     pub(crate) fn why_broken(&self, key: &Key) -> Option<&String> {
-        self.broken.get(key).map(|found| &found.why)
+        self.broken.get(key).map(|record| &record.why)
     }
 
-    /// The rows that were told under this key, if it was told of.
+    /// The rows that were reported under this key, if it was reported.
     pub(crate) fn rows_set_aside(&self, key: &Key) -> Option<Vec<i64>> {
-        self.broken.get(key).map(|found| found.rows.iter().copied().collect())
+        self.broken.get(key).map(|record| record.rows.iter().copied().collect())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -162,11 +165,11 @@ impl OrderIndex {
 
     /// All that cannot be read, in the order of their keys.
     pub(crate) fn broken(&self) -> impl Iterator<Item = (&Key, &String)> {
-        self.broken.iter().map(|(key, found)| (key, &found.why))
+        self.broken.iter().map(|(key, record)| (key, &record.why))
     }
 
     /// Moves a row from where it was to where it is; it was nowhere if it was just made.
-    pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<Marks>, new: Marks) {
+    pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<EmbeddedMarks>, new: EmbeddedMarks) {
         let row = (prefix(key), id);
         if let Some(timer) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
             self.timers.remove(&(timer, *key));
@@ -196,7 +199,7 @@ impl OrderIndex {
     }
 
     /// Moves a row in the lists: that of all, and that of the tenant.
-    fn list(&mut self, row: Row, old: Option<Marks>, new: Marks) {
+    fn list(&mut self, row: ListRow, old: Option<EmbeddedMarks>, new: EmbeddedMarks) {
         if let Some(old) = old {
             if (old.tenant, old.class) == (new.tenant, new.class) {
                 return;
@@ -208,7 +211,7 @@ impl OrderIndex {
         self.by_tenant.entry(new.tenant).or_default().insert(row, new.class);
     }
 
-    fn strike_from(&mut self, tenant: TenantMark, row: &Row) {
+    fn strike_from(&mut self, tenant: TenantMark, row: &ListRow) {
         if let Some(lists) = self.by_tenant.get_mut(&tenant)
             && lists.remove(row)
             && lists.keys.is_empty()
@@ -217,47 +220,50 @@ impl OrderIndex {
         }
     }
 
-    /// Takes a row out of every list. Whose it is may be what is damaged, so all are looked through; that is rare.
-    fn strike_from_lists(&mut self, row: &Row) -> bool {
+    /// Takes a row out of every list. Its tenant may be what is damaged, so all lists are looked through; that is
+    /// rare.
+    fn strike_from_lists(&mut self, row: &ListRow) -> bool {
         for lists in self.by_tenant.values_mut() {
             lists.remove(row);
         }
         self.lists.remove(row)
     }
 
-    /// Takes a row that cannot be read out of the way of the others. Its timer stays: it is told when it rings.
+    /// Takes a row that cannot be read out of the way of the others. Its timer stays: the row is reported when it
+    /// fires.
     pub(crate) fn set_aside(&mut self, key: &Key, id: i64, why: String) {
         if self.discarded.contains(&id) {
             return;
         }
         let row = (prefix(key), id);
         let was_listed = self.strike_from_lists(&row);
-        let found = self.broken.entry(*key).or_default();
-        found.why = why;
-        if found.rows.insert(id) {
-            found.was_good = true;
-            found.is_stray |= !was_listed;
+        let record = self.broken.entry(*key).or_default();
+        record.why = why;
+        if record.rows.insert(id) {
+            record.was_good = true;
+            record.is_stray |= !was_listed;
         }
     }
 
     /// Notes a row that could not be read when the store was opened, and is in no index yet.
     pub(crate) fn never_good(&mut self, key: &Key, id: i64, why: String, due: Option<Timestamp>) {
-        let found = self.broken.entry(*key).or_default();
-        found.why = why;
-        found.rows.insert(id);
+        let record = self.broken.entry(*key).or_default();
+        record.why = why;
+        record.rows.insert(id);
         self.tell_at(due, key, id);
     }
 
-    /// When the row that was set aside is told of.
+    /// When the row that was set aside is reported.
     pub(crate) fn tell_at(&mut self, due: Option<Timestamp>, key: &Key, id: i64) {
         let Some(at) = due else { return };
         self.timers.insert((at, *key), id);
-        if let Some(found) = self.broken.get_mut(key) {
-            found.tells_at = Some(at);
+        if let Some(record) = self.broken.get_mut(key) {
+            record.tells_at = Some(at);
         }
     }
 
-    /// Nothing more is told of this key, nor of the rows that were erased, under whatever keys they were told.
+    /// Nothing more is reported of this key, nor of the rows that were erased, under whatever keys they were
+    /// reported.
     pub(crate) fn discard(&mut self, key: &Key, erased: &BTreeSet<i64>) {
         for id in erased {
             self.set_aside(key, *id, String::new());
@@ -265,20 +271,21 @@ impl OrderIndex {
         self.discarded.extend(erased);
         let over = self.discarded.len().saturating_sub(DISCARDED_MAX);
         self.discarded.drain(..over);
-        for found in self.broken.values_mut() {
-            found.rows.retain(|id| !erased.contains(id));
+        for record in self.broken.values_mut() {
+            record.rows.retain(|id| !erased.contains(id));
         }
-        let is_over = |(of, found): (&Key, &SetAside)| (of == key || found.rows.is_empty()).then_some(*of);
+        let is_over =
+            |(of, record): (&Key, &UnreadableRow)| (of == key || record.rows.is_empty()).then_some(*of);
         let over: Vec<Key> = self.broken.iter().filter_map(is_over).collect();
         for key in over {
-            let Some(found) = self.broken.remove(&key) else { continue };
-            if let Some(at) = found.tells_at {
+            let Some(record) = self.broken.remove(&key) else { continue };
+            if let Some(at) = record.tells_at {
                 self.timers.remove(&(at, key));
             }
-            if found.was_good {
+            if record.was_good {
                 self.strike_off(&key, erased);
             }
-            if found.is_stray {
+            if record.is_stray {
                 for lists in self.by_tenant.values_mut().chain([&mut self.lists]) {
                     lists.retain(|(_, id)| !erased.contains(id));
                 }
@@ -297,19 +304,19 @@ impl OrderIndex {
     }
 
     /// What has rung by `now`, put off to `until`.
-    pub(crate) fn claim(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> Claims {
-        let mut claims = Claims::default();
+    pub(crate) fn claim(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> IndexClaims {
+        let mut claims = IndexClaims::default();
         while claims.rung.len() + claims.broken.len() < limit
             && let Some(entry) = self.timers.first_entry()
             && entry.key().0 <= now
         {
             let ((at, key), id) = entry.remove_entry();
             match self.broken.get(&key) {
-                Some(found) => claims.broken.push((key, found.why.clone())),
+                Some(record) => claims.broken.push((key, record.why.clone())),
                 None => claims.rung.push(Rung { at, key, id, lapses: at.max(until) }),
             }
         }
-        // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
+        // What is returned now is in the claimer's hands: the claimer knows when its claim lapses.
         claims.next = self.timers.first_key_value().map(|((at, _), _)| *at);
         for Rung { key, id, lapses, .. } in &claims.rung {
             self.timers.insert((*lapses, *key), *id);
@@ -318,8 +325,8 @@ impl OrderIndex {
         claims
     }
 
-    /// Ends a claim that came to nothing, unless somebody has written the order meanwhile: its timer rings at `at`,
-    /// or not at all.
+    /// Ends a claim that came to nothing, unless the order was written meanwhile: its timer fires at `at`, or not at
+    /// all.
     pub(crate) fn put_back(&mut self, rung: &Rung, at: Option<Timestamp>) {
         if self.claimed.get(&rung.key) != Some(&rung.lapses) {
             return;
@@ -331,15 +338,15 @@ impl OrderIndex {
         }
     }
 
-    /// Whether there can be anything to take: nobody need wait for the writer to hear that there is not.
+    /// Whether there can be anything to take: a taker need not wait for the writer to learn that there is not.
     pub(crate) fn has_for(&self, by: &Key, target: &Target, good_until: Timestamp) -> bool {
         class(&self.stocks, target, (good_until, FIRST_KEY)).next().is_some()
-            || his(&self.takers, by, target).next().is_some()
+            || own(&self.takers, by, target).next().is_some()
     }
 
-    /// What this taker has from this stock and anybody can read, if it is none of those that `passes` knows better.
-    pub(crate) fn his(&self, by: &Key, target: &Target, passes: impl Fn(&Key) -> bool) -> Option<Key> {
-        his(&self.takers, by, target).find(|key| !passes(key) && !self.broken.contains_key(key))
+    /// What this taker has from this stock and can be read, if it is none of those that `passes` knows better.
+    pub(crate) fn own(&self, by: &Key, target: &Target, passes: impl Fn(&Key) -> bool) -> Option<Key> {
+        own(&self.takers, by, target).find(|key| !passes(key) && !self.broken.contains_key(key))
     }
 
     /// The soonest to expire from this place on, in the same way.
@@ -362,7 +369,7 @@ impl OrderIndex {
 
     /// The rows of about `limit` keys after `after`: all that share a prefix come together, because only their rows
     /// tell which comes first.
-    pub(crate) fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> Page {
+    pub(crate) fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> IndexPage {
         let none = Lists::default();
         let lists = match which.tenant {
             None => &self.lists,
@@ -371,7 +378,7 @@ impl OrderIndex {
         let rows = match which.class {
             Some(OrderClass::Open) => &lists.open,
             Some(OrderClass::Dead) => &lists.dead,
-            // Those at rest are told from the others by whoever reads the rows.
+            // The reader of the rows separates those at rest from the others.
             Some(OrderClass::AtRest) | None => &lists.keys,
         };
         let start = after.map_or(0, prefix);
@@ -393,24 +400,24 @@ impl OrderIndex {
         let listed =
             which.includes_unreadable() && after.zip(through).is_none_or(|(after, through)| *after < through);
         let broken = listed.then(|| self.broken.range((from, to)));
-        let broken = broken.into_iter().flatten().map(|(key, found)| (*key, found.why.clone())).collect();
-        Page { ids, broken, through }
+        let broken = broken.into_iter().flatten().map(|(key, record)| (*key, record.why.clone())).collect();
+        IndexPage { ids, broken, through }
     }
 
     /// What may be forgotten by `now`, up to `limit` and those that share moment and prefix with the last.
     pub(crate) fn forgettable(&self, now: Timestamp, limit: usize) -> Vec<(Timestamp, u64, i64)> {
-        let mut found: Vec<(Timestamp, u64, i64)> = Vec::new();
+        let mut record: Vec<(Timestamp, u64, i64)> = Vec::new();
         // What cannot be read stays for a person.
         let readable = |(_, prefix, id): &&(Timestamp, u64, i64)| self.lists.keys.contains(&(*prefix, *id));
         let old = self.forgettable.iter().take_while(|(at, ..)| *at <= now);
         for entry in old.filter(readable) {
             let ties = |last: &(Timestamp, u64, i64)| (last.0, last.1) == (entry.0, entry.1);
-            if found.len() >= limit && !found.last().is_some_and(ties) {
+            if record.len() >= limit && !record.last().is_some_and(ties) {
                 break;
             }
-            found.push(*entry);
+            record.push(*entry);
         }
-        found
+        record
     }
 
     /// The row was purged: its order was no longer due, and stood on no stock.

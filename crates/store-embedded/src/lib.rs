@@ -4,9 +4,9 @@
 //! | to | it does |
 //! | --- | --- |
 //! | answer about an order that was touched lately | looks into a bounded cache, on the caller's own thread |
-//! | read any other order | asks a thread with a connection of its own; only the place of the row is in memory |
+//! | read any other order | hands it to a thread with a connection of its own; only the place of the row is in memory |
 //! | write, or take from a stock | hands it to the one writer, which takes all that wait into one transaction |
-//! | find what is due, on a stock, or may be forgotten | looks into indices in memory, made anew when it is opened |
+//! | find what is due, on a stock, or may be forgotten | looks into indices in memory, built when it is opened |
 //!
 //! # For people with `sqlite3`
 //!
@@ -22,16 +22,17 @@
 //! | `pools` | pool | name, tenant, kind, version, document (all of it, as JSON) |
 //!
 //! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.
-//! Write to them only while nobody has the store open: what is in memory would not know. A reader who stays in a
+//! Write to them only while no process has the store open: what is in memory would not know. A reader that stays in a
 //! transaction keeps the log from being cut, so leave none open overnight.
 //!
 //! # When something is wrong
 //!
 //! A row that does not add up to its sums, or cannot be understood, is [set aside](EmbeddedStore::unreadable): it stays
-//! in its table until a person discards it, its order answers with [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and
-//! nothing else stops. A disk that is full, or fails, makes calls
-//! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in the middle of a
-//! commit, the store is read anew before it answers again. Why a store does not open is told by [`OpenError`].
+//! in its table until a person discards it, its order answers with
+//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. A disk that is full, or
+//! fails, makes calls [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in
+//! the middle of a commit, the store reads its files again before it answers. [`OpenError`] says why a store does not
+//! open.
 #![forbid(unsafe_code)]
 
 mod ahead;
@@ -41,6 +42,7 @@ mod checkpoint;
 mod desk;
 mod discard;
 mod documents;
+mod failure;
 mod files;
 mod home;
 mod intact;
@@ -57,7 +59,6 @@ mod shared;
 mod store;
 mod sum;
 mod trail;
-mod trouble;
 mod usage;
 mod watchdog;
 mod writer;
@@ -68,12 +69,12 @@ pub use shared::Settings;
 pub use trail::{TRAIL, trail_note};
 
 use crate::files::Files;
-use crate::home::Home;
-use crate::scan::Scanned;
-use crate::shared::{READERS, Shared};
+use crate::home::StoreHome;
+use crate::scan::ScanResult;
+use crate::shared::{EmbeddedShared, READERS};
 use crate::trail::{Losses, Trail};
 use crate::watchdog::Watchdog;
-use crate::writer::Writer;
+use crate::writer::EmbeddedWriter;
 use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::Unreadable;
 use std::fmt;
@@ -82,13 +83,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 
-/// A handle; its clones share the same orders. When the last one is dropped what waits is written, the log is moved into
-/// the database, and the directory is free for the next.
+/// A handle; its clones share the same orders. When the last one is dropped what waits is written, the log is moved
+/// into the database, and the directory is free for the next.
 #[derive(Clone)]
-pub struct EmbeddedStore(Arc<Inner>);
+pub struct EmbeddedStore(Arc<EmbeddedInner>);
 
-struct Inner {
-    shared: Arc<Shared>,
+struct EmbeddedInner {
+    shared: Arc<EmbeddedShared>,
     watchdog: Arc<Watchdog>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -101,10 +102,11 @@ impl EmbeddedStore {
     }
 
     pub fn open_with(dir: &Path, settings: &Settings) -> Result<Self, OpenError> {
-        let home = Home::enter(dir)?;
+        let home = StoreHome::enter(dir)?;
         let failed = |error| home.misses(error);
         schema::settle(&home, &home.connect().map_err(failed)?)?;
-        let (conn, Scanned { mut ledger, last_version, next_id }) = Writer::open(&home).map_err(failed)?;
+        let (conn, ScanResult { mut ledger, last_version, next_id }) =
+            EmbeddedWriter::open(&home).map_err(failed)?;
         let not_writable =
             |source: std::io::Error| OpenError::NotWritable { dir: dir.to_owned(), source: source.into() };
         let (mut trail, lines) = Trail::open(home.dir()).map_err(not_writable)?;
@@ -123,32 +125,32 @@ impl EmbeddedStore {
             trail.write_again(&conn).map_err(failed)?;
         }
         let files = Files::of(&home);
-        let shared = Arc::new(Shared::new(home, settings, ledger, (trail, files, loss, stale)));
-        let writer = Writer::new(Arc::clone(&shared), conn, last_version, next_id);
+        let shared = Arc::new(EmbeddedShared::new(home, settings, ledger, (trail, files, loss, stale)));
+        let writer = EmbeddedWriter::new(Arc::clone(&shared), conn, last_version, next_id);
         // From here on whatever goes wrong is dropped in good order.
-        let mut inner = Inner { shared, watchdog: Arc::default(), threads: Vec::new() };
+        let mut inner = EmbeddedInner { shared, watchdog: Arc::default(), threads: Vec::new() };
         inner
             .start(writer)
             .map_err(|source| OpenError::Broken { dir: dir.to_owned(), source: source.into() })?;
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The records that nobody can read, and why: each waits in its table for a person.
+    /// The records that cannot be read, and why: each waits in its table for an operator.
     #[must_use]
     pub fn unreadable(&self) -> Vec<Unreadable> {
         let ledger = self.0.shared.ledger();
         ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
     }
 
-    /// What happened to its files, in words: they were deleted, moved, replaced or overwritten while it was open, or the log had lost
-    /// its end when it was opened.
+    /// What happened to its files, in words: they were deleted, moved, replaced or overwritten while it was open, or
+    /// the log had lost its end when it was opened.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let shared = &self.0.shared;
         shared.gone().cloned().or_else(|| shared.loss.clone())
     }
 
-    /// What is to be said about `orders.trail` if its lines were lost, in words: then a lost end of the log cannot have been noticed.
+    /// A sentence about `orders.trail` if its lines were lost: then a lost end of the log cannot have been noticed.
     #[must_use]
     pub fn trail_note(&self) -> Option<String> {
         self.0.shared.trail().note()
@@ -178,13 +180,13 @@ impl EmbeddedStore {
         self.0.shared.transactions.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when nobody waits, or something leaks.
+    /// How many watches there are: zero when no caller waits, or something leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.0.shared.watchers.len()
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &EmbeddedShared {
         &self.0.shared
     }
 }
@@ -205,8 +207,8 @@ fn restored() -> String {
     )
 }
 
-impl Inner {
-    fn start(&mut self, writer: Writer) -> std::io::Result<()> {
+impl EmbeddedInner {
+    fn start(&mut self, writer: EmbeddedWriter) -> std::io::Result<()> {
         self.spawn("quittance-write", || writer.run())?;
         for thread in 0..READERS {
             let shared = Arc::clone(&self.shared);
@@ -224,7 +226,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for EmbeddedInner {
     fn drop(&mut self) {
         self.shared.tasks.close();
         self.shared.questions.close();

@@ -1,21 +1,22 @@
-//! Rows in the order of their keys, and those of them that are open or wait for a person: of all orders, and of each tenant's.
+//! Rows in the order of their keys, and those of them that are open or wait for a person: of all orders, and of each
+//! tenant's.
 
 use quittance_ports::OrderClass;
 use std::collections::BTreeSet;
 
 /// The prefix of its key, and its id.
-pub(crate) type Row = (u64, i64);
+pub(crate) type ListRow = (u64, i64);
 
 #[derive(Default)]
 pub(crate) struct Lists {
-    pub(crate) keys: BTreeSet<Row>,
-    pub(crate) open: BTreeSet<Row>,
-    pub(crate) dead: BTreeSet<Row>,
+    pub(crate) keys: BTreeSet<ListRow>,
+    pub(crate) open: BTreeSet<ListRow>,
+    pub(crate) dead: BTreeSet<ListRow>,
 }
 
 impl Lists {
     /// Many rows at once; much faster than one by one.
-    pub(crate) fn of(rows: impl IntoIterator<Item = (Row, OrderClass)>) -> Self {
+    pub(crate) fn of(rows: impl IntoIterator<Item = (ListRow, OrderClass)>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
         let listed = |wanted| {
             let those = rows.iter().filter(move |(_, class)| *class == wanted);
@@ -28,7 +29,7 @@ impl Lists {
         }
     }
 
-    pub(crate) fn insert(&mut self, row: Row, class: OrderClass) {
+    pub(crate) fn insert(&mut self, row: ListRow, class: OrderClass) {
         self.keys.insert(row);
         match class {
             OrderClass::Open => drop(self.open.insert(row)),
@@ -38,13 +39,13 @@ impl Lists {
     }
 
     /// Says whether it was there.
-    pub(crate) fn remove(&mut self, row: &Row) -> bool {
+    pub(crate) fn remove(&mut self, row: &ListRow) -> bool {
         self.open.remove(row);
         self.dead.remove(row);
         self.keys.remove(row)
     }
 
-    pub(crate) fn retain(&mut self, stays: impl Fn(&Row) -> bool) {
+    pub(crate) fn retain(&mut self, stays: impl Fn(&ListRow) -> bool) {
         for rows in [&mut self.keys, &mut self.open, &mut self.dead] {
             rows.retain(&stays);
         }

@@ -1,16 +1,16 @@
-//! The membership of a store that one process has to itself: cards are kept in memory, for that process to show; documents, and the
-//! note that the orders have moved, are on the disk.
+//! The membership of a store that one process has to itself: cards are kept in memory, for that process to show;
+//! documents, and the note that the orders have moved, are on the disk.
 
 use crate::EmbeddedStore;
 use crate::documents::DocumentWrite;
+use crate::failure::{EmbeddedError, unavailable};
 use crate::home::{FILLING, SEAL};
-use crate::reader::{Answer, Question};
-use crate::trouble::{EmbeddedError, unavailable};
-use crate::writer::{Done, Task};
+use crate::reader::{Question, ReadAnswer};
+use crate::writer::{WriteResult, WriteTask};
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{
-    DocumentFound, DocumentWritten, Finding, Members, Membership, NodeStatus, SharedDocument, StoreError,
+    DocumentWritten, Finding, Members, Membership, NodeStatus, SharedDocument, StoreError, StoredDocument,
     Verdict, Version,
 };
 use quittance_record::encode_document;
@@ -20,7 +20,7 @@ const NOTING: &str = "reading or keeping the note that the orders have moved";
 
 const READING: &str = "reading the documents";
 const WRITING: &str = "writing a document";
-const ASKED: &str = "each answer is of the sort that was asked for";
+const ASKED: &str = "each answer is of the requested sort";
 
 fn lost(error: std::io::Error) -> StoreError {
     unavailable(NOTING, EmbeddedError::Note(Arc::new(error)))
@@ -42,7 +42,7 @@ impl Membership for EmbeddedStore {
 
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError> {
         let shared = self.shared();
-        // Closed before it is on the disk, and opened after: whoever is in between is refused, which harms nobody.
+        // Closed before it is on the disk, and opened after: a call in between is refused, which does no harm.
         if note.is_some() {
             shared.set_sealed(true);
         }
@@ -63,10 +63,10 @@ impl Membership for EmbeddedStore {
         self.shared().home.note(FILLING).map_err(lost)
     }
 
-    async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
+    async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
         self.shared().check_up(READING)?;
         match self.shared().questions.ask(Question::Documents).await? {
-            Answer::Documents(documents) => Ok(documents),
+            ReadAnswer::Documents(documents) => Ok(documents),
             _ => unreachable!("{ASKED}"),
         }
     }
@@ -80,8 +80,8 @@ impl Membership for EmbeddedStore {
         self.shared().check_open(WRITING)?;
         let write =
             DocumentWrite { name: name.to_owned(), expected, document: document.map(encode_document) };
-        match self.write(Task::SharedDocument(Box::new(write))).await? {
-            Done::SharedDocument(written) => Ok(written),
+        match self.write(WriteTask::SharedDocument(Box::new(write))).await? {
+            WriteResult::SharedDocument(written) => Ok(written),
             _ => unreachable!("{ASKED}"),
         }
     }

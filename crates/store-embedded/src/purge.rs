@@ -1,19 +1,19 @@
 //! Forgets what may be forgotten: those that could be forgotten first, and then by key. Dead letters and whatever
 //! cannot be read are never among them.
 
+use crate::failure::EmbeddedError;
 use crate::row::TenantMark;
-use crate::shared::Shared;
-use crate::trouble::EmbeddedError;
-use crate::writer::{Failed, transaction};
+use crate::shared::EmbeddedShared;
+use crate::writer::{WriteFailure, transaction};
 use quittance_lifecycle::{Key, Target, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::atomic::Ordering;
 
 /// When, the prefix of its key, and its row.
-type Entry = (Timestamp, u64, i64);
+type PurgeEntry = (Timestamp, u64, i64);
 
 pub(crate) fn purge(
-    shared: &Shared,
+    shared: &EmbeddedShared,
     conn: &Connection,
     now: Timestamp,
     limit: usize,
@@ -28,14 +28,14 @@ pub(crate) fn purge(
         shared.trail().removes(erased.iter().flatten().map(|gone| &gone.key), 0);
         Ok(erased)
     });
-    let erased = erased.map_err(|Failed { trouble, .. }| trouble)?;
+    let erased = erased.map_err(|WriteFailure { failure, .. }| failure)?;
     shared.transactions.fetch_add(1, Ordering::Relaxed);
     shared.wal.written(erased.len() as u64);
     let mut purged = 0;
     let mut ledger = shared.ledger();
     for (entry, gone) in entries.iter().zip(&erased) {
         ledger.is_not_forgettable(entry);
-        if let Some(Gone { key, taken, tenant }) = gone {
+        if let Some(PurgedOrder { key, taken, tenant }) = gone {
             ledger.is_gone(key, entry.2, *tenant, *taken);
             shared.cache.remove(key);
             purged += 1;
@@ -45,7 +45,7 @@ pub(crate) fn purge(
 }
 
 /// Of those that share moment and prefix with the last, only the rows know which comes first.
-fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqlite::Result<()> {
+fn cut_ties(conn: &Connection, entries: &mut Vec<PurgeEntry>, limit: usize) -> rusqlite::Result<()> {
     let Some((at, prefix, _)) = entries.last().copied().filter(|_| entries.len() > limit) else {
         return Ok(());
     };
@@ -63,15 +63,15 @@ fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqli
 }
 
 /// An order that was purged.
-struct Gone {
+struct PurgedOrder {
     key: Key,
-    /// Who took its answer, and from which stock.
+    /// The claimant of its answer, and the stock it came from.
     taken: Option<(Key, Target)>,
     tenant: TenantMark,
 }
 
 /// Those that were there, and could still be forgotten.
-fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Gone>>, Failed> {
+fn erase(conn: &Connection, entries: &[PurgeEntry]) -> Result<Vec<Option<PurgedOrder>>, WriteFailure> {
     let mut erase = conn.prepare_cached(
         "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target, tenant",
     )?;
@@ -83,7 +83,7 @@ fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Gone>>, Fail
             let taker: Option<[u8; 32]> = row.get(1)?;
             let target: Option<[u8; 32]> = row.get(2)?;
             let tenant = TenantMark::of(row.get_ref(3)?.as_str()?);
-            Ok(Gone { key: Key(row.get(0)?), taken: taker.map(Key).zip(target.map(Target)), tenant })
+            Ok(PurgedOrder { key: Key(row.get(0)?), taken: taker.map(Key).zip(target.map(Target)), tenant })
         });
         let gone = gone.optional()?;
         if gone.is_some() {

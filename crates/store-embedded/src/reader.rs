@@ -2,12 +2,12 @@
 //! the disk.
 
 use crate::documents;
-use crate::row::{Found, Reading};
-use crate::shared::Shared;
-use crate::trouble::{EmbeddedError, unavailable};
+use crate::failure::{EmbeddedError, unavailable};
+use crate::row::{EmbeddedRow, RowReader};
+use crate::shared::EmbeddedShared;
 use crate::usage;
 use quittance_lifecycle::Counters;
-use quittance_ports::{Day, DocumentFound, StoreError, UsageRow};
+use quittance_ports::{Day, StoreError, StoredDocument, UsageRow};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ pub(crate) enum Question {
     Documents,
 }
 
-pub(crate) enum Answer {
-    /// In the order in which they were asked for. One that the disk cannot read does not keep the others back.
-    Rows(Vec<Result<Found, StoreError>>),
+pub(crate) enum ReadAnswer {
+    /// In the order of the requests. One that the disk cannot read does not hold up the others.
+    Rows(Vec<Result<EmbeddedRow, StoreError>>),
     Usage(Vec<(UsageRow, Counters)>),
-    Documents(Vec<DocumentFound>),
+    Documents(Vec<StoredDocument>),
 }
 
 const DOING: &str = "reading from the disk";
 
 /// Reads until the store closes.
-pub(crate) fn run(shared: &Arc<Shared>, thread: usize) {
+pub(crate) fn run(shared: &Arc<EmbeddedShared>, thread: usize) {
     let mut conn = None;
     while let Some(questions) = shared.questions.take(thread, None, |_| false) {
         let answers = questions.iter().map(|question| answer(shared, &mut conn, question)).collect();
@@ -41,25 +41,29 @@ pub(crate) fn run(shared: &Arc<Shared>, thread: usize) {
 }
 
 /// After a failure the connection is not trusted either; the next question gets a new one.
-fn answer(shared: &Shared, conn: &mut Option<Connection>, question: &Question) -> Result<Answer, StoreError> {
+fn answer(
+    shared: &EmbeddedShared,
+    conn: &mut Option<Connection>,
+    question: &Question,
+) -> Result<ReadAnswer, StoreError> {
     let open = match conn.take() {
         Some(open) => open,
         None => shared.home.connect_to_read().map_err(failed)?,
     };
     let answer = match question {
-        Question::Rows(ids) => rows(&open, ids).map(Answer::Rows),
-        Question::Usage(from, to) => usage::read(&open, *from, *to).map(Answer::Usage),
-        Question::Documents => documents::read(&open).map(Answer::Documents),
+        Question::Rows(ids) => rows(&open, ids).map(ReadAnswer::Rows),
+        Question::Usage(from, to) => usage::read(&open, *from, *to).map(ReadAnswer::Usage),
+        Question::Documents => documents::read(&open).map(ReadAnswer::Documents),
     };
     let answer = answer.map_err(failed)?;
-    if !matches!(&answer, Answer::Rows(rows) if rows.iter().any(Result::is_err)) {
+    if !matches!(&answer, ReadAnswer::Rows(rows) if rows.iter().any(Result::is_err)) {
         *conn = Some(open);
     }
     Ok(answer)
 }
 
-fn rows(conn: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<Result<Found, StoreError>>> {
-    let mut reading = Reading::new(conn)?;
+fn rows(conn: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<Result<EmbeddedRow, StoreError>>> {
+    let mut reading = RowReader::new(conn)?;
     Ok(ids.iter().map(|id| reading.row(*id).map_err(failed)).collect())
 }
 

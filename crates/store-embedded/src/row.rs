@@ -1,8 +1,8 @@
 //! One order as a row: what is written, what is read back, and when a row is not believed. Every row carries the
 //! sums of its parts, so that rot in a record that still parses is noticed too.
 
+use crate::failure::is_damage;
 use crate::sum::{self, Sum};
-use crate::trouble::is_damage;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use quittance_ports::{OrderClass, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 /// Where the indices have an order: all that follows from its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct EmbeddedMarks {
     pub(crate) due: Option<Timestamp>,
     pub(crate) stock: Option<(Target, Timestamp)>,
     pub(crate) forget_at: Option<Timestamp>,
-    /// Who took it from the stock, and from which.
+    /// The claimant of its answer, and the stock it came from.
     pub(crate) taken: Option<(Key, Target)>,
     pub(crate) class: OrderClass,
     pub(crate) tenant: TenantMark,
 }
 
-/// Stands for a tenant's name in the indices. Two names could share one, so whoever lists also looks at the record.
+/// Stands for a tenant's name in the indices. Two names could share one, so a list also looks at the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TenantMark(u64);
 
@@ -32,7 +32,7 @@ impl TenantMark {
     }
 }
 
-impl Marks {
+impl EmbeddedMarks {
     pub(crate) fn of(order: &Order) -> Self {
         Self {
             due: order.due(),
@@ -47,7 +47,7 @@ impl Marks {
 
 /// An order that was read or written, and what the next write of it needs to know.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredOrder {
     pub(crate) id: i64,
     pub(crate) versioned: Versioned,
     pub(crate) terms_sum: u64,
@@ -55,15 +55,15 @@ pub(crate) struct Kept {
 
 /// What stands in a row.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum EmbeddedRow {
     Gone,
-    Whole(Kept),
-    Broken(Broken),
+    Whole(StoredOrder),
+    Broken(BrokenRow),
 }
 
-/// A row that nobody here can read.
+/// A row that this version cannot read.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenRow {
     pub(crate) unreadable: Unreadable,
     /// It adds up, and a later version of Quittance wrote it: nothing is wrong with it, and others can read it.
     pub(crate) is_later: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Head<'a> {
     pub(crate) key: Key,
     pub(crate) version: Version,
     pub(crate) life: u32,
-    pub(crate) marks: Marks,
+    pub(crate) marks: EmbeddedMarks,
     pub(crate) phase: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) tenant: &'a str,
@@ -88,7 +88,7 @@ impl<'a> Head<'a> {
             key: order.key,
             version,
             life: order.life,
-            marks: Marks::of(order),
+            marks: EmbeddedMarks::of(order),
             phase: order.phase.name(),
             kind: &order.terms.kind,
             tenant: &order.terms.tenant,
@@ -98,14 +98,14 @@ impl<'a> Head<'a> {
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        let Marks { due, stock, forget_at, taken, class: _, tenant: _ } = self.marks;
+        let EmbeddedMarks { due, stock, forget_at, taken, class: _, tenant: _ } = self.marks;
         let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
         let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
         let sum = match stock {
             None => sum.word(0),
             Some((target, expires)) => sum.word(1).bytes(&target.0).word(expires.as_millis()),
         };
-        // Where nobody has taken it there is nothing to add up: that is how rows were summed before there were takers.
+        // Where it is not taken there is nothing to add up: that is how rows were summed before there were takers.
         let sum = taken.map_or(sum, |(by, target)| sum.bytes(&by.0).bytes(&target.0));
         let sum =
             [self.phase, self.kind, self.tenant].iter().fold(sum, |sum, text| sum.bytes(text.as_bytes()));
@@ -145,49 +145,49 @@ const READ: &str = concat!(
 );
 
 /// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
-pub(crate) struct Flaw {
+pub(crate) struct RowFlaw {
     pub(crate) why: String,
     is_later: bool,
 }
 
-impl Flaw {
+impl RowFlaw {
     fn damaged(what: &str) -> Self {
         let why = format!("the row is damaged, {what}: keep a copy, and restore it from a backup");
         Self { why, is_later: false }
     }
 }
 
-impl From<RecordError> for Flaw {
+impl From<RecordError> for RowFlaw {
     fn from(error: RecordError) -> Self {
         Self { why: error.to_string(), is_later: error.is_later() }
     }
 }
 
-fn number(row: &Row<'_>, column: usize) -> Result<Option<u64>, Flaw> {
+fn number(row: &Row<'_>, column: usize) -> Result<Option<u64>, RowFlaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Null) => Ok(None),
         Ok(ValueRef::Integer(number)) => Ok(Some(number.cast_unsigned())),
-        _ => Err(Flaw::damaged("a number in it is none")),
+        _ => Err(RowFlaw::damaged("a number in it is none")),
     }
 }
 
-fn need_number(row: &Row<'_>, column: usize) -> Result<u64, Flaw> {
-    number(row, column)?.ok_or_else(|| Flaw::damaged("a number in it is missing"))
+fn need_number(row: &Row<'_>, column: usize) -> Result<u64, RowFlaw> {
+    number(row, column)?.ok_or_else(|| RowFlaw::damaged("a number in it is missing"))
 }
 
 fn digest(row: &Row<'_>, column: usize) -> Option<[u8; 32]> {
     row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
 }
 
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Flaw> {
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowFlaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Text(bytes)) => Ok(bytes),
-        _ => Err(Flaw::damaged("a text in it is missing")),
+        _ => Err(RowFlaw::damaged("a text in it is missing")),
     }
 }
 
-fn name<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Flaw> {
-    std::str::from_utf8(text(row, column)?).map_err(|_| Flaw::damaged("a text in it is none"))
+fn name<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, RowFlaw> {
+    std::str::from_utf8(text(row, column)?).map_err(|_| RowFlaw::damaged("a text in it is none"))
 }
 
 /// The key that the row says it has, which need not be the one that it had.
@@ -196,7 +196,7 @@ pub(crate) fn claimed_key(row: &Row<'_>) -> Option<Key> {
 }
 
 /// The narrow columns, if their sum is right.
-pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
+pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
     let moment = |column| number(row, column).map(|n| n.map(Timestamp::from_millis));
     let phase = name(row, 8)?;
     let class = match phase {
@@ -206,10 +206,10 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
     };
     let (target, tenant) = (digest(row, 6).map(Target), name(row, 10)?);
     let head = Head {
-        key: claimed_key(row).ok_or_else(|| Flaw::damaged("its key is none"))?,
+        key: claimed_key(row).ok_or_else(|| RowFlaw::damaged("its key is none"))?,
         version: Version(need_number(row, 2)?),
-        life: u32::try_from(need_number(row, 3)?).map_err(|_| Flaw::damaged("its life is none"))?,
-        marks: Marks {
+        life: u32::try_from(need_number(row, 3)?).map_err(|_| RowFlaw::damaged("its life is none"))?,
+        marks: EmbeddedMarks {
             due: moment(4)?,
             stock: target.zip(moment(5)?),
             forget_at: moment(7)?,
@@ -224,46 +224,50 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
         terms_sum: need_number(row, 12)?,
     };
     if need_number(row, 13)? != head.sum() {
-        return Err(Flaw::damaged("its columns do not add up to their sum"));
+        return Err(RowFlaw::damaged("its columns do not add up to their sum"));
     }
     Ok(head)
 }
 
 /// Whether record and terms add up to what the head says of them; large terms are left for when they are read.
-fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
+fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     if sum::of_bytes(text(row, RECORD)?) != head.record_sum {
-        return Err(Flaw::damaged("its record does not add up to its sum"));
+        return Err(RowFlaw::damaged("its record does not add up to its sum"));
     }
     if !matches!(row.get_ref(TERMS), Ok(ValueRef::Null))
         && terms_sum(&head.key, text(row, TERMS)?) != head.terms_sum
     {
-        return Err(Flaw::damaged("its terms do not add up to their sum"));
+        return Err(RowFlaw::damaged("its terms do not add up to their sum"));
     }
     Ok(())
 }
 
 /// Checks a row that was found by [`SCAN`].
-pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
+pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     check_body(row, head)?;
-    if number(row, TERMS_MISSING)? == Some(0) { Ok(()) } else { Err(Flaw::damaged("its terms are missing")) }
+    if number(row, TERMS_MISSING)? == Some(0) {
+        Ok(())
+    } else {
+        Err(RowFlaw::damaged("its terms are missing"))
+    }
 }
 
-fn whole(row: &Row<'_>, id: i64) -> Result<Kept, Flaw> {
+fn whole(row: &Row<'_>, id: i64) -> Result<StoredOrder, RowFlaw> {
     let head = head(row)?;
     check_body(row, &head)?;
     let terms = decode_terms(text(row, TERMS)?).map_err(|error| {
-        let Flaw { why, is_later } = error.into();
-        Flaw { why: format!("its terms: {why}"), is_later }
+        let RowFlaw { why, is_later } = error.into();
+        RowFlaw { why: format!("its terms: {why}"), is_later }
     })?;
     let order = decode_order(text(row, RECORD)?, Arc::new(terms))?;
     if order.key != head.key {
-        return Err(Flaw::damaged("it holds the record of another order"));
+        return Err(RowFlaw::damaged("it holds the record of another order"));
     }
     let versioned = Versioned { version: head.version, order: Arc::new(order) };
-    Ok(Kept { id, versioned, terms_sum: head.terms_sum })
+    Ok(StoredOrder { id, versioned, terms_sum: head.terms_sum })
 }
 
-/// The name of an order whose key nobody can read any more: good enough to list it and to find its row.
+/// The name of an order whose key can no longer be read: good enough to list it and to find its row.
 pub(crate) fn stand_in(id: i64) -> Key {
     let mut key = [0; 32];
     key[24..].copy_from_slice(&id.to_be_bytes());
@@ -275,26 +279,26 @@ pub(crate) fn place_and_why(id: i64, why: &str) -> String {
 }
 
 /// Reads rows by their ids.
-pub(crate) struct Reading<'a>(CachedStatement<'a>);
+pub(crate) struct RowReader<'a>(CachedStatement<'a>);
 
-impl<'a> Reading<'a> {
+impl<'a> RowReader<'a> {
     pub(crate) fn new(conn: &'a Connection) -> rusqlite::Result<Self> {
         conn.prepare_cached(READ).map(Self)
     }
 
     /// A row that SQLite itself cannot read is broken; any other failure is the disk's.
-    pub(crate) fn row(&mut self, id: i64) -> rusqlite::Result<Found> {
+    pub(crate) fn row(&mut self, id: i64) -> rusqlite::Result<EmbeddedRow> {
         let broken = |key: Option<Key>, why: &str, is_later| {
             let key = key.unwrap_or_else(|| stand_in(id));
             let unreadable = Unreadable { key, detail: place_and_why(id, why) };
-            Ok(Found::Broken(Broken { unreadable, is_later }))
+            Ok(EmbeddedRow::Broken(BrokenRow { unreadable, is_later }))
         };
         let mut rows = self.0.query([id])?;
         match rows.next() {
-            Ok(None) => Ok(Found::Gone),
+            Ok(None) => Ok(EmbeddedRow::Gone),
             Ok(Some(row)) => match whole(row, id) {
-                Ok(kept) => Ok(Found::Whole(kept)),
-                Err(Flaw { why, is_later }) => broken(claimed_key(row), &why, is_later),
+                Ok(stored_order) => Ok(EmbeddedRow::Whole(stored_order)),
+                Err(RowFlaw { why, is_later }) => broken(claimed_key(row), &why, is_later),
             },
             Err(error) if is_damage(error.sqlite_error_code()) => broken(None, &error.to_string(), false),
             Err(error) => Err(error),

@@ -1,11 +1,11 @@
-//! A copy of the orders for the next process, when the files of the store were overwritten. What is in memory is believed first; a row that
-//! can still be read is believed if it adds up to its sums and agrees with the indices; and what cannot be saved is named in the
-//! trail, so that the next process lists it and it is not bought again.
+//! A copy of the orders for the next process, when the files of the store were overwritten. What is in memory is
+//! believed first; a row that can still be read is believed if it adds up to its sums and agrees with the indices;
+//! and what cannot be saved is named in the trail, so that the next process lists it and it is not bought again.
 
-use crate::batch::write_kept;
-use crate::row::{Found, Kept, Reading};
+use crate::batch::write_stored_order;
+use crate::row::{EmbeddedRow, RowReader, StoredOrder};
 use crate::schema;
-use crate::shared::Shared;
+use crate::shared::EmbeddedShared;
 use crate::usage;
 use quittance_ports::Day;
 use rusqlite::{Connection, params};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(crate) fn save(
-    shared: &Shared,
+    shared: &EmbeddedShared,
     conn: &Connection,
     draft: &Path,
     last_version: u64,
@@ -24,14 +24,15 @@ pub(crate) fn save(
     schema::write(&copy)?;
     copy.execute_batch("BEGIN")?;
     let mut saved = BTreeSet::new();
-    for kept in shared.cache.all() {
-        write_kept(&copy, &kept)?;
-        saved.insert(kept.id);
+    for stored_order in shared.cache.all() {
+        write_stored_order(&copy, &stored_order)?;
+        saved.insert(stored_order.id);
     }
     let ids = shared.ledger().ids();
     for id in ids.into_iter().filter(|id| !saved.contains(id)).collect::<Vec<_>>() {
-        if let Some(kept) = read(conn, id).filter(|kept| shared.ledger().agrees(kept)) {
-            write_kept(&copy, &kept)?;
+        if let Some(stored_order) = read(conn, id).filter(|stored_order| shared.ledger().agrees(stored_order))
+        {
+            write_stored_order(&copy, &stored_order)?;
             saved.insert(id);
         }
     }
@@ -47,9 +48,9 @@ pub(crate) fn save(
     Ok(())
 }
 
-fn read(conn: &Connection, id: i64) -> Option<Kept> {
-    match Reading::new(conn).and_then(|mut reading| reading.row(id)) {
-        Ok(Found::Whole(kept)) => Some(kept),
+fn read(conn: &Connection, id: i64) -> Option<StoredOrder> {
+    match RowReader::new(conn).and_then(|mut reading| reading.row(id)) {
+        Ok(EmbeddedRow::Whole(stored_order)) => Some(stored_order),
         _ => None,
     }
 }

@@ -1,30 +1,32 @@
 //! Reads the whole store when it is opened: every row is checked against its sums, and the indices are made of what
-//! holds. A row that does not is set aside at once, so that nobody pays again for an order that is only unreadable.
+//! holds. A row that does not is set aside at once, so that an unreadable order is not paid for again.
 
 use crate::documents;
 use crate::ledger::OrderIndex;
-use crate::row::{self, Flaw, Found, Marks, Reading, SCAN, claimed_key, place_and_why, stand_in};
+use crate::row::{
+    self, EmbeddedMarks, EmbeddedRow, RowFlaw, RowReader, SCAN, claimed_key, place_and_why, stand_in,
+};
 use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::OrderClass;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
-pub(crate) struct Scanned {
+pub(crate) struct ScanResult {
     pub(crate) ledger: OrderIndex,
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
 }
 
 /// A row that is set aside.
-struct SetAside {
+struct RowSetAside {
     id: i64,
     why: String,
     claimed_key: Option<Key>,
     /// If its narrow columns hold.
-    marks: Option<Marks>,
+    marks: Option<EmbeddedMarks>,
 }
 
-pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
+pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<ScanResult> {
     let last: i64 = conn.query_row("SELECT max(last_version) FROM counter", [], |row| row.get(0))?;
     let mut last_version = last.cast_unsigned().max(documents::last_version(conn)?);
     let mut next_id = 1;
@@ -35,7 +37,8 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
         next_id = next_id.max(id.saturating_add(1));
-        let set_aside = |Flaw { why, .. }, marks| SetAside { id, why, claimed_key: claimed_key(row), marks };
+        let set_aside =
+            |RowFlaw { why, .. }, marks| RowSetAside { id, why, claimed_key: claimed_key(row), marks };
         match row::head(row) {
             Err(flaw) => bad.push(set_aside(flaw, None)),
             Ok(head) => {
@@ -50,12 +53,12 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
     }
     stand_as_on_record(conn, &mut good)?;
     let mut ledger = OrderIndex::of(&good);
-    for SetAside { id, why, claimed_key, marks } in bad {
+    for RowSetAside { id, why, claimed_key, marks } in bad {
         let mut keys: BTreeSet<Key> = claimed_key.into_iter().collect();
-        // Where nobody knows when it was due it is told at once.
+        // Where its timer is not known it is reported at once.
         let due = marks.map_or(Some(Timestamp::ZERO), |marks| marks.due);
         if marks.is_none() {
-            // Its key may be what is damaged; then the record tells whose it was, unless that one is there as well.
+            // Its key may be what is damaged; then the record has the key, unless that one is there as well.
             keys.extend(key_on_record(conn, id)?.filter(|key| ledger.rows(key).is_empty()));
         }
         if keys.is_empty() {
@@ -65,17 +68,17 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
             ledger.never_good(&key, id, place_and_why(id, &why), due);
         }
     }
-    Ok(Scanned { ledger, last_version, next_id })
+    Ok(ScanResult { ledger, last_version, next_id })
 }
 
-/// The phase alone does not tell of an order that is done and of which a caller could never be told: that waits for a person, and
-/// is therefore not to be forgotten. What else has no such moment is awaited by a timer, and there is little of it.
-fn stand_as_on_record(conn: &Connection, found: &mut [(Key, i64, Marks)]) -> rusqlite::Result<()> {
-    let mut reading = Reading::new(conn)?;
-    let is_unclear = |marks: &Marks| marks.class == OrderClass::AtRest && marks.forget_at.is_none();
-    for (_, id, marks) in found.iter_mut().filter(|(_, _, marks)| is_unclear(marks)) {
-        if let Found::Whole(kept) = reading.row(*id)? {
-            marks.class = OrderClass::of(&kept.versioned.order);
+/// The phase alone does not show an order that is done and has an undelivered webhook: that waits for an operator,
+/// and is therefore not to be forgotten. All others without such a moment have a timer, and there are few of them.
+fn stand_as_on_record(conn: &Connection, rows: &mut [(Key, i64, EmbeddedMarks)]) -> rusqlite::Result<()> {
+    let mut reading = RowReader::new(conn)?;
+    let is_unclear = |marks: &EmbeddedMarks| marks.class == OrderClass::AtRest && marks.forget_at.is_none();
+    for (_, id, marks) in rows.iter_mut().filter(|(_, _, marks)| is_unclear(marks)) {
+        if let EmbeddedRow::Whole(stored_order) = reading.row(*id)? {
+            marks.class = OrderClass::of(&stored_order.versioned.order);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Whether a database is ours, which schema it has, and how it is made. The tables are in `schema.sql`, and what
 //! people read is in `views.sql`.
 
-use crate::home::{Home, OpenError};
+use crate::home::{OpenError, StoreHome};
 use crate::sum::Sum;
 use crate::usage::columns;
 use quittance_lifecycle::Counters;
@@ -11,21 +11,21 @@ use rusqlite::Connection;
 const APPLICATION_ID: i64 = 0x5155_4954;
 
 /// What is written, and all up to it is read. It also stands for what `due`, `expires`, `target` and `forget_at` mean:
-/// whoever changes how an order derives them begins a new schema, and derives them anew for what is there.
+/// a change in how an order derives them begins a new schema, and derives them again for what is there.
 pub(crate) const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");
 
 /// Makes sure that the database is a store of ours that can be written, and makes one of it if it is empty.
-pub(crate) fn settle(home: &Home, conn: &Connection) -> Result<(), OpenError> {
+pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), OpenError> {
     let failed = |error| home.misses(error);
     match identity(conn).map_err(failed)? {
-        Identity::Ours(found) if found > VERSION => {
-            return Err(OpenError::Newer { dir: home.dir().to_owned(), found, known: VERSION });
+        SchemaIdentity::Ours(record) if record > VERSION => {
+            return Err(OpenError::Newer { dir: home.dir().to_owned(), found: record, known: VERSION });
         }
-        Identity::Stranger => return Err(OpenError::NotOurs { path: home.database() }),
-        Identity::Ours(_) | Identity::Nobody => {}
+        SchemaIdentity::Stranger => return Err(OpenError::NotOurs { path: home.database() }),
+        SchemaIdentity::Ours(_) | SchemaIdentity::Empty => {}
     }
     if conn.is_readonly("main").map_err(failed)? {
         let source = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem).into();
@@ -52,28 +52,28 @@ fn views_sum() -> i64 {
 }
 
 fn is_up_to_date(conn: &Connection) -> rusqlite::Result<bool> {
-    if !matches!(identity(conn)?, Identity::Ours(VERSION)) {
+    if !matches!(identity(conn)?, SchemaIdentity::Ours(VERSION)) {
         return Ok(false);
     }
     conn.query_row("SELECT views_sum = ?1 FROM counter", [views_sum()], |row| row.get(0))
 }
 
-enum Identity {
+enum SchemaIdentity {
     /// Empty, or a crash came before the first commit.
-    Nobody,
+    Empty,
     Ours(i64),
     Stranger,
 }
 
-fn identity(conn: &Connection) -> rusqlite::Result<Identity> {
+fn identity(conn: &Connection) -> rusqlite::Result<SchemaIdentity> {
     let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
     let id = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     Ok(match (id, version, tables) {
-        (APPLICATION_ID, 1.., _) => Identity::Ours(version),
-        (0, 0, 0) => Identity::Nobody,
-        _ => Identity::Stranger,
+        (APPLICATION_ID, 1.., _) => SchemaIdentity::Ours(version),
+        (0, 0, 0) => SchemaIdentity::Empty,
+        _ => SchemaIdentity::Stranger,
     })
 }
 
@@ -90,12 +90,12 @@ pub(crate) fn write(conn: &Connection) -> rusqlite::Result<()> {
 
 fn write_tables(conn: &Connection) -> rusqlite::Result<()> {
     match identity(conn)? {
-        Identity::Nobody => {
+        SchemaIdentity::Empty => {
             conn.execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION_ID};"))?;
         }
-        Identity::Ours(_) => {}
+        SchemaIdentity::Ours(_) => {}
         // Its caller has refused it before.
-        Identity::Stranger => return Ok(()),
+        SchemaIdentity::Stranger => return Ok(()),
     }
     conn.execute_batch(&format!("PRAGMA user_version = {VERSION};"))?;
     let there = columns(conn, "counters")?;

@@ -46,7 +46,7 @@ CREATE TABLE counters (
     PRIMARY KEY (day, tenant, kind, site, provider)
 ) WITHOUT ROWID;
 
--- The days that are still kept in detail: whoever closes the usage need not look through the sums of a year.
+-- The days that are still kept in detail: a close of the usage need not look through the sums of a year.
 CREATE INDEX counters_in_detail ON counters (day) WHERE site <> '*';
 
 -- What nodes agree on besides orders: pools, and what reports have taught. Versions are numbers of writes, as above.

@@ -2,15 +2,15 @@
 
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
-use crate::desk::{WorkQueue, lock};
-use crate::files::{self, Files, Loss, RESCUED};
-use crate::home::{DATABASE, Home};
+use crate::desk::{ThreadQueue, lock};
+use crate::failure::{EmbeddedError, unavailable};
+use crate::files::{self, FileLoss, Files, RESCUED};
+use crate::home::{DATABASE, StoreHome};
 use crate::ledger::OrderIndex;
-use crate::reader::{Answer, Question};
+use crate::reader::{Question, ReadAnswer};
 use crate::salvage;
 use crate::trail::Trail;
-use crate::trouble::{EmbeddedError, unavailable};
-use crate::writer::{Done, Task};
+use crate::writer::{WriteResult, WriteTask};
 use quittance_lifecycle::Key;
 use quittance_ports::{MemoryMembership, StoreError, Watchers};
 use rusqlite::Connection;
@@ -22,8 +22,8 @@ pub(crate) const READERS: usize = 2;
 /// How often it is tried to save what can still be read, once a tick.
 const RESCUES_MAX: u64 = 30;
 
-/// How much the store may hold in memory. What is left out of the cache is read from the disk, and whoever finds the
-/// line full is told that the store is not available.
+/// How much the store may hold in memory. What is left out of the cache is read from the disk, and a call at a full
+/// queue fails as not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub cache_orders_max: usize,
@@ -38,16 +38,16 @@ impl Default for Settings {
     }
 }
 
-pub(crate) struct Shared {
-    pub(crate) home: Home,
+pub(crate) struct EmbeddedShared {
+    pub(crate) home: StoreHome,
     pub(crate) cache: Cache,
     pub(crate) watchers: Watchers,
-    pub(crate) tasks: WorkQueue<Task, Done>,
-    pub(crate) questions: WorkQueue<Question, Answer>,
+    pub(crate) tasks: ThreadQueue<WriteTask, WriteResult>,
+    pub(crate) questions: ThreadQueue<Question, ReadAnswer>,
     pub(crate) wal: Wal,
     pub(crate) transactions: AtomicU64,
     ledger: Mutex<OrderIndex>,
-    /// Set while nobody knows what is on the disk.
+    /// Set while it is not known what is on the disk.
     is_down: AtomicBool,
     /// Set once its orders have moved elsewhere.
     is_sealed: AtomicBool,
@@ -59,25 +59,30 @@ pub(crate) struct Shared {
     /// Whether this process has saved something.
     is_saved: AtomicBool,
     /// Set once its files are not where they were, or not what they were; and what to do about it, in words.
-    gone: OnceLock<(Loss, String)>,
+    gone: OnceLock<(FileLoss, String)>,
     /// What was found to be lost when it was opened.
     pub(crate) loss: Option<String>,
     pub(crate) stale: Vec<Key>,
 }
 
 /// What was found when the store was opened: the trail, the files, and what is lost.
-pub(crate) type Beside = (Trail, Files, Option<String>, Vec<Key>);
+pub(crate) type OpenFindings = (Trail, Files, Option<String>, Vec<Key>);
 
-impl Shared {
-    pub(crate) fn new(home: Home, settings: &Settings, ledger: OrderIndex, beside: Beside) -> Self {
+impl EmbeddedShared {
+    pub(crate) fn new(
+        home: StoreHome,
+        settings: &Settings,
+        ledger: OrderIndex,
+        beside: OpenFindings,
+    ) -> Self {
         let (trail, files, loss, stale) = beside;
         let is_sealed = AtomicBool::new(home.is_sealed());
         Self {
             home,
             cache: Cache::new(settings.cache_orders_max, settings.cache_bytes_max),
             watchers: Watchers::default(),
-            tasks: WorkQueue::new("writing to the disk", 1, settings.waiting_max),
-            questions: WorkQueue::new("reading from the disk", READERS, settings.waiting_max),
+            tasks: ThreadQueue::new("writing to the disk", 1, settings.waiting_max),
+            questions: ThreadQueue::new("reading from the disk", READERS, settings.waiting_max),
             wal: Wal::default(),
             transactions: AtomicU64::new(0),
             ledger: Mutex::new(ledger),
@@ -114,10 +119,10 @@ impl Shared {
         }
     }
 
-    /// Saves what can still be known of the orders. Where the files are only gone, the open connection reads all of them; where they
-    /// were overwritten, memory is believed first, and nothing that does not agree with it.
+    /// Saves what can still be known of the orders. Where the files are only gone, the open connection reads all of
+    /// them; where they were overwritten, memory is believed first, and nothing that does not agree with it.
     pub(crate) fn rescue(&self, conn: &Connection, last_version: u64) {
-        let is_overwritten = matches!(self.gone.get(), Some((Loss::Overwritten(_), _)));
+        let is_overwritten = matches!(self.gone.get(), Some((FileLoss::Overwritten(_), _)));
         let is_saved = files::rescue(&self.home, &lock(&self.files), conn, |draft| {
             if is_overwritten {
                 salvage::save(self, conn, draft, last_version)
@@ -128,7 +133,8 @@ impl Shared {
         self.is_saved.store(is_saved, Ordering::Relaxed);
     }
 
-    /// To be called before a connection is closed: SQLite would move what is left of an overwritten log into the database.
+    /// To be called before a connection is closed: SQLite would move what is left of an overwritten log into the
+    /// database.
     pub(crate) fn leave(&self, conn: &Connection) {
         if self.gone().is_some() {
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
@@ -152,19 +158,19 @@ impl Shared {
         if self.gone().is_none()
             && let Some(loss) = lock(&self.files).loss(&self.home)
         {
-            // Whoever was first has said the same.
+            // The first call has reported the same.
             drop(self.gone.set((loss, words(loss))));
         }
         match self.gone.get() {
             None => Ok(()),
-            Some((Loss::Gone(_), _)) => Err(EmbeddedError::Moved),
-            Some((Loss::Overwritten(_), _)) => Err(EmbeddedError::Overwritten),
+            Some((FileLoss::Gone(_), _)) => Err(EmbeddedError::Moved),
+            Some((FileLoss::Overwritten(_), _)) => Err(EmbeddedError::Overwritten),
         }
     }
 
     pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {
         if self.gone().is_some() {
-            self.check_files().map_err(|trouble| unavailable(doing, trouble))?;
+            self.check_files().map_err(|failure| unavailable(doing, failure))?;
         }
         if self.is_down.load(Ordering::Acquire) {
             Err(unavailable(doing, EmbeddedError::Down))
@@ -197,15 +203,15 @@ impl Shared {
         *self.ledger() = ledger;
         self.cache.clear();
         self.is_down.store(false, Ordering::Release);
-        // Whatever was durable and not told: whoever waits for it looks for himself.
+        // Whatever was durable and not published: the waiting callers look for themselves.
         self.watchers.wake_all();
     }
 
-    /// A row that cannot be read is taken out of the way of the others, and told from here on.
+    /// A row that cannot be read is taken out of the way of the others, and reported from here on.
     pub(crate) fn set_aside(&self, key: &Key, id: i64, why: &str) -> StoreError {
         // Where the whole file is damaged, no row of it is.
-        if let Err(trouble) = self.check_files() {
-            return unavailable("reading from the disk", trouble);
+        if let Err(failure) = self.check_files() {
+            return unavailable("reading from the disk", failure);
         }
         self.cache.remove(key);
         self.ledger().set_aside(key, id, why.to_owned());
@@ -219,14 +225,14 @@ impl Shared {
 }
 
 /// What happened to a file, and what to do, in words.
-fn words(loss: Loss) -> String {
+fn words(loss: FileLoss) -> String {
     match loss {
-        Loss::Gone(file) => format!(
+        FileLoss::Gone(file) => format!(
             "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
              what was in it is saved as {RESCUED} in the folder, if that could be written. Put back {DATABASE} if you have it, and \
              start this node again: if {DATABASE} is not there, it goes on with the copy"
         ),
-        Loss::Overwritten(file) => format!(
+        FileLoss::Overwritten(file) => format!(
             "the file {file} of the store was emptied, cut or overwritten while it was open, and nothing is accepted any more: what \
              this node knows of its orders is saved as {RESCUED} in the folder, if that could be written. Find out what wrote to the \
              file, and start this node again: it goes on with the copy, and lists what is not in it. To go on with {DATABASE} as it \

@@ -3,10 +3,10 @@
 
 use crate::EmbeddedStore;
 use crate::cache::Miss;
-use crate::ledger::{Claims, Rung};
-use crate::reader::{Answer, Question};
-use crate::row::{Broken, Found, Kept};
-use crate::writer::{Done, Taking, Task, Write};
+use crate::ledger::{IndexClaims, Rung};
+use crate::reader::{Question, ReadAnswer};
+use crate::row::{BrokenRow, EmbeddedRow, StoredOrder};
+use crate::writer::{OrderWrite, TakeWork, WriteResult, WriteTask};
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
@@ -14,7 +14,7 @@ use quittance_ports::{
 };
 use std::sync::Arc;
 
-/// How many rows are asked for at once, and how many are erased: others want their turn.
+/// How many rows are read at once, and how many are erased: other calls want their turn.
 const ROWS_AT_ONCE: usize = 256;
 
 const LOADING: &str = "loading an order";
@@ -27,19 +27,19 @@ const DISCARDING: &str = "discarding a record";
 const COUNTING: &str = "adding to the usage";
 const CLOSING: &str = "closing the usage";
 
-const ASKED: &str = "each answer is of the sort that was asked for";
+const ASKED: &str = "each answer is of the requested sort";
 
-type Rows = Vec<Result<Found, StoreError>>;
+type StoredRows = Vec<Result<EmbeddedRow, StoreError>>;
 
 impl EmbeddedStore {
-    async fn rows(&self, ids: Vec<i64>) -> Result<Rows, StoreError> {
+    async fn rows(&self, ids: Vec<i64>) -> Result<StoredRows, StoreError> {
         match self.shared().questions.ask(Question::Rows(ids)).await? {
-            Answer::Rows(rows) => Ok(rows),
+            ReadAnswer::Rows(rows) => Ok(rows),
             _ => unreachable!("{ASKED}"),
         }
     }
 
-    pub(crate) async fn write(&self, task: Task) -> Result<Done, StoreError> {
+    pub(crate) async fn write(&self, task: WriteTask) -> Result<WriteResult, StoreError> {
         self.shared().tasks.ask(task).await
     }
 
@@ -57,20 +57,20 @@ impl EmbeddedStore {
             }
             for (id, row) in ids.iter().zip(self.rows(ids.clone()).await?) {
                 match row? {
-                    Found::Whole(kept) if kept.versioned.order.key == *key => {
-                        shared.cache.offer(miss, &kept);
-                        return Ok(Some(kept.versioned));
+                    EmbeddedRow::Whole(stored_order) if stored_order.versioned.order.key == *key => {
+                        shared.cache.offer(miss, &stored_order);
+                        return Ok(Some(stored_order.versioned));
                     }
-                    Found::Whole(_) | Found::Gone => {}
-                    // If it cannot even say whose it is, it may be this one.
-                    Found::Broken(Broken { unreadable, .. }) => {
+                    EmbeddedRow::Whole(_) | EmbeddedRow::Gone => {}
+                    // If even its key cannot be read, it may be this one.
+                    EmbeddedRow::Broken(BrokenRow { unreadable, .. }) => {
                         return Err(shared.set_aside(key, *id, &unreadable.detail));
                     }
                 }
             }
-            // It was purged a moment ago; and perhaps made anew.
+            // It was purged a moment ago; and perhaps created again.
             match shared.cache.look(key) {
-                Ok(kept) => return Ok(Some(kept.versioned)),
+                Ok(stored_order) => return Ok(Some(stored_order.versioned)),
                 Err(later) => miss = later,
             }
             let before = std::mem::replace(&mut ids, candidates());
@@ -81,15 +81,15 @@ impl EmbeddedStore {
     }
 
     /// What stands behind the timers that have rung, each with its own luck.
-    async fn behind(&self, rung: &[Rung]) -> Result<Vec<Result<Found, StoreError>>, StoreError> {
+    async fn behind(&self, rung: &[Rung]) -> Result<Vec<Result<EmbeddedRow, StoreError>>, StoreError> {
         let shared = self.shared();
-        let mut found = Vec::with_capacity(rung.len());
+        let mut record = Vec::with_capacity(rung.len());
         let mut misses = Vec::new();
         for (at, Rung { key, id, .. }) in rung.iter().enumerate() {
             match shared.cache.look(key) {
-                Ok(kept) => found.push(Ok(Found::Whole(kept))),
+                Ok(stored_order) => record.push(Ok(EmbeddedRow::Whole(stored_order))),
                 Err(miss) => {
-                    found.push(Ok(Found::Gone));
+                    record.push(Ok(EmbeddedRow::Gone));
                     misses.push((at, *id, miss));
                 }
             }
@@ -97,37 +97,37 @@ impl EmbeddedStore {
         for some in misses.chunks(ROWS_AT_ONCE) {
             let rows = self.rows(some.iter().map(|(_, id, _)| *id).collect()).await?;
             for ((at, _, miss), row) in some.iter().zip(rows) {
-                if let Ok(Found::Whole(kept)) = &row {
-                    shared.cache.offer(*miss, kept);
+                if let Ok(EmbeddedRow::Whole(stored_order)) = &row {
+                    shared.cache.offer(*miss, stored_order);
                 }
-                found[*at] = row;
+                record[*at] = row;
             }
         }
-        Ok(found)
+        Ok(record)
     }
 
     /// Sorts what was read into what is due and what is not.
-    fn hand_over(&self, claims: Claims, rows: Rows, now: Timestamp) -> Result<Due, StoreError> {
+    fn hand_over(&self, claims: IndexClaims, rows: StoredRows, now: Timestamp) -> Result<Due, StoreError> {
         let shared = self.shared();
-        let told = |(key, detail)| Unreadable { key, detail };
+        let reported = |(key, detail)| Unreadable { key, detail };
         let mut due = Due {
             orders: Vec::with_capacity(rows.len()),
             next: claims.next,
-            unreadable: claims.broken.into_iter().map(told).collect(),
+            unreadable: claims.broken.into_iter().map(reported).collect(),
         };
         let mut failure = None;
         for (rung, row) in claims.rung.iter().zip(rows) {
             let put_back = |at| shared.ledger().put_back(rung, at);
             match row {
-                Ok(Found::Whole(kept)) if kept.versioned.order.key == rung.key => {
-                    match kept.versioned.order.due() {
-                        Some(at) if at <= now => due.orders.push(kept.versioned),
-                        // Somebody has written it since its timer rang.
+                Ok(EmbeddedRow::Whole(stored_order)) if stored_order.versioned.order.key == rung.key => {
+                    match stored_order.versioned.order.due() {
+                        Some(at) if at <= now => due.orders.push(stored_order.versioned),
+                        // It was written since its timer fired.
                         later => put_back(later),
                     }
                 }
-                Ok(Found::Whole(_) | Found::Gone) => put_back(None),
-                Ok(Found::Broken(Broken { unreadable, .. })) => {
+                Ok(EmbeddedRow::Whole(_) | EmbeddedRow::Gone) => put_back(None),
+                Ok(EmbeddedRow::Broken(BrokenRow { unreadable, .. })) => {
                     put_back(None);
                     let _corrupt = shared.set_aside(&rung.key, rung.id, &unreadable.detail);
                     due.unreadable.push(Unreadable { key: rung.key, detail: unreadable.detail });
@@ -152,7 +152,7 @@ impl Store for EmbeddedStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.shared().check_up(LOADING)?;
         match self.shared().cache.look(key) {
-            Ok(kept) => Ok(Some(kept.versioned)),
+            Ok(stored_order) => Ok(Some(stored_order.versioned)),
             Err(miss) => self.find(key, miss).await,
         }
     }
@@ -165,17 +165,17 @@ impl Store for EmbeddedStore {
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         self.shared().check_open(COMMITTING)?;
-        let found = match self.shared().cache.look(&next.key) {
-            Ok(kept) => Some(kept.versioned),
+        let record = match self.shared().cache.look(&next.key) {
+            Ok(stored_order) => Some(stored_order.versioned),
             Err(miss) => self.find(&next.key, miss).await?,
         };
-        // Whoever has seen an older one has lost already. Whatever else is expected only the writer can judge.
-        if let Some(found) = found.filter(|found| expected < found.version) {
-            return Ok(Commit::Conflict(Some(Box::new(found))));
+        // A writer with an older version has lost already. Only the writer thread can judge any other version.
+        if let Some(record) = record.filter(|record| expected < record.version) {
+            return Ok(Commit::Conflict(Some(Box::new(record))));
         }
-        let write = Write::new(expected, next, counters, at);
-        match self.write(Task::Commit(Box::new(write))).await? {
-            Done::Committed(commit) => Ok(commit),
+        let write = OrderWrite::new(expected, next, counters, at);
+        match self.write(WriteTask::Commit(Box::new(write))).await? {
+            WriteResult::Committed(commit) => Ok(commit),
             _ => unreachable!("{ASKED}"),
         }
     }
@@ -190,7 +190,7 @@ impl Store for EmbeddedStore {
                 for rung in &claims.rung {
                     ledger.put_back(rung, Some(rung.at));
                 }
-                // What could not be told to anybody is told to the next.
+                // What could not be reported to this caller is reported to the next.
                 for (key, _) in &claims.broken {
                     ledger.tell_at(Some(now), key, 0);
                 }
@@ -212,9 +212,9 @@ impl Store for EmbeddedStore {
         if !self.shared().ledger().has_for(by, target, good_until) {
             return Ok(None);
         }
-        let taking = Taking { target: *target, good_until, by: *by, at, counters: *counters };
-        match self.write(Task::Take(Box::new(taking))).await? {
-            Done::Taken(taken) => Ok(taken),
+        let taking = TakeWork { target: *target, good_until, by: *by, at, counters: *counters };
+        match self.write(WriteTask::Take(Box::new(taking))).await? {
+            WriteResult::Taken(taken) => Ok(taken),
             _ => unreachable!("{ASKED}"),
         }
     }
@@ -245,15 +245,15 @@ impl Store for EmbeddedStore {
         while listed.len() < limit {
             shared.check_up(LISTING)?;
             let page = shared.ledger().page(which, after.as_ref(), (limit - listed.len()).min(ROWS_AT_ONCE));
-            let told = |(key, detail)| (key, Err(Unreadable { key, detail }));
-            let mut some: Vec<_> = page.broken.into_iter().map(told).collect();
+            let reported = |(key, detail)| (key, Err(Unreadable { key, detail }));
+            let mut some: Vec<_> = page.broken.into_iter().map(reported).collect();
             for (id, row) in page.ids.iter().zip(self.rows(page.ids.clone()).await?) {
                 match row? {
-                    Found::Whole(Kept { versioned, .. }) if which.includes(&versioned.order) => {
+                    EmbeddedRow::Whole(StoredOrder { versioned, .. }) if which.includes(&versioned.order) => {
                         some.push((versioned.order.key, Ok(versioned)));
                     }
-                    Found::Whole(_) | Found::Gone => {}
-                    Found::Broken(Broken { unreadable, .. }) => {
+                    EmbeddedRow::Whole(_) | EmbeddedRow::Gone => {}
+                    EmbeddedRow::Broken(BrokenRow { unreadable, .. }) => {
                         let _corrupt = shared.set_aside(&unreadable.key, *id, &unreadable.detail);
                         some.extend(which.includes_unreadable().then_some((unreadable.key, Err(unreadable))));
                     }
@@ -261,7 +261,7 @@ impl Store for EmbeddedStore {
             }
             some.sort_by_key(|(key, _)| *key);
             let beyond = some.into_iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
-            listed.extend(beyond.map(|(_, found)| found));
+            listed.extend(beyond.map(|(_, record)| record));
             match page.through {
                 Some(through) => after = Some(through),
                 None => break,
@@ -276,9 +276,9 @@ impl Store for EmbeddedStore {
         while purged < limit {
             self.shared().check_open(PURGING)?;
             let some = (limit - purged).min(ROWS_AT_ONCE);
-            match self.write(Task::Purge { now, limit: some }).await? {
-                Done::Purged(0) => break,
-                Done::Purged(count) => purged += count,
+            match self.write(WriteTask::Purge { now, limit: some }).await? {
+                WriteResult::Purged(0) => break,
+                WriteResult::Purged(count) => purged += count,
                 _ => unreachable!("{ASKED}"),
             }
         }
@@ -287,8 +287,8 @@ impl Store for EmbeddedStore {
 
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         self.shared().check_open(DISCARDING)?;
-        match self.write(Task::Discard(*key)).await? {
-            Done::Discarded(was_there) => Ok(was_there),
+        match self.write(WriteTask::Discard(*key)).await? {
+            WriteResult::Discarded(was_there) => Ok(was_there),
             _ => unreachable!("{ASKED}"),
         }
     }
@@ -296,7 +296,7 @@ impl Store for EmbeddedStore {
     async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         self.shared().check_open(COUNTING)?;
         if *counters != Counters::default() {
-            self.write(Task::Count(Box::new((line.clone(), *counters)))).await?;
+            self.write(WriteTask::Count(Box::new((line.clone(), *counters)))).await?;
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl Store for EmbeddedStore {
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         self.shared().check_up(LISTING)?;
         match self.shared().questions.ask(Question::Usage(from, to)).await? {
-            Answer::Usage(usage) => Ok(usage),
+            ReadAnswer::Usage(usage) => Ok(usage),
             _ => unreachable!("{ASKED}"),
         }
     }
@@ -312,9 +312,9 @@ impl Store for EmbeddedStore {
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
         loop {
             self.shared().check_open(CLOSING)?;
-            match self.write(Task::CompactUsage { detail, sums }).await? {
-                Done::Closed(true) => {}
-                Done::Closed(false) => return Ok(()),
+            match self.write(WriteTask::CompactUsage { detail, sums }).await? {
+                WriteResult::Closed(true) => {}
+                WriteResult::Closed(false) => return Ok(()),
                 _ => unreachable!("{ASKED}"),
             }
         }

@@ -1,5 +1,5 @@
-//! The checksum that tells bit rot from a record. It is not a signature: whoever can write the file can write the
-//! sum, and what it must catch is a disk that forgets.
+//! The checksum that distinguishes bit rot from a record. It is not a signature: a program that can write the file
+//! can write the sum, and what it must catch is a disk that forgets.
 
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 const ODD: u64 = 0xff51_afd7_ed55_8ccd;

@@ -1,11 +1,13 @@
-//! How far the log had come, beside the log: one line for each write, in a file that people can read. SQLite drops a damaged end of
-//! its log without a word; by these lines it is noticed when the store is opened, and the orders are named.
+//! How far the log had come, beside the log: one line for each write, in a file that people can read. SQLite drops a
+//! damaged end of its log without a word; by these lines it is noticed when the store is opened, and the orders are
+//! named.
 //!
-//! A line is appended once its write is durable and before anybody is told. So a line without its write is proof of a loss. A
-//! write without its line is none: after a loss of power the lines may be the shorter of the two, because nobody waits for
-//! the disk for them.
+//! A line is appended once its write is durable and before any caller gets its result. So a line without its write is
+//! proof of a loss. A write without its line is none: after a loss of power the lines may be the shorter of the two,
+//! because no call waits for the disk for them.
 //!
-//! Lines that are lost prove nothing any more: then all that can be named is written down again, behind a line that says so.
+//! Lines that are lost prove nothing any more: then all that can be named is written down again, behind a line that
+//! says so.
 
 use crate::files::{number_of, which};
 use crate::home::open_private;
@@ -30,7 +32,7 @@ const AGAIN: &str = "# written again ";
 
 /// The last line about an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct TrailStep {
     pub(crate) version: u64,
     phase: String,
     /// Kind, tenant and site, as they stand in the line.
@@ -41,14 +43,14 @@ pub(crate) struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     /// Orders without a record.
-    pub(crate) missing: BTreeMap<Key, Step>,
+    pub(crate) missing: BTreeMap<Key, TrailStep>,
     /// Orders whose record is older than their last write.
     pub(crate) stale: Vec<Key>,
     /// The last version that was ever written, as far as the lines tell.
     pub(crate) last_version: u64,
 }
 
-impl Step {
+impl TrailStep {
     /// Why the order cannot be read, in words.
     pub(crate) fn why(&self) -> String {
         format!(
@@ -84,7 +86,7 @@ pub(crate) struct Trail {
     file: Option<File>,
     bytes: u64,
     /// What is lost and a person has not dropped yet: it is written down again in each new file.
-    missing: BTreeMap<Key, Step>,
+    missing: BTreeMap<Key, TrailStep>,
     /// The file was deleted, replaced or emptied, and is to be written again.
     is_lost: bool,
     /// When it last was.
@@ -93,14 +95,14 @@ pub(crate) struct Trail {
 
 /// What the lines say.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    pub(crate) steps: BTreeMap<Key, Step>,
+pub(crate) struct TrailLines {
+    pub(crate) steps: BTreeMap<Key, TrailStep>,
     /// Whether the file was there.
     pub(crate) is_there: bool,
     written_again: Option<String>,
 }
 
-impl Lines {
+impl TrailLines {
     fn read(path: &Path) -> io::Result<Self> {
         let mut lines = Self::default();
         for path in [old(path), path.to_owned()] {
@@ -115,7 +117,7 @@ impl Lines {
             };
             lines.is_there = true;
             let text = String::from_utf8_lossy(&text);
-            lines.steps.extend(text.lines().filter_map(Step::read));
+            lines.steps.extend(text.lines().filter_map(TrailStep::read));
             let again = text.lines().rev().find_map(|line| line.strip_prefix(AGAIN));
             lines.written_again = again.map(str::to_owned).or(lines.written_again);
         }
@@ -123,10 +125,10 @@ impl Lines {
     }
 }
 
-/// What is to be said about a trail whose lines were lost, in words; nothing, if they were not.
+/// A sentence about a trail whose lines were lost; `None`, if they were not.
 #[must_use]
 pub fn trail_note(dir: &Path) -> Option<String> {
-    Lines::read(&dir.join(TRAIL)).ok()?.written_again.as_deref().map(words)
+    TrailLines::read(&dir.join(TRAIL)).ok()?.written_again.as_deref().map(words)
 }
 
 fn words(written_again: &str) -> String {
@@ -140,9 +142,9 @@ fn words(written_again: &str) -> String {
 
 impl Trail {
     /// Reads the lines that are there. One that is damaged or torn says nothing.
-    pub(crate) fn open(dir: &Path) -> io::Result<(Self, Lines)> {
+    pub(crate) fn open(dir: &Path) -> io::Result<(Self, TrailLines)> {
         let path = dir.join(TRAIL);
-        let lines = Lines::read(&path)?;
+        let lines = TrailLines::read(&path)?;
         let written_again = lines.written_again.clone();
         let missing = BTreeMap::new();
         let mut trail = Self { path, file: None, bytes: 0, missing, is_lost: false, written_again };
@@ -170,15 +172,15 @@ impl Trail {
         Ok(())
     }
 
-    /// What is to be said about lines that were lost, in words.
+    /// A sentence about lines that were lost.
     pub(crate) fn note(&self) -> Option<String> {
         self.written_again.as_deref().map(words)
     }
 
     /// Names orders of which nothing else is known, unless a line tells more.
     pub(crate) fn name_lost(&mut self, keys: &BTreeSet<Key>, version: u64) {
-        let known = Lines::read(&self.path).map(|lines| lines.steps).unwrap_or_default();
-        let step = Step { version, phase: "open".to_owned(), about: "-".to_owned() };
+        let known = TrailLines::read(&self.path).map(|lines| lines.steps).unwrap_or_default();
+        let step = TrailStep { version, phase: "open".to_owned(), about: "-".to_owned() };
         let lost = keys.iter().filter(|key| !known.contains_key(*key));
         let lines: String = lost.map(|key| step.line(key)).collect();
         self.append(&lines);
@@ -196,7 +198,7 @@ impl Trail {
         Ok(())
     }
 
-    pub(crate) fn is_missing(&mut self, missing: BTreeMap<Key, Step>) {
+    pub(crate) fn is_missing(&mut self, missing: BTreeMap<Key, TrailStep>) {
         self.missing = missing;
     }
 
@@ -204,20 +206,20 @@ impl Trail {
     pub(crate) fn wrote<'a>(&mut self, orders: impl Iterator<Item = (Version, &'a Order)>) {
         let lines = orders.map(|(version, order)| {
             let terms = &order.terms;
-            let [kind, tenant, site] = [&terms.kind, &terms.tenant, &terms.site].map(|text| shown(text));
+            let [kind, tenant, site] = [&terms.kind, &terms.tenant, &terms.site].map(|text| visible(text));
             let about = format!("kind {kind}, tenant {tenant}, site {site}");
-            Step { version: version.0, phase: order.phase.name().to_owned(), about }.line(&order.key)
+            TrailStep { version: version.0, phase: order.phase.name().to_owned(), about }.line(&order.key)
         });
         let lines: String = lines.collect();
         self.append(&lines);
     }
 
-    /// These orders are about to be removed: if that fails, to have said so harms nobody.
+    /// These orders are about to be removed: if that fails, the line does no harm.
     pub(crate) fn removes<'a>(&mut self, keys: impl Iterator<Item = &'a Key>, version: u64) {
         let mut lines = String::new();
         for key in keys {
             self.missing.remove(key);
-            lines.push_str(&Step { version, phase: GONE.to_owned(), about: "-".to_owned() }.line(key));
+            lines.push_str(&TrailStep { version, phase: GONE.to_owned(), about: "-".to_owned() }.line(key));
         }
         self.append(&lines);
     }
@@ -261,8 +263,9 @@ pub(crate) fn lines_of(conn: &Connection) -> rusqlite::Result<String> {
     while let Some(row) = rows.next()?.filter(|_| (lines.len() as u64) < BYTES_MAX) {
         let key = Key(row.get(0)?);
         let [phase, kind, tenant]: [String; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
-        let about = format!("kind {}, tenant {}, site -", shown(&kind), shown(&tenant));
-        lines.push_str(&Step { version: row.get::<_, i64>(1)?.cast_unsigned(), phase, about }.line(&key));
+        let about = format!("kind {}, tenant {}, site -", visible(&kind), visible(&tenant));
+        lines
+            .push_str(&TrailStep { version: row.get::<_, i64>(1)?.cast_unsigned(), phase, about }.line(&key));
     }
     Ok(lines)
 }
@@ -272,7 +275,7 @@ fn old(path: &Path) -> PathBuf {
 }
 
 /// In a form that is one word of a line, and not long.
-fn shown(text: &str) -> String {
+fn visible(text: &str) -> String {
     let text: String = text.chars().take(80).collect();
     if text.is_empty() { "-".to_owned() } else { text.escape_debug().to_string().replace(' ', "_") }
 }
@@ -281,7 +284,7 @@ fn shown(text: &str) -> String {
 pub(crate) fn losses(
     conn: &Connection,
     ledger: &OrderIndex,
-    steps: BTreeMap<Key, Step>,
+    steps: BTreeMap<Key, TrailStep>,
 ) -> rusqlite::Result<Losses> {
     let mut losses = Losses::default();
     let mut find = conn.prepare("SELECT key, version FROM order_records WHERE id = ?1")?;
@@ -293,11 +296,11 @@ pub(crate) fn losses(
         let mut version = None;
         for id in ledger.rows(&key) {
             let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?));
-            let found = find.query_row([id], row).optional()?;
-            version = version.or(found.filter(|(of, _)| *of == key.0).map(|(_, at)| at.cast_unsigned()));
+            let record = find.query_row([id], row).optional()?;
+            version = version.or(record.filter(|(of, _)| *of == key.0).map(|(_, at)| at.cast_unsigned()));
         }
         match version {
-            Some(found) if found >= step.version => {}
+            Some(record) if record >= step.version => {}
             Some(_) => losses.stale.push(key),
             None => drop(losses.missing.insert(key, step)),
         }
@@ -307,7 +310,7 @@ pub(crate) fn losses(
 
 #[cfg(test)]
 mod tests {
-    use super::{Lines, Step, Trail};
+    use super::{Trail, TrailLines, TrailStep};
     use quittance_lifecycle::Key;
     use std::fs;
 
@@ -325,12 +328,12 @@ mod tests {
         bytes[second] ^= 1;
         bytes.truncate(bytes.len() - 5);
         fs::write(&path, bytes).unwrap();
-        let (mut trail, Lines { steps, .. }) = Trail::open(dir.path()).unwrap();
+        let (mut trail, TrailLines { steps, .. }) = Trail::open(dir.path()).unwrap();
         assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0]]);
         trail.removes([keys[2]].iter(), 9);
-        let (_, Lines { steps, .. }) = Trail::open(dir.path()).unwrap();
+        let (_, TrailLines { steps, .. }) = Trail::open(dir.path()).unwrap();
         assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0], keys[2]]);
         assert_eq!(steps[&keys[2]].version, 9);
-        assert!(Step::read("").is_none() && Step::read("1 2 3").is_none());
+        assert!(TrailStep::read("").is_none() && TrailStep::read("1 2 3").is_none());
     }
 }

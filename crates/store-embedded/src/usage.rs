@@ -1,9 +1,9 @@
 //! The usage, as a table: one row for each line, one column for each name. They are added to within the transaction
 //! of the steps that they count, and those of days long past are summed up.
 
-use crate::shared::Shared;
-use crate::trouble::EmbeddedError;
-use crate::writer::{Failed, transaction};
+use crate::failure::EmbeddedError;
+use crate::shared::EmbeddedShared;
+use crate::writer::{WriteFailure, transaction};
 use quittance_lifecycle::Counters;
 use quittance_ports::{Day, UsageRow};
 use rusqlite::types::{Value, ValueRef};
@@ -35,8 +35,8 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(if let ValueRef::Integer(count) = row.get_ref(column)? { count.cast_unsigned() } else { 0 })
 }
 
-/// Reads, adds and writes here and not in SQL, where what is too large for an integer becomes a fraction. Columns other than
-/// those that it was given are left as they are.
+/// Reads, adds and writes here and not in SQL, where what is too large for an integer becomes a fraction. Columns
+/// other than those that it was given are left as they are.
 struct Adder<'c> {
     find: CachedStatement<'c>,
     put: CachedStatement<'c>,
@@ -107,7 +107,7 @@ pub(crate) fn read(conn: &Connection, from: Day, to: Day) -> rusqlite::Result<Ve
 
 /// Forgets some lines of days before `sums`, and sums up some of days before `detail`; says whether there may be more.
 pub(crate) fn close(
-    shared: &Shared,
+    shared: &EmbeddedShared,
     conn: &Connection,
     detail: Day,
     sums: Day,
@@ -126,7 +126,7 @@ pub(crate) fn close(
         let forgotten = forget(conn, sums)?;
         Ok(forgotten + sum_up(conn, detail, sums)?)
     });
-    let closed = closed.map_err(|Failed { trouble, .. }| trouble)?;
+    let closed = closed.map_err(|WriteFailure { failure, .. }| failure)?;
     shared.transactions.fetch_add(1, Ordering::Relaxed);
     shared.wal.written(closed as u64);
     Ok(closed >= LINES_AT_ONCE)

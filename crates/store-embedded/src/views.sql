@@ -1,4 +1,4 @@
--- What people read. Made anew whenever a version opens the store that has other views, so they can change without a new
+-- What people read. Made again whenever a version opens the store that has other views, so they can change without a new
 -- schema. A record that is not JSON shows as NULL in what is taken from it, and never stops the query.
 
 -- Every order. `due`, `placed`, `deadline` and `forget_at` are in UTC. `attempts` counts those of all lives; `doubles` how
@@ -17,8 +17,8 @@ SELECT lower(hex(key)) AS key, tenant, kind, phase,
        version
 FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records);
 
--- The dead letters: what waits for a person, and why. `delivery` are orders that are done, and a caller who asked to be called
--- could never be.
+-- The dead letters: what waits for an operator, and why. `delivery` are orders that are done, with a webhook that could
+-- never be called.
 DROP VIEW IF EXISTS dead_letters;
 CREATE VIEW dead_letters AS
 SELECT lower(hex(key)) AS key, tenant, kind,

@@ -1,8 +1,8 @@
-//! Counts the seconds for those who wait for the disk: a disk can hang for ever, and nothing else here would notice.
+//! Counts the seconds for calls that wait for the disk: a disk can hang for ever, and nothing else here would notice.
 
 use crate::desk::{TICK, lock};
-use crate::shared::Shared;
-use crate::writer::Task;
+use crate::shared::EmbeddedShared;
+use crate::writer::WriteTask;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(crate) fn run(&self, shared: &Shared) {
+    pub(crate) fn run(&self, shared: &EmbeddedShared) {
         let mut is_closed = lock(&self.is_closed);
         while !*is_closed {
             let (guard, timeout) =
@@ -23,10 +23,10 @@ impl Watchdog {
                 shared.questions.tick();
                 let is_well = shared.check_files().is_ok();
                 if shared.wants_rescue() {
-                    shared.tasks.leave_unanswered(Task::Rescue);
+                    shared.tasks.leave_unanswered(WriteTask::Rescue);
                 }
                 if is_well && shared.trail().is_lost() {
-                    shared.tasks.leave_unanswered(Task::Trail);
+                    shared.tasks.leave_unanswered(WriteTask::Trail);
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! The one thread that writes. It takes whatever commits are waiting into one transaction, so that many callers share
-//! one wait for the disk, and shows nothing to anybody before it is durable.
+//! one wait for the disk, and publishes nothing before it is durable.
 
-use crate::batch::Batch;
+use crate::batch::EmbeddedBatch;
 use crate::discard;
 use crate::documents::DocumentWrite;
+use crate::failure::{EmbeddedError, unavailable};
 use crate::purge;
-use crate::scan::{Scanned, scan};
-use crate::shared::Shared;
-use crate::trouble::{EmbeddedError, unavailable};
+use crate::scan::{ScanResult, scan};
+use crate::shared::EmbeddedShared;
 use crate::usage;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{Commit, Day, DocumentWritten, StoreError, UsageRow, Version, Versioned};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// How many commits share a transaction at most, and how many bytes.
 const BATCH_MAX: usize = 2048;
 const BATCH_BYTES_MAX: usize = 16 << 20;
-/// How long to wait before the store is read anew once more, after the disk failed.
+/// How long to wait before the store reads its files once more, after the disk failed.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A transaction of many rows touches more pages than SQLite keeps by default; in kibibytes.
 const PAGE_CACHE_KIB: i64 = 32 << 10;
@@ -28,9 +28,9 @@ const PAGE_CACHE_KIB: i64 = 32 << 10;
 const DOING: &str = "writing to the disk";
 
 #[derive(Debug)]
-pub(crate) enum Task {
-    Commit(Box<Write>),
-    Take(Box<Taking>),
+pub(crate) enum WriteTask {
+    Commit(Box<OrderWrite>),
+    Take(Box<TakeWork>),
     SharedDocument(Box<DocumentWrite>),
     Count(Box<(UsageRow, Counters)>),
     Purge {
@@ -50,7 +50,7 @@ pub(crate) enum Task {
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
 #[derive(Debug)]
-pub(crate) struct Write {
+pub(crate) struct OrderWrite {
     pub(crate) expected: Version,
     pub(crate) next: Arc<Order>,
     pub(crate) counters: Counters,
@@ -60,16 +60,16 @@ pub(crate) struct Write {
     pub(crate) terms: Option<Vec<u8>>,
 }
 
-impl Write {
+impl OrderWrite {
     pub(crate) fn new(expected: Version, next: &Arc<Order>, counters: &Counters, at: Timestamp) -> Self {
         let terms = (expected == Version::ABSENT).then(|| encode_terms(&next.terms));
         Self { expected, next: Arc::clone(next), counters: *counters, at, record: encode_order(next), terms }
     }
 }
 
-/// Somebody wants an answer from a stock. Which one only the writer can say.
+/// A taker wants an answer from a stock. Only the writer can say which one.
 #[derive(Debug)]
-pub(crate) struct Taking {
+pub(crate) struct TakeWork {
     pub(crate) target: Target,
     pub(crate) good_until: Timestamp,
     pub(crate) by: Key,
@@ -78,36 +78,41 @@ pub(crate) struct Taking {
 }
 
 #[derive(Debug)]
-pub(crate) enum Done {
+pub(crate) enum WriteResult {
     Committed(Commit),
     Taken(Option<Versioned>),
     SharedDocument(DocumentWritten),
     Counted,
     Purged(usize),
-    /// Whether there was anything that nobody can read.
+    /// Whether there was an unreadable record.
     Discarded(bool),
     /// Whether there may be more to do.
     Closed(bool),
 }
 
-pub(crate) struct Writer {
-    shared: Arc<Shared>,
-    /// None while nobody knows what is on the disk.
+pub(crate) struct EmbeddedWriter {
+    shared: Arc<EmbeddedShared>,
+    /// None while it is not known what is on the disk.
     conn: Option<Connection>,
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
 }
 
-impl Writer {
+impl EmbeddedWriter {
     /// Everything that the database holds, and a writer to go on from there.
-    pub(crate) fn open(home: &crate::home::Home) -> Result<(Connection, Scanned), rusqlite::Error> {
+    pub(crate) fn open(home: &crate::home::StoreHome) -> Result<(Connection, ScanResult), rusqlite::Error> {
         let conn = home.connect()?;
         conn.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
         let scanned = scan(&conn)?;
         Ok((conn, scanned))
     }
 
-    pub(crate) const fn new(shared: Arc<Shared>, conn: Connection, last_version: u64, next_id: i64) -> Self {
+    pub(crate) const fn new(
+        shared: Arc<EmbeddedShared>,
+        conn: Connection,
+        last_version: u64,
+        next_id: i64,
+    ) -> Self {
         Self { shared, conn: Some(conn), last_version, next_id }
     }
 
@@ -119,15 +124,15 @@ impl Writer {
             let tasks = self.shared.tasks.take(0, timeout, |task| {
                 count += 1;
                 bytes += match task {
-                    Task::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
-                    Task::SharedDocument(write) => write.document.as_ref().map_or(0, Vec::len),
-                    Task::Take(_) | Task::Count(_) => 0,
+                    WriteTask::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
+                    WriteTask::SharedDocument(write) => write.document.as_ref().map_or(0, Vec::len),
+                    WriteTask::Take(_) | WriteTask::Count(_) => 0,
                     // These come alone: they must see what was written before them.
-                    Task::Purge { .. }
-                    | Task::Discard(_)
-                    | Task::CompactUsage { .. }
-                    | Task::Rescue
-                    | Task::Trail => usize::MAX / 2,
+                    WriteTask::Purge { .. }
+                    | WriteTask::Discard(_)
+                    | WriteTask::CompactUsage { .. }
+                    | WriteTask::Rescue
+                    | WriteTask::Trail => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
             });
@@ -155,7 +160,7 @@ impl Writer {
         }
     }
 
-    fn perform(&mut self, tasks: &[Task]) -> Vec<Result<Done, StoreError>> {
+    fn perform(&mut self, tasks: &[WriteTask]) -> Vec<Result<WriteResult, StoreError>> {
         if self.conn.is_none() {
             self.reopen();
         }
@@ -163,36 +168,34 @@ impl Writer {
             return tasks.iter().map(|_| Err(unavailable(DOING, EmbeddedError::Down))).collect();
         };
         let done = match tasks {
-            [Task::Purge { now, limit }] => {
-                purge::purge(&self.shared, &conn, *now, *limit).map(|purged| vec![Ok(Done::Purged(purged))])
-            }
-            [Task::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
-                .map(|discarded| vec![discarded.map(Done::Discarded)]),
-            [Task::Rescue] => {
+            [WriteTask::Purge { now, limit }] => purge::purge(&self.shared, &conn, *now, *limit)
+                .map(|purged| vec![Ok(WriteResult::Purged(purged))]),
+            [WriteTask::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
+                .map(|discarded| vec![discarded.map(WriteResult::Discarded)]),
+            [WriteTask::Rescue] => {
                 self.shared.rescue(&conn, self.last_version);
-                Ok(vec![Ok(Done::Counted)])
+                Ok(vec![Ok(WriteResult::Counted)])
             }
             // It is written again once the answers are given.
-            [Task::Trail] => Ok(vec![Ok(Done::Counted)]),
-            [Task::CompactUsage { detail, sums }] => {
-                usage::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
-            }
+            [WriteTask::Trail] => Ok(vec![Ok(WriteResult::Counted)]),
+            [WriteTask::CompactUsage { detail, sums }] => usage::close(&self.shared, &conn, *detail, *sums)
+                .map(|more| vec![Ok(WriteResult::Closed(more))]),
             _ => self.write(&conn, tasks),
         };
         self.conn = Some(conn);
-        done.unwrap_or_else(|trouble| {
-            self.give_up(&trouble);
-            tasks.iter().map(|_| Err(unavailable(DOING, trouble.clone()))).collect()
+        done.unwrap_or_else(|failure| {
+            self.give_up(&failure);
+            tasks.iter().map(|_| Err(unavailable(DOING, failure.clone()))).collect()
         })
     }
 
     fn write(
         &mut self,
         conn: &Connection,
-        tasks: &[Task],
-    ) -> Result<Vec<Result<Done, StoreError>>, EmbeddedError> {
+        tasks: &[WriteTask],
+    ) -> Result<Vec<Result<WriteResult, StoreError>>, EmbeddedError> {
         loop {
-            let batch = Batch::decide(&self.shared, conn, tasks, self.last_version, self.next_id)?;
+            let batch = EmbeddedBatch::decide(&self.shared, conn, tasks, self.last_version, self.next_id)?;
             if batch.is_empty() {
                 return Ok(batch.answers);
             }
@@ -207,19 +210,19 @@ impl Writer {
                     batch.publish(&self.shared);
                     return Ok(batch.answers);
                 }
-                // Where a page of the database is damaged only those who need it are turned away; the others go on.
-                Err(Failed { at: Some(culprit), trouble }) if trouble.is_damage() => {
+                // Where a page of the database is damaged only the calls that need it fail; the others go on.
+                Err(WriteFailure { at: Some(culprit), failure }) if failure.is_damage() => {
                     self.shared.check_files()?;
                     let (key, id) = batch.key_and_row(culprit);
-                    let _corrupt = self.shared.set_aside(&key, id, &trouble.to_string());
+                    let _corrupt = self.shared.set_aside(&key, id, &failure.to_string());
                 }
-                Err(Failed { trouble, .. }) => return Err(trouble),
+                Err(WriteFailure { failure, .. }) => return Err(failure),
             }
         }
     }
 
     /// Trusts nothing in memory any more, unless it is certain that nothing was written.
-    fn give_up(&mut self, trouble: &EmbeddedError) {
+    fn give_up(&mut self, failure: &EmbeddedError) {
         // What can still be read is read through this connection, and no other can be made.
         if self.shared.check_files().is_err() {
             if let Some(conn) = self.conn.as_ref().filter(|_| self.shared.wants_rescue()) {
@@ -228,7 +231,7 @@ impl Writer {
             return;
         }
         let in_transaction = self.conn.as_ref().is_some_and(|conn| !conn.is_autocommit());
-        if in_transaction || !trouble.wrote_nothing() {
+        if in_transaction || !failure.wrote_nothing() {
             self.shared.go_down();
             self.conn = None;
             self.reopen();
@@ -239,7 +242,7 @@ impl Writer {
         if self.shared.check_files().is_err() {
             return;
         }
-        let Ok((conn, Scanned { ledger, last_version, next_id })) = Self::open(&self.shared.home) else {
+        let Ok((conn, ScanResult { ledger, last_version, next_id })) = Self::open(&self.shared.home) else {
             return;
         };
         self.last_version = self.last_version.max(last_version);
@@ -251,22 +254,22 @@ impl Writer {
 }
 
 /// What went wrong, and with which of the changes, if it was one of them.
-pub(crate) struct Failed {
+pub(crate) struct WriteFailure {
     pub(crate) at: Option<usize>,
-    pub(crate) trouble: EmbeddedError,
+    pub(crate) failure: EmbeddedError,
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for WriteFailure {
     fn from(error: rusqlite::Error) -> Self {
-        Self { at: None, trouble: error.into() }
+        Self { at: None, failure: error.into() }
     }
 }
 
 /// All of it or nothing, and durable when it returns.
 pub(crate) fn transaction<T>(
     conn: &Connection,
-    body: impl FnOnce() -> Result<T, Failed>,
-) -> Result<T, Failed> {
+    body: impl FnOnce() -> Result<T, WriteFailure>,
+) -> Result<T, WriteFailure> {
     conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let done = body().and_then(|done| {
         conn.prepare_cached("COMMIT")?.execute([])?;

@@ -1,12 +1,12 @@
-//! Processes that are killed, refused, or out of room. It is a test binary of its own, and its tests take turns,
-//! because a child that is being born still holds the locks of its parent.
+//! Processes that are killed, refused, or out of disk space. It is a test binary of its own, and its tests take
+//! turns, because a child that is being born still holds the locks of its parent.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::print_stdout, reason = "a child tells its parent what it did")]
 
 use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::drive;
-use quittance_ports::conformance::samples::{self, START, Sample};
+use quittance_ports::conformance::samples::{self, START, SampleOrder};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, LOCK, OpenError};
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ fn write_for_ever(dir: &Path, round: &str) -> ! {
                     for (step, order) in steps(&name).iter().enumerate() {
                         match now(store.commit(version, order, counters, START)).unwrap() {
                             Commit::Done(next) => version = next,
-                            Commit::Conflict(found) => panic!("nobody else writes {name}: {found:?}"),
+                            Commit::Conflict(record) => panic!("only this test writes {name}: {record:?}"),
                         }
                         println!("\nack {name} {step} {}", version.0);
                     }
@@ -80,7 +80,7 @@ fn write_for_ever(dir: &Path, round: &str) -> ! {
             });
         }
     });
-    unreachable!("somebody kills it")
+    unreachable!("the parent kills it")
 }
 
 struct Ack {
@@ -103,18 +103,18 @@ fn kill_after(lines: usize, dir: &Path, round: usize, test: &str) -> Vec<Ack> {
     let mut command = Command::new(this());
     child(&mut command, test, dir);
     let mut writer = command.env(ROUND, format!("r{round}")).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = Vec::new();
+    let mut acks = Vec::new();
     let mut output = BufReader::new(writer.stdout.take().unwrap()).split(b'\n');
-    let mut read = |said: &mut Vec<Ack>| {
+    let mut read = |acks: &mut Vec<Ack>| {
         let line = output.next().map(Result::unwrap);
-        line.map(|line| said.extend(Ack::read(&String::from_utf8_lossy(&line)))).is_some()
+        line.map(|line| acks.extend(Ack::read(&String::from_utf8_lossy(&line)))).is_some()
     };
-    while said.len() < lines && read(&mut said) {}
+    while acks.len() < lines && read(&mut acks) {}
     // SIGKILL: it has no time for anything.
     writer.kill().unwrap();
-    while read(&mut said) {}
+    while read(&mut acks) {}
     assert!(!writer.wait().unwrap().success());
-    said
+    acks
 }
 
 #[test]
@@ -148,25 +148,25 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
     assert_eq!(store.unreadable(), []);
     for Ack { name, step, version } in acknowledged.values() {
         let steps = steps(name);
-        let found = now(store.load(&steps[0].key)).unwrap();
-        let found = found.unwrap_or_else(|| panic!("{name} was acknowledged, and is gone"));
-        assert!(found.version >= *version, "{name} fell back to {:?} from {version:?}", found.version);
-        if found.version == *version {
-            assert_eq!(found.order, steps[*step], "{name}");
+        let record = now(store.load(&steps[0].key)).unwrap();
+        let record = record.unwrap_or_else(|| panic!("{name} was acknowledged, and is gone"));
+        assert!(record.version >= *version, "{name} fell back to {:?} from {version:?}", record.version);
+        if record.version == *version {
+            assert_eq!(record.order, steps[*step], "{name}");
         } else {
-            assert!(steps[*step..].contains(&found.order), "{name} is in no state that it was ever in");
+            assert!(steps[*step..].contains(&record.order), "{name} is in no state that it was ever in");
         }
     }
     // Whatever else is there was written whole, with its usage.
     let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap();
     let commits: u64 = all
         .iter()
-        .map(|found| match found.as_ref().unwrap().order.phase.name() {
+        .map(|record| match record.as_ref().unwrap().order.phase.name() {
             "queued" => 1,
             "submitting" => 2,
             "solving" => 3,
             "solved" => 4,
-            other => panic!("nobody wrote {other}"),
+            other => panic!("no test wrote {other}"),
         })
         .sum();
     let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
@@ -174,7 +174,7 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_store_and_what_to_do() {
+fn a_second_process_learns_which_process_has_the_store_and_what_to_do() {
     if let Some(dir) = store_of_child() {
         match EmbeddedStore::open(&dir) {
             Err(error @ OpenError::InUse { .. }) => println!("\nrefused: {error}"),
@@ -186,21 +186,21 @@ fn a_second_process_is_told_who_has_the_store_and_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let run = || {
         let mut command = Command::new(this());
-        child(&mut command, "a_second_process_is_told_who_has_the_store_and_what_to_do", dir.path());
+        child(&mut command, "a_second_process_learns_which_process_has_the_store_and_what_to_do", dir.path());
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    let said = run();
+    let acks = run();
     let path = dir.path().canonicalize().unwrap();
     let pid = format!("process {}", std::process::id());
     for part in ["refused: ", path.to_str().unwrap(), &pid, "Wait until it ends or stop it"] {
-        assert!(said.contains(part), "{part} is missing in: {said}");
+        assert!(acks.contains(part), "{part} is missing in: {acks}");
     }
     drop(store);
     assert!(run().contains("opened: Ok"), "it is free again");
 }
 
-/// Root may write anywhere, so the child is nobody.
+/// Root may write anywhere, so the child runs as the user `nobody`.
 fn as_nobody(dir: &Path, test: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -241,14 +241,14 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
     }
     chmod(&dir, 0o555);
     chmod(parent.path(), 0o555);
-    let said = as_nobody(parent.path(), TEST);
-    let refused: Vec<_> = said.lines().filter(|line| line.starts_with("refused: ")).collect();
-    assert_eq!(refused.len(), 2, "{said}");
+    let acks = as_nobody(parent.path(), TEST);
+    let refused: Vec<_> = acks.lines().filter(|line| line.starts_with("refused: ")).collect();
+    assert_eq!(refused.len(), 2, "{acks}");
     assert!(
         refused[0].contains(dir.to_str().unwrap()) && refused[0].contains("let this user write"),
-        "{said}"
+        "{acks}"
     );
-    assert!(refused[1].contains("/new"), "{said}");
+    assert!(refused[1].contains("/new"), "{acks}");
     chmod(parent.path(), 0o755);
     chmod(&dir, 0o700);
     for name in [DATABASE, LOCK] {
@@ -261,7 +261,7 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
 /// So large that a few of them fill the disk that the child has.
 fn bulky(n: usize) -> Arc<Order> {
     let draft = samples::draft("https://example.com/wall").with("picture", vec![7; 30_000]);
-    Sample::placed(&format!("bulky {n}"), draft, &samples::riddle(), START).order
+    SampleOrder::placed(&format!("bulky {n}"), draft, &samples::riddle(), START).order
 }
 
 fn place(store: &EmbeddedStore, order: &Arc<Order>) -> Result<Commit, StoreError> {
@@ -271,9 +271,9 @@ fn place(store: &EmbeddedStore, order: &Arc<Order>) -> Result<Commit, StoreError
 /// The kernel refuses to let any file grow beyond a size, as a full disk does, until there is room again.
 fn live_on_a_small_disk(dir: &Path) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let mut kept: BTreeMap<Key, Arc<Order>> = BTreeMap::new();
-    let check = |store: &EmbeddedStore, kept: &BTreeMap<Key, Arc<Order>>| {
-        for (key, order) in kept {
+    let mut expected: BTreeMap<Key, Arc<Order>> = BTreeMap::new();
+    let check = |store: &EmbeddedStore, expected: &BTreeMap<Key, Arc<Order>>| {
+        for (key, order) in expected {
             assert_eq!(&now(store.load(key)).unwrap().expect("it was acknowledged").order, order);
         }
     };
@@ -282,8 +282,8 @@ fn live_on_a_small_disk(dir: &Path) {
     for n in 0.. {
         let order = bulky(n);
         match place(&store, &order) {
-            Ok(Commit::Done(_)) => drop(kept.insert(order.key, order)),
-            Ok(Commit::Conflict(found)) => panic!("nobody else writes here: {found:?}"),
+            Ok(Commit::Done(_)) => drop(expected.insert(order.key, order)),
+            Ok(Commit::Conflict(record)) => panic!("only this test writes here: {record:?}"),
             Err(StoreError::Unavailable { .. }) => refused += 1,
             Err(error @ StoreError::Corrupt { .. }) => panic!("{error}"),
         }
@@ -292,40 +292,40 @@ fn live_on_a_small_disk(dir: &Path) {
         }
         assert!(n < 1000, "this disk has no end");
     }
-    assert!(kept.len() > 10, "only {} found room", kept.len());
-    check(&store, &kept);
+    assert!(expected.len() > 10, "only {} were written", expected.len());
+    check(&store, &expected);
 
     let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum }).unwrap();
     for n in 2000..2020 {
         let order = bulky(n);
         assert!(matches!(place(&store, &order), Ok(Commit::Done(_))), "there is room again");
-        kept.insert(order.key, order);
+        expected.insert(order.key, order);
     }
-    check(&store, &kept);
+    check(&store, &expected);
     drop(store);
     let store = EmbeddedStore::open(dir).unwrap();
-    check(&store, &kept);
+    check(&store, &expected);
     assert_eq!(store.unreadable(), []);
     let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap().len() as u64;
     let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
     assert_eq!(usage.iter().map(|(_, counters)| counters.asked).sum::<u64>(), all, "usage and orders agree");
-    println!("\nsurvived with {} orders", kept.len());
+    println!("\nsurvived with {} orders", expected.len());
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_the_store_works_again_when_there_is_room() {
-    const TEST: &str = "a_full_disk_loses_nothing_and_the_store_works_again_when_there_is_room";
+fn a_full_disk_loses_nothing_and_the_store_works_again_when_there_is_space() {
+    const TEST: &str = "a_full_disk_loses_nothing_and_the_store_works_again_when_there_is_space";
     if let Some(dir) = store_of_child() {
         return live_on_a_small_disk(&dir);
     }
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    // Whoever ignores the signal gets an error from the write itself.
+    // A process that ignores the signal gets an error from the write itself.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -S -f 3000; exec \"$0\" \"$@\""]).arg(this());
     child(&mut command, TEST, dir.path());
     let output = command.output().unwrap();
-    let (said, cried) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("survived"), "{said}\n{cried}");
+    let (acks, cried) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(acks.contains("survived"), "{acks}\n{cried}");
 }

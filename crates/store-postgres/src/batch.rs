@@ -1,20 +1,20 @@
 //! One batch as the columns of one statement, and what its answer says about each commit in it.
 
-use crate::desk::{Batch, Contest, Write};
-use crate::lane::Params;
-use crate::row::{self, Found, column};
-use crate::trouble::{PostgresError, Sealed};
+use crate::desk::{Contest, PendingWrite, WriteBatch};
+use crate::failure::{PostgresError, Sealed};
+use crate::lane::SqlParams;
+use crate::row::{self, PostgresRow, column};
 use quittance_lifecycle::{Counters, Key, Terms};
 use quittance_ports::{Day, UsageRow, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 /// What became of one commit.
-pub(crate) enum Outcome {
+pub(crate) enum CommitOutcome {
     Done(Version),
     /// This stood there already; or nothing, where something was expected.
-    Lost(Option<Found>),
-    /// It was lost to somebody who was gone, or had come back, before he could be read: one has to look again.
+    Lost(Option<PostgresRow>),
+    /// It was lost to a record that was gone, or had come back, before it could be read: look again.
     LostUnseen,
     /// The terms have changed, and were not sent.
     WantsTerms,
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 
 /// The parameters, each a column.
 #[derive(Default)]
-pub(crate) struct Columns<'a> {
+pub(crate) struct CommitColumns<'a> {
     number: Vec<i32>,
     key: Vec<&'a [u8]>,
     expected: Vec<i64>,
@@ -42,11 +42,11 @@ pub(crate) struct Columns<'a> {
     kind: Vec<Option<&'a [u8]>>,
     site: Vec<Option<&'a [u8]>>,
     provider: Vec<Option<&'a [u8]>>,
-    usage: Usage<'a>,
+    usage: UsageColumns<'a>,
 }
 
 #[derive(Default)]
-struct Usage<'a> {
+struct UsageColumns<'a> {
     number: Vec<Option<i32>>,
     day: Vec<i64>,
     tenant: Vec<&'a [u8]>,
@@ -57,8 +57,8 @@ struct Usage<'a> {
     amount: Vec<i64>,
 }
 
-impl<'a> Columns<'a> {
-    pub(crate) fn of(batch: &'a Batch) -> Self {
+impl<'a> CommitColumns<'a> {
+    pub(crate) fn of(batch: &'a WriteBatch) -> Self {
         let mut columns = Self::default();
         for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
             columns.push(number, write);
@@ -73,7 +73,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    fn push(&mut self, number: i32, write: &'a Write) {
+    fn push(&mut self, number: i32, write: &'a PendingWrite) {
         let marks = &write.marks;
         self.number.push(number);
         self.key.push(&write.order.key.0);
@@ -98,7 +98,7 @@ impl<'a> Columns<'a> {
     }
 
     /// In the order in which the statement counts them; `rest` stands behind the columns.
-    pub(crate) fn params<'b>(&'b self, rest: Params<'b>) -> Vec<(&'b (dyn ToSql + Sync), Type)> {
+    pub(crate) fn params<'b>(&'b self, rest: SqlParams<'b>) -> Vec<(&'b (dyn ToSql + Sync), Type)> {
         let usage = &self.usage;
         let mut params: Vec<(&'b (dyn ToSql + Sync), Type)> = vec![
             (&self.number, Type::INT4_ARRAY),
@@ -134,7 +134,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl<'a> Usage<'a> {
+impl<'a> UsageColumns<'a> {
     fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 4], counters: &Counters) {
         let [tenant, kind, site, provider] = of.map(str::as_bytes);
         for (line, amount) in counters.lines().filter(|(_, amount)| *amount > 0) {
@@ -151,13 +151,13 @@ impl<'a> Usage<'a> {
 }
 
 /// What the answer says of each contest, in their order.
-pub(crate) fn outcomes(rows: &[Row], batch: &Batch) -> Result<Vec<Outcome>, PostgresError> {
+pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOutcome>, PostgresError> {
     sealed(rows)?;
-    let mut outcomes: Vec<_> = batch.contests.iter().map(|_| Outcome::LostUnseen).collect();
+    let mut outcomes: Vec<_> = batch.contests.iter().map(|_| CommitOutcome::LostUnseen).collect();
     for row in rows {
         let Some(number) = column::<Option<i32>>(row, 1)? else { continue };
         let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
-        let at = at.ok_or_else(|| PostgresError::Garbled("it answers what was not asked".into()))?;
+        let at = at.ok_or_else(|| PostgresError::Garbled("its answer does not fit the statement".into()))?;
         outcomes[at] = outcome(row, &batch.contests[at].write)?;
     }
     Ok(outcomes)
@@ -172,27 +172,27 @@ pub(crate) fn sealed(rows: &[Row]) -> Result<(), PostgresError> {
     }
 }
 
-fn outcome(row: &Row, write: &Write) -> Result<Outcome, PostgresError> {
+fn outcome(row: &Row, write: &PendingWrite) -> Result<CommitOutcome, PostgresError> {
     if let Some(version) = column::<Option<i64>>(row, 2)? {
-        return Ok(Outcome::Done(row::version(version)));
+        return Ok(CommitOutcome::Done(row::version(version)));
     }
     if column::<Option<bool>>(row, 3)? == Some(true) {
-        return Ok(Outcome::WantsTerms);
+        return Ok(CommitOutcome::WantsTerms);
     }
     let Some(version) = column::<Option<i64>>(row, 5)? else {
         let is_gone = write.expected != Version::ABSENT;
-        return Ok(if is_gone { Outcome::Lost(None) } else { Outcome::LostUnseen });
+        return Ok(if is_gone { CommitOutcome::Lost(None) } else { CommitOutcome::LostUnseen });
     };
     if row::version(version) == write.expected {
-        return Ok(Outcome::LostUnseen);
+        return Ok(CommitOutcome::LostUnseen);
     }
-    Ok(Outcome::Lost(Some(row::found(row, 4)?)))
+    Ok(CommitOutcome::Lost(Some(row::stored(row, 4)?)))
 }
 
 /// The orders of a batch that have become news, by what became of them.
-pub(crate) fn news(batch: &Batch, outcomes: &[Outcome]) -> Vec<Key> {
-    let is_news = |(contest, outcome): &(&Contest, &Outcome)| {
-        matches!(outcome, Outcome::Done(_)) && !contest.write.marks.awaited
+pub(crate) fn news(batch: &WriteBatch, outcomes: &[CommitOutcome]) -> Vec<Key> {
+    let is_news = |(contest, outcome): &(&Contest, &CommitOutcome)| {
+        matches!(outcome, CommitOutcome::Done(_)) && !contest.write.marks.awaited
     };
     let pairs = batch.contests.iter().zip(outcomes);
     pairs.filter(is_news).map(|(contest, _)| contest.write.order.key).collect()

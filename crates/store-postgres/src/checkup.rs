@@ -1,9 +1,9 @@
 //! What the server's settings cost in promises, for `doctor`: each finding says what is at stake and what to do.
 
+use crate::failure::PostgresError;
 use crate::row::column;
-use crate::shared::Shared;
+use crate::shared::PostgresShared;
 use crate::tables::{Tables, tables};
-use crate::trouble::PostgresError;
 use quittance_ports::{Finding, Verdict};
 use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 /// What another's transaction may take before it is worth a word: what it can still see is not swept out.
 const LONG_SECONDS: i64 = 600;
 
-/// Of activity and slots everybody sees something, and the server's own monitors see all.
+/// Every user sees something of activity and slots; the server's monitoring roles see all.
 const ASK: &str = "
 SELECT current_setting('server_version'),
        current_setting('fsync') = 'on',
@@ -28,7 +28,7 @@ SELECT current_setting('server_version'),
        (SELECT count(*) FROM pg_replication_slots
         WHERE (xmin IS NOT NULL OR catalog_xmin IS NOT NULL OR NOT active))";
 
-struct Seen {
+struct ServerFacts {
     version: String,
     syncs: bool,
     writes_full_pages: bool,
@@ -43,7 +43,7 @@ struct Seen {
     slots: i64,
 }
 
-impl Seen {
+impl ServerFacts {
     fn read(row: &Row) -> Result<Self, PostgresError> {
         Ok(Self {
             version: column(row, 0)?,
@@ -66,24 +66,24 @@ fn finding(verdict: Verdict, what: impl Into<String>) -> Finding {
     Finding { verdict, what: what.into() }
 }
 
-pub(crate) async fn findings(shared: &Shared) -> Result<Vec<Finding>, PostgresError> {
+pub(crate) async fn findings(shared: &PostgresShared) -> Result<Vec<Finding>, PostgresError> {
     // What this node itself takes is among what is counted: not some of it, by chance, while it is still connecting.
     for lane in shared.readers.iter().chain(&shared.writers) {
         lane.settle().await;
     }
     let rows = shared.ask(ASK, &[]).await?;
     let row = rows.first().ok_or_else(|| PostgresError::Garbled("it says nothing of itself".into()))?;
-    let seen = Seen::read(row)?;
-    let mut findings = vec![finding(Verdict::Good, format!("PostgreSQL {}", seen.version))];
+    let facts = ServerFacts::read(row)?;
+    let mut findings = vec![finding(Verdict::Good, format!("PostgreSQL {}", facts.version))];
     findings.extend(whole(shared).await?);
-    findings.extend(promises(&seen));
+    findings.extend(promises(&facts));
     findings.extend(listening(shared));
-    findings.extend(housekeeping(&seen, shared));
+    findings.extend(housekeeping(&facts, shared));
     Ok(findings)
 }
 
 /// Whether all tables stand.
-async fn whole(shared: &Shared) -> Result<Option<Finding>, PostgresError> {
+async fn whole(shared: &PostgresShared) -> Result<Option<Finding>, PostgresError> {
     Ok(match tables(shared).await? {
         Tables::Whole => None,
         Tables::Gone => Some(finding(Verdict::Bad, PostgresError::Gone.to_string())),
@@ -99,36 +99,36 @@ async fn whole(shared: &Shared) -> Result<Option<Finding>, PostgresError> {
 }
 
 /// What breaks a promise.
-fn promises(seen: &Seen) -> Vec<Finding> {
+fn promises(facts: &ServerFacts) -> Vec<Finding> {
     use Verdict::{Bad, Good, Note};
     let mut findings = Vec::new();
-    if seen.is_read_only {
+    if facts.is_read_only {
         let what = "the server can only be read (a standby, or read-only): nothing can be placed, paid or answered; \
                     set store.url to the primary";
         findings.push(finding(Bad, what));
     }
-    if !seen.syncs {
+    if !facts.syncs {
         let what = "fsync is off: a crash of the machine can lose or damage any order, also what was paid for; set \
                     fsync = on";
         findings.push(finding(Bad, what));
     }
-    if !seen.writes_full_pages {
-        let what = "full_page_writes is off: a crash of the machine can leave half-written pages, and orders that nobody \
-                    can read; set full_page_writes = on";
+    if !facts.writes_full_pages {
+        let what = "full_page_writes is off: a crash of the machine can leave half-written pages and \
+                    unreadable orders; set full_page_writes = on";
         findings.push(finding(Bad, what));
     }
-    findings.push(match &*seen.synchronous_commit {
+    findings.push(match &*facts.synchronous_commit {
         "off" => finding(
             Bad,
             "synchronous_commit is off: a crash of the server forgets the last moments of what it has acknowledged, and \
              with them intents to pay, so that something may be paid for twice; set synchronous_commit = on",
         ),
-        "local" if seen.has_standbys => finding(
+        "local" if facts.has_standbys => finding(
             Note,
             "synchronous_commit is local although there are synchronous standbys: when one of them takes over, the last \
              commits may be missing, and something may be paid for twice; set synchronous_commit = on",
         ),
-        setting if seen.has_standbys => finding(
+        setting if facts.has_standbys => finding(
             Good,
             format!("synchronous_commit is {setting}, with synchronous standbys: a commit survives the loss of the primary"),
         ),
@@ -143,48 +143,48 @@ fn promises(seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn listening(shared: &Shared) -> Option<Finding> {
+fn listening(shared: &PostgresShared) -> Option<Finding> {
     (!shared.hears.load(Ordering::Relaxed)).then(|| {
         finding(
             Verdict::Note,
-            "notices (LISTEN) do not arrive, as through a pooler in transaction mode: whoever waits for an answer that \
-             another node has got is told up to a second late; set store.listen_url to the server itself",
+            "notices (LISTEN) do not arrive, as through a pooler in transaction mode: a caller that waits for an answer that \
+             another node has got is woken up to a second late; set store.listen_url to the server itself",
         )
     })
 }
 
 /// What will hurt in time.
-fn housekeeping(seen: &Seen, shared: &Shared) -> Vec<Finding> {
+fn housekeeping(facts: &ServerFacts, shared: &PostgresShared) -> Vec<Finding> {
     let mut notes = Vec::new();
-    if !seen.vacuums {
+    if !facts.vacuums {
         notes.push(
             "autovacuum is off: the tables only grow, and everything becomes slower; set autovacuum = on"
                 .to_owned(),
         );
     }
-    if seen.longest_seconds > LONG_SECONDS {
+    if facts.longest_seconds > LONG_SECONDS {
         notes.push(format!(
             "a transaction has been open for {} s: until it ends, nothing that was written over since can be swept out, and \
              the tables grow; look for it in pg_stat_activity",
-            seen.longest_seconds
+            facts.longest_seconds
         ));
     }
-    if seen.slots > 0 {
+    if facts.slots > 0 {
         notes.push(format!(
             "{} replication slots are not in use or hold old rows: the log or the tables grow until they move on; look at \
              pg_replication_slots",
-            seen.slots
+            facts.slots
         ));
     }
     let ours = i64::try_from(shared.settings.connections).unwrap_or(i64::MAX).saturating_add(1);
-    if seen.connections.saturating_add(ours) > seen.connections_max {
+    if facts.connections.saturating_add(ours) > facts.connections_max {
         notes.push(format!(
             "{} of {} connections are taken, and one more node needs {ours}: it would be turned away; raise \
              max_connections, lower `connections` in store.url, or put a pooler in front",
-            seen.connections, seen.connections_max
+            facts.connections, facts.connections_max
         ));
     }
-    if !seen.sums_pages {
+    if !facts.sums_pages {
         notes.push(
             "data_checksums are off: a page that the disk has expired is noticed late or never; pg_checksums --enable, \
              with the server stopped"

@@ -1,9 +1,9 @@
-//! Where callers leave what is to be written, and where writers take as much of it as fits into one statement. The line
-//! is bounded. No order is in two statements at once, and whoever wants the same step of the same order as somebody
-//! before him needs none of his own: he has lost, and is told to whom.
+//! Where callers leave what is to be written, and where writers take as much of it as fits into one statement. The
+//! queue is bounded. No order is in two statements at once. A call that wants the same step of the same order as an
+//! earlier one needs no statement: it has lost, and gets the winner.
 
-use crate::row::{Marks, SENT_TERMS_BYTES_MAX};
-use crate::trouble::PostgresError;
+use crate::failure::PostgresError;
+use crate::row::{PostgresMarks, SENT_TERMS_BYTES_MAX};
 use quittance_lifecycle::{Counters, Key, Order, Timestamp};
 use quittance_ports::{Commit, StoreError, UsageRow, Version};
 use quittance_record::{encode_order, encode_terms};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How much waits at most; whoever comes then is told that the store is not available.
+/// How much waits at most; a call beyond that fails as not available.
 const WAITING_MAX: usize = 65_536;
 const COMMITS_MAX: usize = 256;
 const COUNTS_MAX: usize = 1024;
@@ -20,15 +20,15 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 /// So many keys fit into one notice, which holds less than 8,000 bytes.
 const NEWS_MAX: usize = 120;
 
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(crate) type WriteReply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// An order to be written, ready to be sent.
-pub(crate) struct Write {
+pub(crate) struct PendingWrite {
     pub(crate) expected: Version,
     pub(crate) order: Arc<Order>,
     pub(crate) counters: Counters,
     pub(crate) at: Timestamp,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PostgresMarks,
     pub(crate) record: Vec<u8>,
     pub(crate) terms: Vec<u8>,
     /// Only of terms that are not worth sending at every step.
@@ -36,7 +36,7 @@ pub(crate) struct Write {
     pub(crate) sends_terms: bool,
 }
 
-impl Write {
+impl PendingWrite {
     pub(crate) fn new(expected: Version, order: &Arc<Order>, counters: &Counters, at: Timestamp) -> Self {
         let terms = encode_terms(&order.terms);
         let digest = (terms.len() > SENT_TERMS_BYTES_MAX).then(|| Sha256::digest(&terms).into());
@@ -45,7 +45,7 @@ impl Write {
             order: Arc::clone(order),
             counters: *counters,
             at,
-            marks: Marks::of(order),
+            marks: PostgresMarks::of(order),
             record: encode_order(order),
             terms,
             digest,
@@ -58,59 +58,59 @@ impl Write {
     }
 }
 
-/// One order that is to be written, and everybody who wants the same step of it.
+/// One order that is to be written, and all calls that want the same step of it.
 pub(crate) struct Contest {
-    pub(crate) write: Box<Write>,
-    pub(crate) first: Reply<Commit>,
-    pub(crate) others: Vec<Reply<Commit>>,
+    pub(crate) write: Box<PendingWrite>,
+    pub(crate) first: WriteReply<Commit>,
+    pub(crate) others: Vec<WriteReply<Commit>>,
 }
 
 pub(crate) struct Addition {
     pub(crate) line: UsageRow,
     pub(crate) counters: Counters,
-    pub(crate) reply: Reply<()>,
+    pub(crate) reply: WriteReply<()>,
 }
 
 /// What goes into one statement.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct WriteBatch {
     pub(crate) contests: Vec<Contest>,
     pub(crate) additions: Vec<Addition>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    commits: VecDeque<(Box<Write>, Reply<Commit>)>,
+struct WaitingWrite {
+    commits: VecDeque<(Box<PendingWrite>, WriteReply<Commit>)>,
     additions: VecDeque<Addition>,
     /// Orders that are in a statement just now.
     away: BTreeSet<Key>,
 }
 
-pub(crate) struct WorkQueue {
-    waiting: Mutex<Waiting>,
+pub(crate) struct WriteQueue {
+    waiting: Mutex<WaitingWrite>,
     waiting_max: usize,
     pub(crate) bell: Notify,
 }
 
-impl Default for WorkQueue {
+impl Default for WriteQueue {
     fn default() -> Self {
         Self::for_so_many(WAITING_MAX)
     }
 }
 
-impl WorkQueue {
+impl WriteQueue {
     fn for_so_many(waiting_max: usize) -> Self {
         Self { waiting: Mutex::default(), waiting_max, bell: Notify::new() }
     }
 
     /// A panic elsewhere cannot have left a line half-written.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingWrite> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn commit(
         &self,
-        write: Write,
+        write: PendingWrite,
     ) -> Result<oneshot::Receiver<Result<Commit, StoreError>>, PostgresError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.waiting();
@@ -135,8 +135,8 @@ impl WorkQueue {
         Ok(answer)
     }
 
-    /// As much as fits; nothing if nothing can be done just now. Whoever has left is left out.
-    pub(crate) fn take(&self) -> Batch {
+    /// As much as fits; nothing if nothing can be done just now. A caller that has left is left out.
+    pub(crate) fn take(&self) -> WriteBatch {
         let mut waiting = self.waiting();
         let batch = waiting.take();
         let is_more = !waiting.commits.is_empty() || !waiting.additions.is_empty();
@@ -161,7 +161,7 @@ impl WorkQueue {
     }
 }
 
-impl Batch {
+impl WriteBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.contests.is_empty() && self.additions.is_empty()
     }
@@ -183,14 +183,14 @@ impl Batch {
     }
 }
 
-impl Waiting {
+impl WaitingWrite {
     fn has_room(&self, waiting_max: usize) -> Result<(), PostgresError> {
         let waiting = self.commits.len() + self.additions.len();
         if waiting < waiting_max { Ok(()) } else { Err(PostgresError::Crowded { waiting }) }
     }
 
-    fn take(&mut self) -> Batch {
-        let mut batch = Batch::default();
+    fn take(&mut self) -> WriteBatch {
+        let mut batch = WriteBatch::default();
         let mut places: BTreeMap<Key, usize> = BTreeMap::new();
         let (mut bytes, mut news) = (0, 0);
         let mut left = VecDeque::new();
@@ -234,23 +234,23 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, NEWS_MAX, WorkQueue, Write};
-    use crate::trouble::PostgresError;
+    use super::{NEWS_MAX, PendingWrite, WriteBatch, WriteQueue};
+    use crate::failure::PostgresError;
     use quittance_lifecycle::Counters;
-    use quittance_ports::conformance::samples::{self, START, Sample};
+    use quittance_ports::conformance::samples::{self, START, SampleOrder};
     use quittance_ports::{UsageRow, Version};
 
-    fn write(sample: &Sample, expected: u64) -> Write {
-        Write::new(Version(expected), &sample.order, &Counters::default(), START)
+    fn write(sample: &SampleOrder, expected: u64) -> PendingWrite {
+        PendingWrite::new(Version(expected), &sample.order, &Counters::default(), START)
     }
 
-    fn sizes(batch: &Batch) -> Vec<usize> {
+    fn sizes(batch: &WriteBatch) -> Vec<usize> {
         batch.contests.iter().map(|contest| 1 + contest.others.len()).collect()
     }
 
     #[test]
-    fn whoever_finds_the_line_full_is_told_so_at_once() {
-        let desk = WorkQueue::for_so_many(2);
+    fn a_call_at_a_full_queue_fails_at_once() {
+        let desk = WriteQueue::for_so_many(2);
         let order = samples::queued("one", START);
         let _first = desk.commit(write(&order, 0)).unwrap();
         let line = UsageRow::of(&order.order, START);
@@ -262,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn those_who_want_the_same_step_share_a_place_and_no_order_is_away_twice() {
-        let desk = WorkQueue::default();
+    fn entries_for_the_same_step_share_a_place_and_no_order_is_away_twice() {
+        let desk = WriteQueue::default();
         let (one, two) = (samples::queued("one", START), samples::queued("two", START));
         let _waiting = [(&one, 0), (&one, 0), (&one, 7), (&two, 3), (&one, 0)]
             .map(|(sample, expected)| desk.commit(write(sample, expected)).unwrap());
@@ -275,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_left_is_left_out() {
-        let desk = WorkQueue::default();
+    fn a_caller_that_left_is_left_out() {
+        let desk = WriteQueue::default();
         let [one, two] = ["one", "two"].map(|name| samples::queued(name, START));
         drop(desk.commit(write(&one, 0)).unwrap());
         let _stays = desk.commit(write(&two, 0)).unwrap();
@@ -285,15 +285,15 @@ mod tests {
 
     #[test]
     fn no_more_news_are_taken_than_one_notice_holds_and_none_is_left_behind() {
-        let desk = WorkQueue::default();
+        let desk = WriteQueue::default();
         let news: Vec<_> = (0..=NEWS_MAX).map(|n| samples::failed(&format!("order {n}"), START)).collect();
         let _waiting: Vec<_> = news.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
         assert_eq!([desk.take().len(), desk.take().len(), desk.take().len()], [NEWS_MAX, 1, 0]);
     }
 
     #[test]
-    fn a_batch_is_halved_until_everybody_is_alone() {
-        let desk = WorkQueue::default();
+    fn a_batch_is_halved_until_each_entry_is_alone() {
+        let desk = WriteQueue::default();
         let orders: Vec<_> = (0..3).map(|n| samples::queued(&format!("order {n}"), START)).collect();
         let _waiting: Vec<_> = orders.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
         let _added: Vec<_> = orders
@@ -306,7 +306,7 @@ mod tests {
             if batch.len() == 1 {
                 alone += 1;
             } else {
-                whole.extend(<[Batch; 2]>::from(batch.halve()));
+                whole.extend(<[WriteBatch; 2]>::from(batch.halve()));
             }
         }
         assert_eq!(alone, 6);

@@ -1,12 +1,12 @@
-//! What the last order_counts said. A server counts row by row, which is nothing for a few thousand and a burden for a million; of
-//! that many nobody needs to know the last one, so they are counted only now and then.
+//! The last counts of orders. A server counts row by row, which is nothing for a few thousand and a burden for a
+//! million; so large numbers are counted only now and then, and need not be exact.
 
 use quittance_ports::OrderCounts;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many are counted each time that somebody asks.
+/// So many are counted at each call.
 const FEW_MAX: u64 = 10_000;
 /// More than that no more often than this.
 const SPAN: Duration = Duration::from_secs(10);

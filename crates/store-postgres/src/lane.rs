@@ -1,9 +1,9 @@
-//! A connection that comes back by itself. A task of its own keeps it, calls share it and are answered in turn, and each
-//! of them ends in time: whoever waits too long takes the connection to be dead, and it is made anew.
+//! A connection that comes back by itself. A task of its own keeps it, calls share it and are answered in turn, and
+//! each of them ends in time: a call that waits too long takes the connection to be dead, and it is made again.
 
+use crate::failure::PostgresError;
 use crate::settings::Settings;
 use crate::tls::{self, BadCa};
-use crate::trouble::PostgresError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// Opening a store is no call that somebody waits for behind a counter.
+/// Opening a store is no call on which a caller waits.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
-pub(crate) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
-pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+pub(crate) type SqlParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+pub(crate) type LaneClient = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// How to reach one server.
 #[derive(Clone)]
@@ -47,25 +47,25 @@ impl Dial {
         Self { wait: self.wait.max(OPEN_WAIT), ..self.clone() }
     }
 
-    pub(crate) async fn connect(&self) -> Result<(Client, Wire), Refused> {
+    pub(crate) async fn connect(&self) -> Result<(Client, LaneClient), LaneRefusal> {
         match timeout(self.wait, self.config.connect(self.tls.clone())).await {
-            Ok(connected) => connected.map_err(Refused::Said),
-            Err(_) => Err(Refused::Silent(self.wait)),
+            Ok(connected) => connected.map_err(LaneRefusal::Replied),
+            Err(_) => Err(LaneRefusal::Silent(self.wait)),
         }
     }
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) enum Refused {
-    Said(tokio_postgres::Error),
+pub(crate) enum LaneRefusal {
+    Replied(tokio_postgres::Error),
     Silent(Duration),
 }
 
-impl Refused {
-    pub(crate) fn trouble(&self) -> PostgresError {
+impl LaneRefusal {
+    pub(crate) fn failure(&self) -> PostgresError {
         match self {
-            Self::Said(error) => PostgresError::of(error),
+            Self::Replied(error) => PostgresError::of(error),
             Self::Silent(wait) => PostgresError::Slow(*wait),
         }
     }
@@ -73,9 +73,9 @@ impl Refused {
 
 /// The pause before the next try, twice as long each time.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff(Option<Duration>);
+pub(crate) struct LaneBackoff(Option<Duration>);
 
-impl Backoff {
+impl LaneBackoff {
     pub(crate) async fn pause(&mut self) {
         let span = self.0.map_or(BACKOFF_MIN, |last| (last * 2).min(BACKOFF_MAX));
         self.0 = Some(span);
@@ -88,21 +88,21 @@ impl Backoff {
 }
 
 #[derive(Clone)]
-enum State {
-    /// It is being made, and whoever comes waits for it.
+enum LaneState {
+    /// It is being made, and calls wait for it.
     Connecting,
     Up {
         client: Arc<Client>,
         number: u64,
     },
-    /// The last try has failed. Nobody waits for the next one: calls are told at once.
+    /// The last try has failed. Calls do not wait for the next one: they fail at once.
     Down(PostgresError),
 }
 
 /// What calls hold.
 pub(crate) struct Lane {
-    state: watch::Receiver<State>,
-    /// The last connection that somebody has found to be dead.
+    state: watch::Receiver<LaneState>,
+    /// The last connection that a call has found to be dead.
     condemned: watch::Sender<u64>,
     dial: Dial,
     in_flight: AtomicUsize,
@@ -111,14 +111,18 @@ pub(crate) struct Lane {
 impl Lane {
     /// A lane, and the task that keeps its connection up.
     pub(crate) fn new(dial: Dial) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (tell, state) = watch::channel(State::Connecting);
+        let (tell, state) = watch::channel(LaneState::Connecting);
         let (condemned, doom) = watch::channel(0);
         let keeping = keep(dial.clone(), tell, doom);
         (Self { state, condemned, dial, in_flight: AtomicUsize::new(0) }, keeping)
     }
 
     /// Sends one statement and waits for all of its answer, for as long as a call may take.
-    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
+    pub(crate) async fn ask(
+        &self,
+        statement: &str,
+        params: SqlParams<'_>,
+    ) -> Result<Vec<Row>, PostgresError> {
         self.use_up(async |client| client.query_typed(statement, params).await).await
     }
 
@@ -156,9 +160,9 @@ impl Lane {
         let mut watched = self.state.clone();
         // One that is found to be dead is as good as gone, even if the keeper has not heard of it yet.
         let settled = watched.wait_for(|state| match state {
-            State::Connecting => false,
-            State::Up { number, .. } => *number > *self.condemned.borrow(),
-            State::Down(_) => true,
+            LaneState::Connecting => false,
+            LaneState::Up { number, .. } => *number > *self.condemned.borrow(),
+            LaneState::Down(_) => true,
         });
         let state = match timeout_at(deadline, settled).await {
             Ok(Ok(state)) => state.clone(),
@@ -166,20 +170,20 @@ impl Lane {
             Err(_) => return Err(PostgresError::Slow(self.dial.wait)),
         };
         match state {
-            State::Up { client, number } => Ok((client, number)),
-            State::Down(trouble) => Err(trouble),
-            State::Connecting => Err(PostgresError::Cut),
+            LaneState::Up { client, number } => Ok((client, number)),
+            LaneState::Down(failure) => Err(failure),
+            LaneState::Connecting => Err(PostgresError::Cut),
         }
     }
 
     /// Waits until it is known whether there is a connection, for as long as a call may take.
     pub(crate) async fn settle(&self) {
-        // Whoever asks wants to count what there is, and one that is down counts as none.
+        // The caller wants to count what there is, and one that is down counts as none.
         drop(self.connected(Instant::now() + self.dial.wait).await);
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Up { client, number } if !client.is_closed() && *number > *self.condemned.borrow())
+        matches!(&*self.state.borrow(), LaneState::Up { client, number } if !client.is_closed() && *number > *self.condemned.borrow())
     }
 
     /// How many wait here, and far more if it is not up: where a call is answered soonest.
@@ -187,8 +191,8 @@ impl Lane {
         self.in_flight.load(Ordering::Relaxed) + if self.is_up() { 0 } else { usize::MAX / 2 }
     }
 
-    /// A statement that nobody waits for should not hold its locks any longer. If the server does not even listen to
-    /// this, there is nothing to be done.
+    /// A statement without a waiting caller should not hold its locks any longer. If the server does not even listen
+    /// to this, there is nothing to be done.
     fn call_off(&self, client: &Client) {
         let (token, tls, wait) = (client.cancel_token(), self.dial.tls.clone(), self.dial.wait);
         drop(tokio::spawn(async move { timeout(wait, token.cancel_query(tls)).await }));
@@ -211,32 +215,32 @@ impl Drop for InFlight<'_> {
     }
 }
 
-async fn keep(dial: Dial, state: watch::Sender<State>, mut condemned: watch::Receiver<u64>) {
-    let mut backoff = Backoff::default();
+async fn keep(dial: Dial, state: watch::Sender<LaneState>, mut condemned: watch::Receiver<u64>) {
+    let mut backoff = LaneBackoff::default();
     let mut number = 0;
     loop {
         let (client, wire) = match dial.connect().await {
             Ok(connected) => connected,
             Err(refused) => {
-                let trouble = refused.trouble();
-                if !matches!(&*state.borrow(), State::Down(_)) {
-                    tracing::warn!(%trouble, "PostgreSQL is away");
+                let failure = refused.failure();
+                if !matches!(&*state.borrow(), LaneState::Down(_)) {
+                    tracing::warn!(%failure, "PostgreSQL is away");
                 }
-                drop(state.send_replace(State::Down(trouble)));
+                drop(state.send_replace(LaneState::Down(failure)));
                 backoff.pause().await;
                 continue;
             }
         };
         number += 1;
         let since = Instant::now();
-        drop(state.send_replace(State::Up { client: Arc::new(client), number }));
+        drop(state.send_replace(LaneState::Up { client: Arc::new(client), number }));
         tokio::select! {
-            // How it ended does not matter: whoever had a statement in it is told there.
+            // How it ended does not matter: the calls with a statement in it learn it there.
             _ended = wire => {}
             _doomed = condemned.wait_for(|last| *last >= number) => {}
         }
-        drop(state.send_replace(State::Connecting));
-        // A server that takes connections and drops them again must not be asked in a tight loop.
+        drop(state.send_replace(LaneState::Connecting));
+        // A server that takes connections and drops them again must not be called in a tight loop.
         if since.elapsed() > BACKOFF_MAX {
             backoff.end();
         }

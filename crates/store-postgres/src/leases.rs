@@ -1,9 +1,9 @@
 //! What nodes have leased of limits, by the clock of the server. Each call is one statement, as every other step is.
 
 use crate::PostgresStore;
-use crate::lane::Params;
+use crate::failure::PostgresError;
+use crate::lane::SqlParams;
 use crate::row::{self, column};
-use crate::trouble::PostgresError;
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
 use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
@@ -30,7 +30,7 @@ fn first(rows: &[Row]) -> Result<&Row, PostgresError> {
 impl PostgresStore {
     async fn read_leased(&self, limit: &str, node: u64) -> Result<Leased, PostgresError> {
         let (limit, node) = (limit.as_bytes(), node.cast_signed());
-        let params: Params<'_> = &[(&limit, Type::BYTEA), (&node, Type::INT8)];
+        let params: SqlParams<'_> = &[(&limit, Type::BYTEA), (&node, Type::INT8)];
         let rows = self.shared().ask(&self.shared().statements.leased, params).await?;
         let row = first(&rows)?;
         Ok(Leased { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
@@ -47,7 +47,7 @@ impl PostgresStore {
         let (limit, expected, node) = (limit.as_bytes(), expected.0.cast_signed(), node.cast_signed());
         let (amount, life, forgotten_after) =
             (row::count(amount), millis(life), millis(LEASES_FORGOTTEN_AFTER));
-        let params: Params<'_> = &[
+        let params: SqlParams<'_> = &[
             (&limit, Type::BYTEA),
             (&expected, Type::INT8),
             (&node, Type::INT8),
@@ -73,7 +73,7 @@ impl PostgresStore {
     ) -> Result<(), PostgresError> {
         let (limit, node) = (limit.as_bytes(), node.cast_signed());
         let (version, amount) = (version.0.cast_signed(), row::count(amount));
-        let params: Params<'_> =
+        let params: SqlParams<'_> =
             &[(&limit, Type::BYTEA), (&node, Type::INT8), (&version, Type::INT8), (&amount, Type::INT8)];
         self.shared().ask(&self.shared().statements.give_back, params).await.map(drop)
     }
@@ -82,7 +82,7 @@ impl PostgresStore {
 #[async_trait]
 impl Leases for PostgresStore {
     async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
-        self.read_leased(limit, node).await.map_err(|trouble| trouble.while_doing(READING))
+        self.read_leased(limit, node).await.map_err(|failure| failure.while_doing(READING))
     }
 
     async fn lease(
@@ -94,7 +94,7 @@ impl Leases for PostgresStore {
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError> {
         let leased = self.swap_lease(limit, expected, node, amount, life).await;
-        leased.map_err(|trouble| trouble.while_doing(LEASING))
+        leased.map_err(|failure| failure.while_doing(LEASING))
     }
 
     async fn give_back(
@@ -104,7 +104,7 @@ impl Leases for PostgresStore {
         version: Version,
         amount: u64,
     ) -> Result<(), StoreError> {
-        let given = self.shrink_lease(limit, node, version, amount).await;
-        given.map_err(|trouble| trouble.while_doing(GIVING_BACK))
+        let returned = self.shrink_lease(limit, node, version, amount).await;
+        returned.map_err(|failure| failure.while_doing(GIVING_BACK))
     }
 }

@@ -1,36 +1,38 @@
-//! The store of many machines, in PostgreSQL 14 or newer; no other crate knows PostgreSQL. What it acknowledges is in the
-//! server's log on disk, and a unique key decides who made an order, on however many nodes it was placed.
+//! The store of many machines, in PostgreSQL 14 or newer; no other crate knows PostgreSQL. What it acknowledges is in
+//! the server's log on disk, and a unique key decides who made an order, on however many nodes it was placed.
 //!
 //! | to | it does |
 //! | --- | --- |
 //! | write | hands it to one of a few writers, which take all that wait into one call of one function over arrays |
-//! | place what is there already | the same: it tells what stands there, and writes nothing |
-//! | give away what is on a stock | the same with takers: the server picks, and notes beside the record who got it and when |
-//! | find what is due | asks for it with `SKIP LOCKED`, so that nodes do not wait for each other |
-//! | wake whoever waits | one `NOTIFY` for each statement that has news, on a connection that only listens |
-//! | not miss what was lost | re-checks slowly what somebody waits for, and faster while nothing is heard |
+//! | place what is there already | the same: it returns what stands there, and writes nothing |
+//! | give away what is on a stock | the same with takers: the server picks, and notes beside the record which order got it and when |
+//! | find what is due | reads it with `SKIP LOCKED`, so that nodes do not wait for each other |
+//! | wake waiting callers | one `NOTIFY` for each statement that has news, on a connection that only listens |
+//! | not miss what was lost | re-checks slowly all orders with waiting callers, and faster while no notices arrive |
 //!
 //! Every statement is a transaction of its own and names its schema, so a pooler in transaction mode may stand in
 //! between; only the connection that listens must go [past it](Settings::with_listen_url).
 //!
 //! # For people with `psql`
 //!
-//! The tables are in `migrations/`, with a word on each column. A record is JSON: `SELECT convert_from(record, 'UTF8') FROM
-//! quittance.orders`; where `taken_at` is not null, the answer has gone to `taker` since it was written. Read them at any
-//! time; write to them only if you know what a version is.
+//! The tables are in `migrations/`, with a word on each column. A record is JSON: `SELECT convert_from(record,
+//! 'UTF8') FROM quittance.orders`; where `taken_at` is not null, the answer has gone to `taker` since it was written.
+//! Read them at any time; write to them only if you know what a version is.
 //!
 //! # When something is wrong
 //!
 //! A record that cannot be understood stays where it is and stands among the dead letters; its order answers with
-//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its timer, because it may
-//! be a newer version that wrote it. A server that is away, slow, read-only or full makes calls
+//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its timer, because
+//! it may be a newer version that wrote it. A server that is away, slow, read-only or full makes calls
 //! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it is, and everything goes on by itself
-//! afterwards. A closed store answers with [`Sealed`] behind that error. Why a store does not open is told by [`OpenError`].
+//! afterwards. A closed store answers with [`Sealed`] behind that error. [`OpenError`] says why a store does not
+//! open.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod checkup;
 mod desk;
+mod failure;
 mod headcount;
 mod identity;
 mod lane;
@@ -49,21 +51,20 @@ mod tables;
 mod taker;
 mod takings;
 mod tls;
-mod trouble;
 mod writer;
 
+pub use failure::Sealed;
 pub use schema::{Migrated, OpenError};
-pub use settings::{BadUrl, Settings};
-pub use trouble::Sealed;
+pub use settings::{BadPostgresUrl, Settings};
 
 use crate::lane::{Dial, Lane};
-use crate::listener::Listener;
+use crate::listener::PostgresListener;
 use crate::schema::{STEPS, Schema};
-use crate::shared::Shared;
+use crate::shared::PostgresShared;
 use crate::statements::Statements;
 use crate::taker::Taker;
 use crate::tls::BadCa;
-use crate::writer::Writer;
+use crate::writer::BatchWriter;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,14 +76,14 @@ use tokio_postgres::Client;
 /// A handle; its clones share the same connections. They are closed when the last one is dropped. It lives on the tokio
 /// runtime on which it was opened.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Inner>);
+pub struct PostgresStore(Arc<PostgresInner>);
 
-struct Inner {
-    shared: Arc<Shared>,
+struct PostgresInner {
+    shared: Arc<PostgresShared>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Inner {
+impl Drop for PostgresInner {
     fn drop(&mut self) {
         for task in &self.tasks {
             task.abort();
@@ -91,8 +92,8 @@ impl Drop for Inner {
 }
 
 impl PostgresStore {
-    /// Opens the store, and makes or brings up to date its schema unless told not to. It returns once it is known whether
-    /// word of other nodes arrives; if it does not, it opens all the same, and says so.
+    /// Opens the store, and makes or updates its schema unless the settings say otherwise. It returns once it is
+    /// known whether notices of other nodes arrive; if they do not, it opens all the same, and says so.
     pub async fn open(settings: Settings) -> Result<Self, OpenError> {
         let address = settings.address();
         let bad_ca = |error: BadCa| OpenError::BadCa { address: address.clone(), why: error.to_string() };
@@ -103,7 +104,7 @@ impl PostgresStore {
         schema.settle(&mut client, settings.migrate).await?;
         let node = draw(&client).await.map_err(|error| OpenError::Failed {
             address: address.clone(),
-            why: trouble::PostgresError::of(&error).to_string(),
+            why: failure::PostgresError::of(&error).to_string(),
         })?;
         drop(client);
         Ok(Self::begin(settings, dial, listening, node).await)
@@ -118,9 +119,9 @@ impl PostgresStore {
         });
         let lanes: Vec<Lane> = lanes.collect();
         let (statements, wait) = (Statements::of(&settings.schema), settings.call_wait);
-        let shared = Arc::new(Shared::new(settings, statements, node, lanes));
+        let shared = Arc::new(PostgresShared::new(settings, statements, node, lanes));
         for number in 0..shared.writers.len() {
-            tasks.push(tokio::spawn(Writer { shared: Arc::clone(&shared), number }.run()));
+            tasks.push(tokio::spawn(BatchWriter { shared: Arc::clone(&shared), number }.run()));
         }
         for number in 0..shared.readers.len() {
             tasks.push(tokio::spawn(
@@ -130,11 +131,11 @@ impl PostgresStore {
         let tried = watch::Sender::new(false);
         let mut is_tried = tried.subscribe();
         tasks.push(tokio::spawn(listener::recheck(Arc::clone(&shared), tried.subscribe())));
-        let listener = Listener { shared: Arc::clone(&shared), dial: listening, tried };
+        let listener = PostgresListener { shared: Arc::clone(&shared), dial: listening, tried };
         tasks.push(tokio::spawn(listener.run()));
         // If it takes longer, it is known later.
         drop(timeout(wait, is_tried.wait_for(|tried| *tried)).await);
-        Self(Arc::new(Inner { shared, tasks }))
+        Self(Arc::new(PostgresInner { shared, tasks }))
     }
 
     /// Makes the schema, or brings it up to date, and nothing else.
@@ -147,16 +148,16 @@ impl PostgresStore {
         schema.migrate(&mut client).await
     }
 
-    /// The name and the SQL of each step, for people who run them by themselves. `{schema}` stands for the quoted name of
-    /// the schema.
+    /// The name and the SQL of each step, for people who run them by themselves. `{schema}` stands for the quoted
+    /// name of the schema.
     #[must_use]
     pub const fn migrations() -> &'static [(&'static str, &'static str)] {
         STEPS
     }
 
-    /// The whole of it for people who run it by hand with `psql`, in a schema of this name that is empty or not there yet: one
-    /// transaction that makes the schema, takes each step and notes it, so that a store opens there without migrating.
-    /// Whoever has some of the steps already begins behind the note of the last of them.
+    /// The whole of it for people who run it by hand with `psql`, in a schema of this name that is empty or not there
+    /// yet: one transaction that makes the schema, takes each step and notes it, so that a store opens there without
+    /// migrating. A schema that has some of the steps already begins behind the note of the last of them.
     #[must_use]
     pub fn migration_script(schema: &str) -> String {
         schema::script(schema)
@@ -168,13 +169,13 @@ impl PostgresStore {
         self.shared().round_trips.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when nobody waits, or something leaks.
+    /// How many watches there are: zero when no caller waits, or something leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.shared().watchers.len()
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &PostgresShared {
         &self.0.shared
     }
 }

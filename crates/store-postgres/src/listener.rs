@@ -1,11 +1,11 @@
-//! Word of what other nodes have written. It comes on a connection of its own, and can be lost: the connection breaks, or a
-//! pooler stands in between and nothing ever arrives. So it is tried out again and again, and behind it is a slow
-//! re-check of everything that somebody waits for, which is less slow while nothing is heard.
+//! Notices of what other nodes have written. They come on a connection of their own, and can be lost: the connection
+//! breaks, or a pooler stands in between and nothing ever arrives. So the connection is tried out again and again,
+//! and behind it is a slow re-check of all orders with waiting callers, which is less slow while no notices arrive.
 
-use crate::lane::{Backoff, Dial};
+use crate::failure::PostgresError;
+use crate::lane::{Dial, LaneBackoff};
 use crate::notices::{self, Notice};
-use crate::shared::{DEAF_RECHECK, Shared};
-use crate::trouble::PostgresError;
+use crate::shared::{DEAF_RECHECK, PostgresShared};
 use quittance_lifecycle::Key;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,34 +16,35 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
 
-/// How long a notice may take to come back to whoever sent it, and how many may be lost before it is believed.
+/// How long a notice may take to come back to its sender, and how many may be lost before the connection counts as
+/// deaf.
 const ECHO_WAIT: Duration = Duration::from_secs(1);
 const ECHOES_LOST_MAX: u32 = 2;
-/// How many orders are asked about at once.
+/// How many orders are read at once.
 const KEYS_AT_ONCE: usize = 1000;
 
-pub(crate) struct Listener {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct PostgresListener {
+    pub(crate) shared: Arc<PostgresShared>,
     pub(crate) dial: Dial,
     /// Set once it is known for the first time whether anything is heard.
     pub(crate) tried: watch::Sender<bool>,
 }
 
-impl Listener {
+impl PostgresListener {
     pub(crate) async fn run(self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = LaneBackoff::default();
         let mut has_warned = false;
         loop {
             let why = match self.listen(&mut has_warned, &mut backoff).await {
                 Ok(()) => "the connection has ended".to_owned(),
-                Err(trouble) => trouble.to_string(),
+                Err(failure) => failure.to_string(),
             };
             self.shared.hears.store(false, Ordering::Relaxed);
             self.tried.send_replace(true);
             if !std::mem::replace(&mut has_warned, true) {
                 tracing::warn!(
                     why,
-                    "no word of other nodes arrives from PostgreSQL; whoever waits is looked after every second"
+                    "no notices of other nodes arrive from PostgreSQL: waiting callers are checked every second instead"
                 );
             }
             backoff.pause().await;
@@ -51,8 +52,8 @@ impl Listener {
     }
 
     /// Until the connection ends, or nothing is heard on it.
-    async fn listen(&self, has_warned: &mut bool, backoff: &mut Backoff) -> Result<(), PostgresError> {
-        let (client, mut wire) = self.dial.connect().await.map_err(|refused| refused.trouble())?;
+    async fn listen(&self, has_warned: &mut bool, backoff: &mut LaneBackoff) -> Result<(), PostgresError> {
+        let (client, mut wire) = self.dial.connect().await.map_err(|refused| refused.failure())?;
         let hear = async {
             loop {
                 match poll_fn(|context| wire.poll_message(context)).await {
@@ -73,7 +74,7 @@ impl Listener {
         let shared = &self.shared;
         match Notice::read(payload) {
             Some(Notice::News { node, batch, keys }) if node == shared.node => {
-                shared.told.tell(batch, &keys, &shared.watchers);
+                shared.announced.tell(batch, &keys, &shared.watchers);
             }
             Some(Notice::News { keys, .. }) => keys.iter().for_each(|key| shared.watchers.wake(key)),
             Some(Notice::Probe { node, number }) if node == shared.node => {
@@ -88,7 +89,7 @@ impl Listener {
         &self,
         client: &Client,
         has_warned: &mut bool,
-        backoff: &mut Backoff,
+        backoff: &mut LaneBackoff,
     ) -> Result<(), PostgresError> {
         let shared = &self.shared;
         let listen = format!("LISTEN {}", shared.statements.channel);
@@ -105,13 +106,13 @@ impl Listener {
                         tracing::info!("word of other nodes arrives from PostgreSQL again");
                     }
                     if !shared.hears.swap(true, Ordering::Relaxed) {
-                        // Nobody knows what was said while nobody listened.
+                        // It is not known what was sent while the connection was down.
                         shared.watchers.wake_all();
                     }
                     self.tried.send_replace(true);
                 }
                 Ok(false) => lost += 1,
-                // The server cannot be asked; that says nothing about this connection.
+                // The server cannot be reached; that says nothing about this connection.
                 Err(_) => {}
             }
             if lost >= ECHOES_LOST_MAX {
@@ -130,18 +131,18 @@ impl Listener {
     async fn echo(&self) -> Result<bool, PostgresError> {
         let shared = &self.shared;
         let number = *shared.probe.borrow() + 1;
-        let mut heard = shared.probe.subscribe();
-        let said = notices::probe(shared.node, number);
+        let mut probes = shared.probe.subscribe();
+        let db_error = notices::probe(shared.node, number);
         let say = "SELECT pg_notify($1, $2)";
-        shared.ask(say, &[(&shared.statements.channel, Type::TEXT), (&said, Type::TEXT)]).await?;
+        shared.ask(say, &[(&shared.statements.channel, Type::TEXT), (&db_error, Type::TEXT)]).await?;
         let wait = ECHO_WAIT.min(shared.settings.call_wait);
-        Ok(timeout(wait, heard.wait_for(|last| *last >= number)).await.is_ok())
+        Ok(timeout(wait, probes.wait_for(|last| *last >= number)).await.is_ok())
     }
 }
 
-/// Looks after whoever waits, in case word was lost.
-pub(crate) async fn recheck(shared: Arc<Shared>, mut tried: watch::Receiver<bool>) {
-    // If nobody is left who tries, nothing will be heard.
+/// Checks all orders with waiting callers, in case a notice was lost.
+pub(crate) async fn recheck(shared: Arc<PostgresShared>, mut tried: watch::Receiver<bool>) {
+    // Without a task that probes, no notice will arrive.
     drop(tried.wait_for(|tried| *tried).await);
     let mut waited = Duration::ZERO;
     loop {
@@ -153,20 +154,20 @@ pub(crate) async fn recheck(shared: Arc<Shared>, mut tried: watch::Receiver<bool
             continue;
         }
         waited = Duration::ZERO;
-        // If the server is away, there is nothing to be told; it is asked again.
-        if let Err(trouble) = recheck_once(&shared).await {
-            tracing::debug!(%trouble, "a re-check of what is waited for has failed");
+        // If the server is away, there is nothing to report; it is tried again.
+        if let Err(failure) = recheck_once(&shared).await {
+            tracing::debug!(%failure, "a re-check of what is waited for has failed");
         }
     }
 }
 
-async fn recheck_once(shared: &Shared) -> Result<(), PostgresError> {
+async fn recheck_once(shared: &PostgresShared) -> Result<(), PostgresError> {
     let mut after: Option<Key> = None;
     loop {
         let keys = shared.watchers.keys(after.as_ref(), KEYS_AT_ONCE);
         let Some(last) = keys.last().copied() else { return Ok(()) };
-        let asked: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
-        let rows = shared.ask(&shared.statements.recheck, &[(&asked, Type::BYTEA_ARRAY)]).await?;
+        let awaited_keys: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
+        let rows = shared.ask(&shared.statements.recheck, &[(&awaited_keys, Type::BYTEA_ARRAY)]).await?;
         for row in &rows {
             shared.watchers.wake(&crate::row::key(crate::row::column(row, 0)?)?);
         }

@@ -1,5 +1,6 @@
-//! What is said in a notice, and who has said it already. Word of a commit comes twice to the node that made it, once
-//! with the server's answer and once as a notice; whichever is first wakes whoever waits, and the other is silence.
+//! What a notice says, and which of its two copies came first. A commit is signalled twice to the node that made it,
+//! once with the server's answer and once as a notice; whichever is first wakes the waiting callers, and the other
+//! does nothing.
 
 use quittance_lifecycle::Key;
 use quittance_ports::Watchers;
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// Of so many batches it is remembered who has told. Beyond that somebody may be woken for nothing.
+/// For so many batches it is remembered which signal came. Beyond that a caller may be woken for nothing.
 const REMEMBERED_MAX: usize = 4096;
 
 /// What a notice says.
@@ -29,7 +30,7 @@ pub(crate) fn probe(node: u64, number: u64) -> String {
 }
 
 impl Notice {
-    /// Nothing if it is not one of ours: anybody may say anything on a channel.
+    /// `None` if it is not one of ours: any client may send anything on a channel.
     pub(crate) fn read(payload: &str) -> Option<Self> {
         let word = |at: usize| u64::from_str_radix(payload.get(at..at + 16)?, 16).ok();
         let (node, number) = (word(1)?, word(17)?);
@@ -45,24 +46,25 @@ impl Notice {
     }
 }
 
-/// The batches of this node of which exactly one of the two has told.
+/// The batches of this node of which exactly one of the two signals has come.
 #[derive(Default)]
 pub(crate) struct AnnouncedBatches(Mutex<BTreeSet<u64>>);
 
 impl AnnouncedBatches {
-    /// Wakes whoever waits for these, unless they have been woken for the same batch. The lock is held until all are woken:
-    /// whoever comes second may go on to let somebody else begin to wait, and that one must not be woken by the first.
+    /// Wakes the callers that wait for these, unless they have been woken for the same batch. The lock is held until
+    /// all are woken: the second signal may let another caller begin to wait, and that one must not be woken by the
+    /// first.
     pub(crate) fn tell(&self, batch: u64, keys: &[Key], watchers: &Watchers) {
         if keys.is_empty() {
             return;
         }
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.remove(&batch) {
+        let mut announced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if announced.remove(&batch) {
             return;
         }
-        told.insert(batch);
-        if told.len() > REMEMBERED_MAX {
-            told.pop_first();
+        announced.insert(batch);
+        if announced.len() > REMEMBERED_MAX {
+            announced.pop_first();
         }
         for key in keys {
             watchers.wake(key);
@@ -101,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_woken_once_for_each_batch_whoever_tells_first() {
-        let (told, watchers, key) = (AnnouncedBatches::default(), Watchers::default(), Key([3; 32]));
+    fn a_waiter_is_woken_once_for_each_batch_whichever_source_is_first() {
+        let (announced, watchers, key) = (AnnouncedBatches::default(), Watchers::default(), Key([3; 32]));
         let mut watch = watchers.watch(&key);
         for batch in 1..=3 {
-            told.tell(batch, &[key], &watchers);
+            announced.tell(batch, &[key], &watchers);
             assert!(watch.changed().now_or_never().is_some());
-            told.tell(batch, &[key], &watchers);
+            announced.tell(batch, &[key], &watchers);
             assert!(watch.changed().now_or_never().is_none(), "the second is silence");
         }
     }

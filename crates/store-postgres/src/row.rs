@@ -1,6 +1,6 @@
 //! One order as a row: what stands in the narrow columns beside the record, and what is read back.
 
-use crate::trouble::PostgresError;
+use crate::failure::PostgresError;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use quittance_ports::{OrderClass, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
@@ -17,11 +17,11 @@ pub(crate) const AT_REST: i16 = 2;
 
 /// All that follows from the phase of an order.
 #[derive(Clone, Debug)]
-pub(crate) struct Marks {
+pub(crate) struct PostgresMarks {
     pub(crate) timer: Option<i64>,
     /// The stock on which its answer stands, or from which it was taken.
     pub(crate) target: Option<Target>,
-    pub(crate) shelved: Option<Shelved>,
+    pub(crate) shelved: Option<StockEntry>,
     pub(crate) taker: Option<Key>,
     pub(crate) forget_at: Option<i64>,
     pub(crate) class: i16,
@@ -30,14 +30,14 @@ pub(crate) struct Marks {
 
 /// What the server must know of an answer on the stock to give it away by itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shelved {
+pub(crate) struct StockEntry {
     pub(crate) expires: i64,
     /// Once it is taken.
     pub(crate) timer: Option<i64>,
     pub(crate) forget_at: Option<i64>,
 }
 
-impl Marks {
+impl PostgresMarks {
     pub(crate) fn of(order: &Order) -> Self {
         let taker = order.taker();
         let (stock, shelved) =
@@ -62,9 +62,9 @@ pub(crate) const fn class(class: OrderClass) -> i16 {
     }
 }
 
-fn shelved(order: &Order, expires: Timestamp) -> Shelved {
+fn shelved(order: &Order, expires: Timestamp) -> StockEntry {
     let (timer, forget_at) = order.once_taken();
-    Shelved { expires: moment(expires), timer: timer.map(moment), forget_at: forget_at.map(moment) }
+    StockEntry { expires: moment(expires), timer: timer.map(moment), forget_at: forget_at.map(moment) }
 }
 
 /// Moments in an index must sort as they lie in time; what lies beyond is as far as it goes.
@@ -94,25 +94,25 @@ pub(crate) fn version(number: i64) -> Version {
 }
 
 /// What stands under a key; or that it cannot be understood.
-pub(crate) type Found = Result<Versioned, Broken>;
+pub(crate) type PostgresRow = Result<Versioned, BrokenWrite>;
 
 /// A record that cannot be understood, and which write of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenWrite {
     pub(crate) version: Version,
     pub(crate) unreadable: Unreadable,
     /// A later version of Quittance wrote it: nothing is wrong with it, and others can read it.
     pub(crate) is_later: bool,
 }
 
-/// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one, the
-/// server has given the answer away, and the record does not say so yet.
-pub(crate) fn found(row: &Row, first: usize) -> Result<Found, PostgresError> {
+/// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one,
+/// the server has given the answer away, and the record does not say so yet.
+pub(crate) fn stored(row: &Row, first: usize) -> Result<PostgresRow, PostgresError> {
     let key = key(column(row, first)?)?;
     let version = version(column(row, first + 1)?);
     let (record, terms) = (column::<&[u8]>(row, first + 2)?, column::<&[u8]>(row, first + 3)?);
     let taken = taken(row, first + 4)?;
-    let broken = |detail, is_later| Broken { version, unreadable: Unreadable { key, detail }, is_later };
+    let broken = |detail, is_later| BrokenWrite { version, unreadable: Unreadable { key, detail }, is_later };
     Ok(match decode(record, terms) {
         Ok(order) if order.key == key => {
             let order = match taken {

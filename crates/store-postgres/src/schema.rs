@@ -1,21 +1,22 @@
-//! How the tables come to be what this version knows, and why a store does not open. Steps are numbered, plain SQL, and all
-//! that are missing are taken in one transaction under a lock, so ten nodes that start at once take them once.
+//! How the tables come to be what this version knows, and why a store does not open. Steps are numbered, plain SQL,
+//! and all that are missing are taken in one transaction under a lock, so ten nodes that start at once take them
+//! once.
 
-use crate::lane::{Dial, Params, Refused};
-use crate::shape::{self, Shape};
+use crate::failure::PostgresError;
+use crate::lane::{Dial, LaneRefusal, SqlParams};
+use crate::shape::{self, SchemaShape};
 use crate::statements::quote;
-use crate::trouble::PostgresError;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
-/// The oldest server that is known to do what is asked of it, as it numbers itself.
+/// The oldest server that is known to work, as it numbers itself.
 const SERVER_MIN: i32 = 140_000;
-/// "quit" and "tanc", so that nobody else takes the same lock.
+/// "quit" and "tanc", so that no other program takes the same lock.
 const LOCK: i64 = 0x7175_6974_7461_6e63;
 
-/// In this order; none is ever changed. `{schema}` stands for the quoted name of the schema. Whoever changes how an order
-/// derives what stands beside its record adds a step that derives it anew.
+/// In this order; none is ever changed. `{schema}` stands for the quoted name of the schema. A change in how an order
+/// derives what stands beside its record needs a step that derives it again.
 pub(crate) const STEPS: &[(&str, &str)] = &[
     ("0001_orders", include_str!("../migrations/0001_orders.sql")),
     ("0002_tenants", include_str!("../migrations/0002_tenants.sql")),
@@ -138,23 +139,23 @@ pub(crate) fn script(name: &str) -> String {
 impl Schema<'_> {
     pub(crate) async fn dial(&self, dial: &Dial) -> Result<Client, OpenError> {
         let (client, wire) = dial.connect().await.map_err(|refused| self.refused(&refused))?;
-        // It ends with the client, and how it ends is told to whoever asks.
+        // It ends with the client, and its end is reported to the calls.
         drop(tokio::spawn(wire));
         Ok(client)
     }
 
-    fn refused(&self, refused: &Refused) -> OpenError {
+    fn refused(&self, refused: &LaneRefusal) -> OpenError {
         match refused {
-            Refused::Silent(_) => {
-                OpenError::Unreachable { address: self.address.into(), why: refused.trouble().to_string() }
+            LaneRefusal::Silent(_) => {
+                OpenError::Unreachable { address: self.address.into(), why: refused.failure().to_string() }
             }
-            Refused::Said(error) => self.failed(error),
+            LaneRefusal::Replied(error) => self.failed(error),
         }
     }
 
     fn failed(&self, error: &tokio_postgres::Error) -> OpenError {
-        let trouble = PostgresError::of(error);
-        let (address, why) = (self.address.to_owned(), trouble.to_string());
+        let failure = PostgresError::of(error);
+        let (address, why) = (self.address.to_owned(), failure.to_string());
         match error.code() {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => OpenError::NoDatabase { address, why },
             Some(code) if code.code().starts_with("28") => OpenError::Refused { address, why },
@@ -167,7 +168,7 @@ impl Schema<'_> {
                 OpenError::Unreachable { address, why }
             }
             Some(_) => OpenError::Failed { address, why },
-            None => match trouble {
+            None => match failure {
                 PostgresError::Away(why)
                     if why.starts_with("authentication") || why.contains("password missing") =>
                 {
@@ -182,10 +183,10 @@ impl Schema<'_> {
     /// Makes sure that the tables are there and understood.
     pub(crate) async fn settle(&self, client: &mut Client, migrate: bool) -> Result<(), OpenError> {
         self.check_server(client).await?;
-        let found = self.version(client).await?;
-        let version = found.map_or(0, |found| found.version);
-        let is_unlisted = found.is_some_and(|found| found.listed < found.version);
-        if !(self.is_older(found)? || is_unlisted && migrate) {
+        let record = self.version(client).await?;
+        let version = record.map_or(0, |record| record.version);
+        let is_unlisted = record.is_some_and(|record| record.listed < record.version);
+        if !(self.is_older(record)? || is_unlisted && migrate) {
             return Ok(());
         }
         if !migrate {
@@ -198,43 +199,43 @@ impl Schema<'_> {
         let failed = |error| self.failed(&error);
         let ask = "SELECT current_setting('server_version_num')::int4, current_setting('server_version')";
         let row = client.query_typed_one(ask, &[]).await.map_err(failed)?;
-        let (number, found): (i32, String) =
+        let (number, record): (i32, String) =
             (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
         if number < SERVER_MIN {
-            return Err(OpenError::ServerTooOld { address: self.address.into(), found });
+            return Err(OpenError::ServerTooOld { address: self.address.into(), found: record });
         }
         Ok(())
     }
 
     /// What has been made before is not made again; what is newer is good if it says that we can use it.
-    fn is_older(&self, found: Option<SchemaVersion>) -> Result<bool, OpenError> {
-        match found {
-            Some(found) if found.version > known() && found.usable_from > known() => {
-                Err(OpenError::Newer { address: self.address.into(), found: found.version, known: known() })
+    fn is_older(&self, record: Option<SchemaVersion>) -> Result<bool, OpenError> {
+        match record {
+            Some(record) if record.version > known() && record.usable_from > known() => {
+                Err(OpenError::Newer { address: self.address.into(), found: record.version, known: known() })
             }
-            Some(found) => Ok(found.version < known()),
+            Some(record) => Ok(record.version < known()),
             None => Ok(true),
         }
     }
 
-    /// What the list of versions says. Where it says less than this version knows, the tables themselves are looked at: they may stand
-    /// while their list is lost.
+    /// What the list of versions says. Where it says less than this version knows, the tables themselves are looked
+    /// at: they may stand while their list is lost.
     async fn version(&self, client: &Client) -> Result<Option<SchemaVersion>, OpenError> {
-        let found = self.listed_version(client).await?;
-        let listed = found.map_or(0, |found| found.version);
+        let record = self.listed_version(client).await?;
+        let listed = record.map_or(0, |record| record.version);
         if listed >= known() {
-            return Ok(found);
+            return Ok(record);
         }
         match shape::look(client, self.name).await.map_err(|error| self.failed(&error))? {
-            Shape::Whole(version) if version > listed => {
+            SchemaShape::Whole(version) if version > listed => {
                 let usable_from = USABLE_FROM[usize::try_from(version - 1).expect("steps count from 1")];
                 Ok(Some(SchemaVersion { version, usable_from, listed }))
             }
             // An older schema that lacks something says so when the next step fails.
-            Shape::Differs(differs) if listed == 0 => {
+            SchemaShape::Differs(differs) if listed == 0 => {
                 Err(OpenError::Incomplete { address: self.address.into(), differs })
             }
-            Shape::Nothing | Shape::Whole(_) | Shape::Differs(_) => Ok(found),
+            SchemaShape::Nothing | SchemaShape::Whole(_) | SchemaShape::Differs(_) => Ok(record),
         }
     }
 
@@ -258,14 +259,14 @@ impl Schema<'_> {
     pub(crate) async fn migrate(&self, client: &mut Client) -> Result<Migrated, OpenError> {
         self.check_server(client).await?;
         let transaction = client.transaction().await.map_err(|error| self.failed(&error))?;
-        // Whoever freezes in the middle of it must not keep the others out for ever.
+        // A process that freezes in the middle of it must not keep the others out for ever.
         let begin = format!(
             "SET LOCAL idle_in_transaction_session_timeout = '60s'; SELECT pg_advisory_xact_lock({LOCK})"
         );
         transaction.batch_execute(&begin).await.map_err(|error| self.failed(&error))?;
-        let found = self.version(transaction.client()).await?;
-        let (from, listed) = found.map_or((0, 0), |found| (found.version, found.listed));
-        let is_older = self.is_older(found)?;
+        let record = self.version(transaction.client()).await?;
+        let (from, listed) = record.map_or((0, 0), |record| (record.version, record.listed));
+        let is_older = self.is_older(record)?;
         if !is_older && listed == from {
             self.check_tables(transaction.client()).await?;
             return Ok(Migrated { from, to: from, applied: Vec::new() });
@@ -277,7 +278,7 @@ impl Schema<'_> {
         if listed < from {
             tracing::warn!(
                 listed,
-                found = from,
+                record = from,
                 "the list of the schema's versions (schema_versions) was lost, and was written again: its tables are whole"
             );
         }
@@ -290,7 +291,7 @@ impl Schema<'_> {
     /// Fails if tables or functions are gone although the list of versions says that they were made.
     async fn check_tables(&self, client: &Client) -> Result<(), OpenError> {
         let (relations, functions) = (shape::relations(), shape::functions());
-        let params: Params<'_> =
+        let params: SqlParams<'_> =
             &[(&self.name, Type::TEXT), (&relations, Type::TEXT_ARRAY), (&functions, Type::TEXT_ARRAY)];
         let missing = async {
             let rows = client.query_typed(shape::MISSING, params).await?;
@@ -304,20 +305,20 @@ impl Schema<'_> {
         Err(OpenError::Incomplete { address: self.address.into(), differs })
     }
 
-    /// Writes down again that the steps behind `listed` and up to `found` were taken.
+    /// Writes down again that the steps behind `listed` and up to `taken` were taken.
     async fn list_versions(
         &self,
         transaction: &Transaction<'_>,
         listed: i32,
-        found: i32,
+        taken: i32,
     ) -> Result<(), tokio_postgres::Error> {
-        if listed == found {
+        if listed == taken {
             return Ok(());
         }
         let schema = quote(self.name);
         transaction.batch_execute(&LEDGER.replace("{schema}", &schema)).await?;
         for (version, note) in (1..).zip(notes(&schema)) {
-            if listed < version && version <= found {
+            if listed < version && version <= taken {
                 transaction.batch_execute(&format!("{note} ON CONFLICT (version) DO NOTHING")).await?;
             }
         }
@@ -346,8 +347,8 @@ impl Schema<'_> {
             }
         }
         if is_new {
-            // Tables that were dropped and made again must not count as those before did: a slow node could take a new write for
-            // the one that it knows.
+            // Tables that were dropped and made again must not count as those before did: a slow node could take a
+            // new write for the one that it knows.
             let ahead = format!(
                 "SELECT setval('{}.versions', (extract(epoch FROM clock_timestamp()) * 1000000)::int8)",
                 schema.replace('\'', "''")

@@ -19,11 +19,11 @@ const CALL_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     Disable,
-    /// Encrypted if the server can. Who it is is checked only against an authority that was given.
+    /// Encrypted if the server can. The server is checked only against an authority that was given.
     Prefer,
     /// Encrypted, or not at all.
     Require,
-    /// Encrypted, and the server proves its name to the authority that was given, or to one that everybody knows.
+    /// Encrypted, and the server proves its name to the given authority, or to a public one.
     VerifyFull,
 }
 
@@ -34,14 +34,14 @@ pub(crate) enum Protection {
 /// | option | means |
 /// | --- | --- |
 /// | `sslmode` | `disable`; `prefer` (the default): encrypted if the server can; `require`: encrypted; `verify-full`: encrypted, and the server's certificate is checked. With an authority of one's own it is checked in all modes but the first |
-/// | `schema` | the schema in which the tables are, `quittance` unless told |
-/// | `connections` | how many connections a node keeps open, 4 unless told, at least 2; the one that listens is not among them |
+/// | `schema` | the schema in which the tables are, by default `quittance` |
+/// | `connections` | how many connections a node keeps open, by default 4, at least 2; the one that listens is not among them |
 ///
 /// and whatever else the driver knows, such as `connect_timeout` or `target_session_attrs`.
 #[derive(Clone)]
 pub struct Settings {
-    pub(crate) server: Server,
-    pub(crate) listen: Option<Server>,
+    pub(crate) server: ServerAddress,
+    pub(crate) listen: Option<ServerAddress>,
     pub(crate) schema: String,
     pub(crate) connections: usize,
     pub(crate) ca: Option<Vec<u8>>,
@@ -52,14 +52,14 @@ pub struct Settings {
 
 /// One address.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct ServerAddress {
     pub(crate) config: Config,
     pub(crate) protection: Protection,
 }
 
 /// Why an address is not taken. It never shows what stood there: that may be a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadUrl {
+pub enum BadPostgresUrl {
     #[error("the address of a PostgreSQL store begins with postgres:// or postgresql://")]
     Scheme,
     #[error(
@@ -82,13 +82,13 @@ pub enum BadUrl {
 
 /// What an address says, ours apart from what the driver understands.
 struct Read {
-    server: Server,
+    server: ServerAddress,
     schema: Option<String>,
     connections: Option<usize>,
 }
 
 impl Settings {
-    pub fn parse(url: &str) -> Result<Self, BadUrl> {
+    pub fn parse(url: &str) -> Result<Self, BadPostgresUrl> {
         let Read { server, schema, connections } = read(url)?;
         Ok(Self {
             server,
@@ -119,12 +119,12 @@ impl Settings {
         self
     }
 
-    /// Where to listen for word of other nodes: past a pooler that gives a connection to somebody else after each
-    /// transaction, for through one nothing would be heard.
-    pub fn with_listen_url(mut self, url: &str) -> Result<Self, BadUrl> {
+    /// Where to listen for notices of other nodes: past a pooler that gives a connection to another client after each
+    /// transaction, for through one no notice would arrive.
+    pub fn with_listen_url(mut self, url: &str) -> Result<Self, BadPostgresUrl> {
         let Read { mut server, schema, connections } = read(url)?;
         if schema.is_some_and(|schema| schema != self.schema) || connections.is_some() {
-            return Err(BadUrl::NotForListening);
+            return Err(BadPostgresUrl::NotForListening);
         }
         if let (None, Some(password)) = (server.config.get_password(), self.server.config.get_password()) {
             server.config.password(password);
@@ -140,7 +140,7 @@ impl Settings {
         self
     }
 
-    /// How often whoever waits is looked after in case word was lost.
+    /// How often orders with waiting callers are checked in case a notice was lost.
     #[must_use]
     pub const fn with_recheck(mut self, span: Duration) -> Self {
         self.recheck = span;
@@ -157,9 +157,9 @@ impl Settings {
     /// For people; without the password.
     #[must_use]
     pub fn address(&self) -> String {
-        let Server { config, .. } = &self.server;
+        let ServerAddress { config, .. } = &self.server;
         let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-        let hosts: Vec<String> = config.get_hosts().iter().map(shown_host).collect();
+        let hosts: Vec<String> = config.get_hosts().iter().map(printable_host).collect();
         let port = config.get_ports().first().map_or(String::new(), |port| format!(":{port}"));
         let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
         format!("postgres://{user}{}{port}/{database}?schema={}", hosts.join(","), self.schema)
@@ -171,7 +171,7 @@ impl Settings {
         &self.schema
     }
 
-    pub(crate) fn listen_server(&self) -> &Server {
+    pub(crate) fn listen_server(&self) -> &ServerAddress {
         self.listen.as_ref().unwrap_or(&self.server)
     }
 }
@@ -182,7 +182,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-fn shown_host(host: &Host) -> String {
+fn printable_host(host: &Host) -> String {
     match host {
         Host::Tcp(name) if name.contains(':') => format!("[{name}]"),
         Host::Tcp(name) => name.clone(),
@@ -191,15 +191,15 @@ fn shown_host(host: &Host) -> String {
     }
 }
 
-fn read(url: &str) -> Result<Read, BadUrl> {
+fn read(url: &str) -> Result<Read, BadPostgresUrl> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(BadUrl::Scheme);
+        return Err(BadPostgresUrl::Scheme);
     }
     let (place, options) = url.split_once('?').unwrap_or((url, ""));
     let (mut protection, mut schema, mut connections) = (Protection::Prefer, None, None);
     let mut others = Vec::new();
     for option in options.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').ok_or(BadUrl::Malformed)?;
+        let (name, value) = option.split_once('=').ok_or(BadPostgresUrl::Malformed)?;
         match name {
             "sslmode" => protection = read_protection(value)?,
             "schema" => schema = Some(read_schema(&unescape(value)?)?),
@@ -209,9 +209,9 @@ fn read(url: &str) -> Result<Read, BadUrl> {
     }
     // What the driver says of a bad address may quote it, and so is not passed on.
     let plain = format!("{place}?{}", others.join("&"));
-    let mut config = Config::from_str(plain.trim_end_matches('?')).map_err(|_| BadUrl::Malformed)?;
+    let mut config = Config::from_str(plain.trim_end_matches('?')).map_err(|_| BadPostgresUrl::Malformed)?;
     if config.get_hosts().is_empty() {
-        return Err(BadUrl::NoHost);
+        return Err(BadPostgresUrl::NoHost);
     }
     config.ssl_mode(match protection {
         Protection::Disable => SslMode::Disable,
@@ -219,32 +219,36 @@ fn read(url: &str) -> Result<Read, BadUrl> {
         Protection::Require | Protection::VerifyFull => SslMode::Require,
     });
     config.application_name("quittance");
-    Ok(Read { server: Server { config, protection }, schema, connections })
+    Ok(Read { server: ServerAddress { config, protection }, schema, connections })
 }
 
-fn read_protection(value: &str) -> Result<Protection, BadUrl> {
+fn read_protection(value: &str) -> Result<Protection, BadPostgresUrl> {
     Ok(match value {
         "disable" => Protection::Disable,
         "prefer" => Protection::Prefer,
         "require" => Protection::Require,
         "verify-full" => Protection::VerifyFull,
-        _ => return Err(BadUrl::SslMode),
+        _ => return Err(BadPostgresUrl::SslMode),
     })
 }
 
-fn read_schema(name: &str) -> Result<String, BadUrl> {
+fn read_schema(name: &str) -> Result<String, BadPostgresUrl> {
     // The steps of the schema write functions between these marks.
     let is_plain = !name.contains(['\0', '{', '}']) && !name.contains("$commit$");
     let is_taken = !name.is_empty() && name.len() <= SCHEMA_BYTES_MAX && is_plain;
-    if is_taken && !name.starts_with("pg_") { Ok(name.to_owned()) } else { Err(BadUrl::Schema) }
+    if is_taken && !name.starts_with("pg_") { Ok(name.to_owned()) } else { Err(BadPostgresUrl::Schema) }
 }
 
-fn read_connections(value: &str) -> Result<usize, BadUrl> {
-    value.parse().ok().filter(|count| (2..=CONNECTIONS_MAX).contains(count)).ok_or(BadUrl::Connections)
+fn read_connections(value: &str) -> Result<usize, BadPostgresUrl> {
+    value
+        .parse()
+        .ok()
+        .filter(|count| (2..=CONNECTIONS_MAX).contains(count))
+        .ok_or(BadPostgresUrl::Connections)
 }
 
 /// Undoes the `%41` of an address.
-fn unescape(value: &str) -> Result<String, BadUrl> {
+fn unescape(value: &str) -> Result<String, BadPostgresUrl> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();
     while let Some(byte) = rest.next() {
@@ -253,15 +257,15 @@ fn unescape(value: &str) -> Result<String, BadUrl> {
             continue;
         }
         let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
-        let (high, low) = digit().zip(digit()).ok_or(BadUrl::Malformed)?;
+        let (high, low) = digit().zip(digit()).ok_or(BadPostgresUrl::Malformed)?;
         bytes.push(u8::try_from(high * 16 + low).expect("two hexadecimal digits are a byte"));
     }
-    String::from_utf8(bytes).map_err(|_| BadUrl::Malformed)
+    String::from_utf8(bytes).map_err(|_| BadPostgresUrl::Malformed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BadUrl, Protection, Settings};
+    use super::{BadPostgresUrl, Protection, Settings};
 
     #[test]
     fn an_address_is_read_and_shown_without_its_password() {
@@ -281,18 +285,18 @@ mod tests {
     #[test]
     fn a_bad_address_is_refused_with_a_reason_and_not_quoted() {
         for (url, why) in [
-            ("redis://h", BadUrl::Scheme),
-            ("postgres://", BadUrl::NoHost),
-            ("postgres://u:s3cret@h:port/d", BadUrl::Malformed),
-            ("postgres://u:s3cret@h/d?nonsense=s3cret", BadUrl::Malformed),
-            ("postgres://u:s3cret@h/d?nonsense", BadUrl::Malformed),
-            ("postgres://h/d?sslmode=allow", BadUrl::SslMode),
-            ("postgres://h/d?schema=", BadUrl::Schema),
-            ("postgres://h/d?schema=pg_x", BadUrl::Schema),
-            ("postgres://h/d?schema=%00", BadUrl::Schema),
-            ("postgres://h/d?schema=a$commit$b", BadUrl::Schema),
-            ("postgres://h/d?schema=%zz", BadUrl::Malformed),
-            ("postgres://h/d?connections=1", BadUrl::Connections),
+            ("redis://h", BadPostgresUrl::Scheme),
+            ("postgres://", BadPostgresUrl::NoHost),
+            ("postgres://u:s3cret@h:port/d", BadPostgresUrl::Malformed),
+            ("postgres://u:s3cret@h/d?nonsense=s3cret", BadPostgresUrl::Malformed),
+            ("postgres://u:s3cret@h/d?nonsense", BadPostgresUrl::Malformed),
+            ("postgres://h/d?sslmode=allow", BadPostgresUrl::SslMode),
+            ("postgres://h/d?schema=", BadPostgresUrl::Schema),
+            ("postgres://h/d?schema=pg_x", BadPostgresUrl::Schema),
+            ("postgres://h/d?schema=%00", BadPostgresUrl::Schema),
+            ("postgres://h/d?schema=a$commit$b", BadPostgresUrl::Schema),
+            ("postgres://h/d?schema=%zz", BadPostgresUrl::Malformed),
+            ("postgres://h/d?connections=1", BadPostgresUrl::Connections),
         ] {
             let error = Settings::parse(url).unwrap_err();
             assert_eq!(error, why, "{url}");
@@ -301,7 +305,7 @@ mod tests {
         let settings = Settings::parse("postgres://h/d").unwrap();
         assert_eq!(
             settings.with_listen_url("postgres://h/d?connections=3").unwrap_err(),
-            BadUrl::NotForListening
+            BadPostgresUrl::NotForListening
         );
     }
 

@@ -1,5 +1,5 @@
-//! What stands in a schema, compared with what each step makes. By it tables are recognised whose list of versions is lost, and
-//! tables that are gone while others stand are noticed.
+//! What stands in a schema, compared with what each step makes. By it tables are recognised whose list of versions is
+//! lost, and tables that are gone while others stand are noticed.
 
 use std::collections::BTreeSet;
 use tokio_postgres::Client;
@@ -34,8 +34,8 @@ UNION ALL
 SELECT 'function ' || p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')'
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = $1";
 
-/// Of the relations `$2` and the functions `$3`, those that are not in the schema `$1`: one look at the catalogue, cheap enough for
-/// every second.
+/// Of the relations `$2` and the functions `$3`, those that are not in the schema `$1`: one look at the catalogue,
+/// cheap enough for every second.
 pub(crate) const MISSING: &str = "
 SELECT w.name FROM unnest($2::text[]) AS w(name)
 WHERE NOT EXISTS (
@@ -49,7 +49,7 @@ WHERE NOT EXISTS (
 
 /// What stands in a schema.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum SchemaShape {
     Nothing,
     /// All that the steps up to this one make, and nothing of later steps.
     Whole(i32),
@@ -86,28 +86,28 @@ pub(crate) fn name_some(mut missing: Vec<String>) -> String {
     if more == 0 { named } else { format!("{named}; and {more} more") }
 }
 
-pub(crate) async fn look(client: &Client, schema: &str) -> Result<Shape, tokio_postgres::Error> {
+pub(crate) async fn look(client: &Client, schema: &str) -> Result<SchemaShape, tokio_postgres::Error> {
     let rows = client.query_typed(LOOK, &[(&schema, Type::TEXT)]).await?;
-    let found = rows.iter().map(|row| row.try_get::<_, String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
-    Ok(compare(&found))
+    let existing = rows.iter().map(|row| row.try_get::<_, String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
+    Ok(compare(&existing))
 }
 
-/// Other tables may share the schema; columns in our tables that no step makes are those of a later version, or of other tables with
-/// the same names.
-fn compare(found: &BTreeSet<String>) -> Shape {
-    let Some(last) = made().filter(|(_, what)| found.contains(*what)).map(|(step, _)| step).max() else {
-        return Shape::Nothing;
+/// Other tables may share the schema; columns in our tables that no step makes are those of a later version, or of
+/// other tables with the same names.
+fn compare(existing: &BTreeSet<String>) -> SchemaShape {
+    let Some(last) = made().filter(|(_, what)| existing.contains(*what)).map(|(step, _)| step).max() else {
+        return SchemaShape::Nothing;
     };
     let of_last = |(step, what): (i32, &'static str)| (step <= last).then_some(what);
     let expected: BTreeSet<&str> = made().filter_map(of_last).collect();
-    let missing = expected.iter().filter(|what| !found.contains(**what)).map(|what| format!("no {what}"));
+    let missing = expected.iter().filter(|what| !existing.contains(**what)).map(|what| format!("no {what}"));
     let is_in_ours = |what: &str| {
         let table = what.strip_prefix("column ").and_then(|column| column.split_once('.'));
         table.is_some_and(|(table, _)| expected.contains(format!("table {table}").as_str()))
     };
-    let other = found.iter().filter(|what| is_in_ours(what) && !expected.contains(what.as_str()));
+    let other = existing.iter().filter(|what| is_in_ours(what) && !expected.contains(what.as_str()));
     let differs: Vec<String> = missing.chain(other.map(|what| format!("unexpected {what}"))).collect();
-    if differs.is_empty() { Shape::Whole(last) } else { Shape::Differs(name_some(differs)) }
+    if differs.is_empty() { SchemaShape::Whole(last) } else { SchemaShape::Differs(name_some(differs)) }
 }
 
 #[cfg(test)]
@@ -122,24 +122,25 @@ mod tests {
     #[test]
     fn every_step_makes_something_by_which_it_is_known() {
         assert_eq!(made().count(), MADE.lines().count());
-        assert_eq!(compare(&standing(0)), Shape::Nothing);
+        assert_eq!(compare(&standing(0)), SchemaShape::Nothing);
         for step in 1..=known() {
-            assert_eq!(compare(&standing(step)), Shape::Whole(step));
+            assert_eq!(compare(&standing(step)), SchemaShape::Whole(step));
         }
     }
 
     #[test]
     fn what_others_keep_in_the_schema_is_no_concern_of_ours() {
-        let mut found = standing(known());
-        found.extend(["table guests", "column guests.name text", "index orders_by_guest"].map(String::from));
-        assert_eq!(compare(&found), Shape::Whole(known()));
-        found.insert("column orders.marvel text".into());
-        assert_eq!(compare(&found), Shape::Differs("unexpected column orders.marvel text".into()));
+        let mut existing = standing(known());
+        existing
+            .extend(["table guests", "column guests.name text", "index orders_by_guest"].map(String::from));
+        assert_eq!(compare(&existing), SchemaShape::Whole(known()));
+        existing.insert("column orders.marvel text".into());
+        assert_eq!(compare(&existing), SchemaShape::Differs("unexpected column orders.marvel text".into()));
     }
 
     #[test]
     fn a_message_names_some_of_what_is_missing_and_counts_the_rest() {
-        let Shape::Differs(named) = compare(&BTreeSet::from(["table orders".to_owned()])) else {
+        let SchemaShape::Differs(named) = compare(&BTreeSet::from(["table orders".to_owned()])) else {
             panic!("most of it is missing")
         };
         assert!(named.starts_with("no column counters.amount") && named.ends_with(" more"), "{named}");

@@ -1,14 +1,14 @@
 //! What all handles and tasks of one open store share.
 
-use crate::desk::WorkQueue;
+use crate::desk::WriteQueue;
+use crate::failure::PostgresError;
 use crate::headcount::Headcount;
 use crate::identity::Fence;
-use crate::lane::{Lane, Params};
+use crate::lane::{Lane, SqlParams};
 use crate::notices::AnnouncedBatches;
 use crate::settings::Settings;
 use crate::statements::Statements;
 use crate::takings::Takings;
-use crate::trouble::PostgresError;
 use quittance_lifecycle::Key;
 use quittance_ports::{Version, Watchers};
 use std::collections::BTreeSet;
@@ -18,27 +18,27 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_postgres::Row;
 
-/// How often it is looked after whoever waits while nothing is heard.
+/// How often orders with waiting callers are checked while no notices arrive.
 pub(crate) const DEAF_RECHECK: Duration = Duration::from_secs(1);
 
 /// Tasks of different nodes add to the usage in parts of their own, as far as there are parts.
 const SHARDS: u64 = 32;
 
-/// Of so many broken records it is remembered that they were told. Beyond that some are told again.
+/// Of so many broken records it is remembered that they were reported. Beyond that some are reported again.
 const BROKEN_MAX: usize = 10_000;
 
-pub(crate) struct Shared {
+pub(crate) struct PostgresShared {
     pub(crate) settings: Settings,
     pub(crate) statements: Statements,
-    /// New for each open store: whose notices are our own.
+    /// New for each open store: marks our own notices.
     pub(crate) node: u64,
-    pub(crate) desk: WorkQueue,
+    pub(crate) desk: WriteQueue,
     pub(crate) takings: Takings,
     pub(crate) readers: Vec<Lane>,
     /// One for each writer.
     pub(crate) writers: Vec<Lane>,
     pub(crate) watchers: Watchers,
-    pub(crate) told: AnnouncedBatches,
+    pub(crate) announced: AnnouncedBatches,
     pub(crate) batches: AtomicU64,
     pub(crate) round_trips: AtomicU64,
     /// The last probe of our own that came back.
@@ -48,14 +48,15 @@ pub(crate) struct Shared {
     pub(crate) headcount: Headcount,
     /// Which store commits are for.
     pub(crate) fence: Mutex<Fence>,
-    /// The tables and functions that were gone while others stood, at the last look: until they are back nothing is written.
+    /// The tables and functions that were gone while others stood, at the last look: until they are back nothing is
+    /// written.
     missing: Mutex<Option<String>>,
-    /// Whether it was said that the list of the schema's versions is lost and cannot be written again.
-    pub(crate) told_of_list: AtomicBool,
+    /// Whether it was reported that the list of the schema's versions is lost and cannot be written again.
+    pub(crate) reported_list: AtomicBool,
     broken: Mutex<BTreeSet<(Key, Version)>>,
 }
 
-impl Shared {
+impl PostgresShared {
     /// Half of the lanes are for writing.
     pub(crate) fn new(settings: Settings, statements: Statements, node: u64, mut lanes: Vec<Lane>) -> Self {
         let writers = lanes.split_off(lanes.len().div_ceil(2));
@@ -63,12 +64,12 @@ impl Shared {
             settings,
             statements,
             node,
-            desk: WorkQueue::default(),
+            desk: WriteQueue::default(),
             takings: Takings::default(),
             readers: lanes,
             writers,
             watchers: Watchers::default(),
-            told: AnnouncedBatches::default(),
+            announced: AnnouncedBatches::default(),
             batches: AtomicU64::new(1),
             round_trips: AtomicU64::new(0),
             probe: watch::Sender::new(0),
@@ -76,7 +77,7 @@ impl Shared {
             headcount: Headcount::default(),
             fence: Mutex::default(),
             missing: Mutex::default(),
-            told_of_list: AtomicBool::new(false),
+            reported_list: AtomicBool::new(false),
             broken: Mutex::default(),
         }
     }
@@ -91,7 +92,11 @@ impl Shared {
         self.readers.iter().min_by_key(|lane| lane.burden()).expect("there is at least one")
     }
 
-    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
+    pub(crate) async fn ask(
+        &self,
+        statement: &str,
+        params: SqlParams<'_>,
+    ) -> Result<Vec<Row>, PostgresError> {
         self.reader().ask(statement, params).await
     }
 
@@ -116,7 +121,7 @@ impl Shared {
         if self.hears.load(Ordering::Relaxed) { span } else { span.min(DEAF_RECHECK) }
     }
 
-    /// Whether this write of this order has not been told to be broken before.
+    /// Whether this write of this order has not been reported as broken before.
     pub(crate) fn is_first_broken(&self, key: &Key, version: Version) -> bool {
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.len() >= BROKEN_MAX {

@@ -1,5 +1,6 @@
-//! Every statement that is sent, written out with the name of the schema: nothing relies on what a session remembers, so
-//! a pooler may give each of them to another one. Each is a transaction of its own, so a node that freezes holds no lock.
+//! Every statement that is sent, written out with the name of the schema: nothing relies on what a session remembers,
+//! so a pooler may give each of them to another one. Each is a transaction of its own, so a node that freezes holds
+//! no lock.
 
 use sha2::{Digest, Sha256};
 
@@ -43,7 +44,7 @@ pub(crate) struct Statements {
     pub(crate) renew: String,
     pub(crate) note_mark: String,
     pub(crate) begin_recovery: String,
-    /// Where this schema's notices are heard; letters and digits only.
+    /// The channel of this schema's notices; ASCII letters and digits only.
     pub(crate) channel: String,
 }
 
@@ -110,11 +111,11 @@ pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Many commits and additions to the usage at once: see `migrations/`. All that it does is planned once for each session
-/// of the server, and what is sent is short, because it is read anew each time.
+/// Many commits and additions to the usage at once: see `migrations/`. All that it does is planned once for each
+/// session of the server, and what is sent is short, because it is read anew each time.
 ///
-/// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far, or its orders are in
-/// another file: whoever was truncated looks like whoever was never written.
+/// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far,
+/// or its orders are in another file: truncated tables look like tables that were never written.
 const COMMIT: &str = "
 WITH fence AS MATERIALIZED (
     SELECT '{sequence}'::regclass AS versions
@@ -152,8 +153,9 @@ ORDER BY c.timer, c.key";
 const TAKE: &str = "
 SELECT * FROM {schema}.take_orders($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{sequence}')";
 
-/// Undoes the taking of an answer that whoever was given it cannot understand, also in the usage: it stands there again for
-/// whoever can, and where people look. It is a new write, because somebody may have seen it taken.
+/// Undoes the taking of an answer that the taking node cannot understand, also in the usage: it stands there again
+/// for nodes that can, and where operators look. It is a new write, because another node may have read the taken
+/// record.
 const PUT_BACK: &str = "
 WITH taken AS MATERIALIZED (
     SELECT key, taken_at / 86400000 AS day FROM {schema}.orders
@@ -185,7 +187,7 @@ const LIST_CLASS: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
 
-/// From one place in the index for each standing that is asked for.
+/// From one place in the index for each requested class.
 const LIST_TENANT: &str = "
 SELECT o.key, o.version, o.record, o.terms, o.taker, o.taken_at
 FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
@@ -193,8 +195,8 @@ FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
     WHERE t.tenant = $3::bytea AND t.standing = s.standing AND t.key > $1::bytea ORDER BY t.key LIMIT $2::int8
 ) AS o ORDER BY o.key LIMIT $2::int8";
 
-/// What cannot be understood waits for a person, and stands where he looks. Its timer stays: it may be a newer version
-/// that wrote it, and can go on with it.
+/// A record that cannot be understood waits for an operator, in the list of dead letters. Its timer stays: a newer
+/// version may have written it, and can go on with it.
 const SET_ASIDE: &str = "
 UPDATE {schema}.orders AS o SET standing = 1, forget_at = NULL
 FROM unnest($1::bytea[], $2::int8[]) AS b(key, version)
@@ -211,8 +213,8 @@ WITH old AS MATERIALIZED (
 )
 SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
 
-/// What nobody can read, if it still is what was found unreadable. The sequence goes on, so what is written under this key
-/// next comes after it.
+/// Removes an unreadable record, if it still is what was found unreadable. The sequence goes on, so what is written
+/// under this key next comes after it.
 const DISCARD: &str = "
 WITH gone AS (
     DELETE FROM {schema}.orders AS o
@@ -245,9 +247,9 @@ const ROLL: &str = "
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, n.card, n.seen
 FROM (SELECT) AS once LEFT JOIN {schema}.nodes AS n ON true";
 
-/// Every statement that writes reads the seal, so whoever takes this lock has waited for all of them, and whoever comes
-/// later finds the seal: nothing is written once it is there. Sent as one message, it is one transaction, and nothing is
-/// left open if it fails. `{note}` is hexadecimal.
+/// Every statement that writes reads the seal, so a session that takes this lock has waited for all of them, and a
+/// later statement finds the seal: nothing is written once it is there. Sent as one message, it is one transaction,
+/// and nothing is left open if it fails. `{note}` is hexadecimal.
 const SEAL: &str = "
 SET LOCAL lock_timeout = '{wait}ms'; LOCK TABLE {schema}.seal IN ACCESS EXCLUSIVE MODE;
 INSERT INTO {schema}.seal (note) VALUES (decode('{note}', 'hex'))
@@ -277,7 +279,7 @@ const NOTE_MARK: &str = "
 INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// Nodes put back what they had in hand for so long from now on, or longer if that was said before.
+/// Nodes put back what they had in hand for so long from now on, or longer if a later end was set before.
 const BEGIN_RECOVERY: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret)
 VALUES ('recovery', int8send((extract(epoch FROM clock_timestamp()) * 1000)::int8 + $1::int8))

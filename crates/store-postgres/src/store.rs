@@ -1,13 +1,13 @@
-//! The store as callers see it: what is written goes over the desk, what is read is asked for at once.
+//! The store as callers see it: writes go through the queue, reads go to the server at once.
 
 use crate::PostgresStore;
 use crate::batch;
-use crate::desk::Write;
-use crate::lane::Params;
-use crate::row::{self, AT_REST, Broken, DEAD, Found, OPEN, column, moment};
+use crate::desk::PendingWrite;
+use crate::failure::PostgresError;
+use crate::lane::SqlParams;
+use crate::row::{self, AT_REST, BrokenWrite, DEAD, OPEN, PostgresRow, column, moment};
 use crate::taker::TAKING;
-use crate::takings::TakeRequest;
-use crate::trouble::PostgresError;
+use crate::takings::StockTake;
 use crate::writer::{COMMITTING, COUNTING};
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -41,7 +41,7 @@ fn number(limit: usize) -> i64 {
 
 impl PostgresStore {
     /// Asks on behalf of a caller.
-    async fn asked(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
+    async fn query(&self, statement: &str, params: SqlParams<'_>) -> Result<Vec<Row>, PostgresError> {
         self.shared().round_trips.fetch_add(1, Ordering::Relaxed);
         self.shared().ask(statement, params).await
     }
@@ -52,7 +52,7 @@ impl PostgresStore {
         left: Result<oneshot::Receiver<Result<T, StoreError>>, PostgresError>,
         doing: &'static str,
     ) -> Result<T, StoreError> {
-        let answer = left.map_err(|trouble| trouble.while_doing(doing))?;
+        let answer = left.map_err(|failure| failure.while_doing(doing))?;
         let wait = self.shared().settings.call_wait;
         match timeout(wait, answer).await {
             Ok(Ok(answer)) => answer,
@@ -69,50 +69,50 @@ impl PostgresStore {
     ) -> Result<T, StoreError> {
         let wait = self.shared().settings.call_wait;
         let answer = timeout(wait, call).await.unwrap_or(Err(PostgresError::Slow(wait)));
-        answer.map_err(|trouble| trouble.while_doing(doing))
+        answer.map_err(|failure| failure.while_doing(doing))
     }
 
     /// Puts records that cannot be understood where people look. It is a service, and nothing depends on it. A record of a later
     /// version is left alone: the nodes that wrote it can read it.
-    async fn set_aside(&self, broken: &[Broken]) {
+    async fn set_aside(&self, broken: &[BrokenWrite]) {
         let damaged = || broken.iter().filter(|broken| !broken.is_later);
         let keys: Vec<&[u8]> = damaged().map(|broken| &broken.unreadable.key.0[..]).collect();
         let versions: Vec<i64> = damaged().map(|broken| broken.version.0.cast_signed()).collect();
         if keys.is_empty() {
             return;
         }
-        let params: Params<'_> = &[(&keys, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
-        if let Err(trouble) = self.asked(&self.shared().statements.set_aside, params).await {
-            tracing::debug!(%trouble, "a record that cannot be read could not be set aside");
+        let params: SqlParams<'_> = &[(&keys, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
+        if let Err(failure) = self.query(&self.shared().statements.set_aside, params).await {
+            tracing::debug!(%failure, "a record that cannot be read could not be set aside");
         }
     }
 
     async fn row(&self, key: &Key) -> Result<Option<Row>, PostgresError> {
         let keys = [&key.0[..]];
-        let rows = self.asked(&self.shared().statements.load, &[(&&keys[..], Type::BYTEA_ARRAY)]).await?;
+        let rows = self.query(&self.shared().statements.load, &[(&&keys[..], Type::BYTEA_ARRAY)]).await?;
         Ok(rows.into_iter().next())
     }
 
-    async fn find(&self, key: &Key) -> Result<Option<Found>, PostgresError> {
-        self.row(key).await?.map(|row| row::found(&row, 0)).transpose()
+    async fn find(&self, key: &Key) -> Result<Option<PostgresRow>, PostgresError> {
+        self.row(key).await?.map(|row| row::stored(&row, 0)).transpose()
     }
 
-    /// Whether there was one; or what is left for whoever can read it.
-    async fn discarded(&self, key: &Key) -> Result<Result<bool, Broken>, PostgresError> {
+    /// Whether there was one; or what is left for a node that can read it.
+    async fn discarded(&self, key: &Key) -> Result<Result<bool, BrokenWrite>, PostgresError> {
         loop {
             let Some(row) = self.row(key).await? else { return Ok(Ok(false)) };
-            let broken = match row::found(&row, 0)? {
+            let broken = match row::stored(&row, 0)? {
                 Ok(_) => return Ok(Ok(false)),
                 Err(broken) if broken.is_later => return Ok(Err(broken)),
                 Err(broken) => broken,
             };
             let (key, version) = (&key.0[..], broken.version.0.cast_signed());
             let (record, terms) = (column::<&[u8]>(&row, 2)?, column::<&[u8]>(&row, 3)?);
-            let params: Params<'_> =
+            let params: SqlParams<'_> =
                 &[(&key, Type::BYTEA), (&version, Type::INT8), (&record, Type::BYTEA), (&terms, Type::BYTEA)];
-            let rows = self.asked(&self.shared().statements.discard, params).await?;
+            let rows = self.query(&self.shared().statements.discard, params).await?;
             batch::sealed(&rows)?;
-            // Else somebody has written it meanwhile, and it is looked at again.
+            // Else it was written meanwhile, and it is looked at again.
             if column(&rows[0], 1)? {
                 return Ok(Ok(true));
             }
@@ -120,9 +120,9 @@ impl PostgresStore {
     }
 
     async fn claim(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, PostgresError> {
-        let params: Params<'_> =
+        let params: SqlParams<'_> =
             &[(&moment(now), Type::INT8), (&moment(until), Type::INT8), (&number(limit), Type::INT8)];
-        let rows = self.asked(&self.shared().statements.claim, params).await?;
+        let rows = self.query(&self.shared().statements.claim, params).await?;
         batch::sealed(&rows)?;
         let mut due = Due::default();
         let mut broken = Vec::new();
@@ -131,13 +131,15 @@ impl PostgresStore {
             if column::<Option<&[u8]>>(row, 2)?.is_none() {
                 continue;
             }
-            match row::found(row, 2)? {
+            match row::stored(row, 2)? {
                 Ok(versioned) => due.orders.push(versioned),
-                Err(found) => broken.push(found),
+                Err(stored) => broken.push(stored),
             }
         }
         let shared = self.shared();
-        broken.retain(|Broken { version, unreadable, .. }| shared.is_first_broken(&unreadable.key, *version));
+        broken.retain(|BrokenWrite { version, unreadable, .. }| {
+            shared.is_first_broken(&unreadable.key, *version)
+        });
         self.set_aside(&broken).await;
         due.unreadable = broken.into_iter().map(|broken| broken.unreadable).collect();
         Ok(due)
@@ -152,22 +154,22 @@ impl PostgresStore {
                 Some(class) => vec![row::class(class)],
             };
             let tenant = tenant.as_bytes();
-            let params: Params<'_> = &[
+            let params: SqlParams<'_> = &[
                 (&after, Type::BYTEA),
                 (&limit, Type::INT8),
                 (&tenant, Type::BYTEA),
                 (&standings, Type::INT2_ARRAY),
             ];
-            return self.asked(&statements.list_tenant, params).await;
+            return self.query(&statements.list_tenant, params).await;
         }
         // Those at rest are most of all, and have no index of their own.
         let listed = which.class.filter(|class| *class != OrderClass::AtRest);
         let Some(class) = listed.map(row::class) else {
-            let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
-            return self.asked(&statements.list_all, params).await;
+            let params: SqlParams<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
+            return self.query(&statements.list_all, params).await;
         };
-        let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&class, Type::INT2)];
-        self.asked(&statements.list_class, params).await
+        let params: SqlParams<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&class, Type::INT2)];
+        self.query(&statements.list_class, params).await
     }
 
     async fn listed(
@@ -182,12 +184,12 @@ impl PostgresStore {
         let mut damaged = Vec::new();
         let mut after = after.map_or(Vec::new(), |key| key.0.to_vec());
         while listed.len() < limit {
-            let asked = (limit - listed.len()).min(ROWS_AT_ONCE);
-            let rows = self.page(which, &after, asked).await?;
+            let limit_now = (limit - listed.len()).min(ROWS_AT_ONCE);
+            let rows = self.page(which, &after, limit_now).await?;
             for row in &rows {
-                match row::found(row, 0)? {
+                match row::stored(row, 0)? {
                     Ok(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
-                    // Somebody could not read it, and we can.
+                    // Another node could not read it, and we can.
                     Ok(_) => {}
                     Err(broken) => {
                         listed.extend(which.includes_unreadable().then(|| Err(broken.unreadable.clone())));
@@ -196,7 +198,7 @@ impl PostgresStore {
                 }
             }
             match rows.last() {
-                Some(last) if rows.len() == asked => after = column::<&[u8]>(last, 0)?.to_vec(),
+                Some(last) if rows.len() == limit_now => after = column::<&[u8]>(last, 0)?.to_vec(),
                 _ => break,
             }
         }
@@ -207,13 +209,13 @@ impl PostgresStore {
     async fn purged(&self, now: Timestamp, limit: usize) -> Result<usize, PostgresError> {
         let mut purged = 0;
         while purged < limit {
-            let asked = (limit - purged).min(ROWS_AT_ONCE);
-            let params: Params<'_> = &[(&moment(now), Type::INT8), (&number(asked), Type::INT8)];
-            let rows = self.asked(&self.shared().statements.purge, params).await?;
+            let limit_now = (limit - purged).min(ROWS_AT_ONCE);
+            let params: SqlParams<'_> = &[(&moment(now), Type::INT8), (&number(limit_now), Type::INT8)];
+            let rows = self.query(&self.shared().statements.purge, params).await?;
             batch::sealed(&rows)?;
             let gone = column::<i64>(&rows[0], 1)?;
             purged += usize::try_from(gone).unwrap_or(0);
-            if gone < number(asked) {
+            if gone < number(limit_now) {
                 break;
             }
         }
@@ -221,8 +223,8 @@ impl PostgresStore {
     }
 
     async fn read_usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, PostgresError> {
-        let params: Params<'_> = &[(&row::count(from.0), Type::INT8), (&row::count(to.0), Type::INT8)];
-        let rows = self.asked(&self.shared().statements.usage, params).await?;
+        let params: SqlParams<'_> = &[(&row::count(from.0), Type::INT8), (&row::count(to.0), Type::INT8)];
+        let rows = self.query(&self.shared().statements.usage, params).await?;
         let mut usage: Vec<(UsageRow, Counters)> = Vec::new();
         for row in &rows {
             let text = |at| {
@@ -246,13 +248,13 @@ impl PostgresStore {
     }
 
     async fn closed(&self, detail: Day, sums: Day) -> Result<(), PostgresError> {
-        let params: Params<'_> = &[
+        let params: SqlParams<'_> = &[
             (&row::count(detail.0), Type::INT8),
             (&row::count(sums.0), Type::INT8),
             (&LINES_AT_ONCE, Type::INT8),
         ];
         loop {
-            let rows = self.asked(&self.shared().statements.compact_usage, params).await?;
+            let rows = self.query(&self.shared().statements.compact_usage, params).await?;
             batch::sealed(&rows)?;
             if column(&rows[0], 1)? {
                 return Ok(());
@@ -265,7 +267,7 @@ impl PostgresStore {
         if let Some(order_counts) = headcount.recent(now) {
             return Ok(order_counts);
         }
-        let rows = self.asked(&self.shared().statements.order_counts, &[]).await?;
+        let rows = self.query(&self.shared().statements.order_counts, &[]).await?;
         let row = rows.first().ok_or_else(|| PostgresError::Garbled("it answers nothing".into()))?;
         let (open, dead): (i64, i64) = (column(row, 0)?, column(row, 1)?);
         let order_counts = OrderCounts { open: open.cast_unsigned(), dead: dead.cast_unsigned() };
@@ -277,7 +279,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        match self.find(key).await.map_err(|trouble| trouble.while_doing(LOADING))? {
+        match self.find(key).await.map_err(|failure| failure.while_doing(LOADING))? {
             None => Ok(None),
             Some(Ok(versioned)) => Ok(Some(versioned)),
             Some(Err(broken)) => {
@@ -296,12 +298,12 @@ impl Store for PostgresStore {
         counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let left = self.shared().desk.commit(Write::new(expected, next, counters, at));
+        let left = self.shared().desk.commit(PendingWrite::new(expected, next, counters, at));
         self.written(left, COMMITTING).await
     }
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.claim(now, until, limit).await.map_err(|trouble| trouble.while_doing(CLAIMING))
+        self.claim(now, until, limit).await.map_err(|failure| failure.while_doing(CLAIMING))
     }
 
     async fn take(
@@ -312,8 +314,8 @@ impl Store for PostgresStore {
         at: Timestamp,
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let wish = TakeRequest { target: *target, good_until, by: *by, at, counters: *counters };
-        self.written(self.shared().takings.ask(wish), TAKING).await
+        let request = StockTake { target: *target, good_until, by: *by, at, counters: *counters };
+        self.written(self.shared().takings.ask(request), TAKING).await
     }
 
     async fn list_stock(
@@ -323,11 +325,11 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Key>, StoreError> {
         let target = &target.0[..];
-        let params: Params<'_> =
+        let params: SqlParams<'_> =
             &[(&target, Type::BYTEA), (&moment(now), Type::INT8), (&number(limit), Type::INT8)];
-        let rows = self.asked(&self.shared().statements.stock, params).await;
+        let rows = self.query(&self.shared().statements.stock, params).await;
         let keys = rows.and_then(|rows| rows.iter().map(|row| row::key(column(row, 0)?)).collect());
-        keys.map_err(|trouble| trouble.while_doing(LISTING))
+        keys.map_err(|failure| failure.while_doing(LISTING))
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -361,7 +363,7 @@ impl Store for PostgresStore {
     }
 
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        self.read_usage(from, to).await.map_err(|trouble| trouble.while_doing(READING))
+        self.read_usage(from, to).await.map_err(|failure| failure.while_doing(READING))
     }
 
     /// What was done stays done, also if there is no time for all of it.
@@ -370,6 +372,6 @@ impl Store for PostgresStore {
     }
 
     async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
-        self.counted().await.map_err(|trouble| trouble.while_doing(LISTING))
+        self.counted().await.map_err(|failure| failure.while_doing(LISTING))
     }
 }

@@ -1,13 +1,13 @@
-//! Whether all tables stand, looked at by every node every second. Tables that are all gone are made again; some that are gone fence
-//! the store; a list of versions that is lost is written again.
+//! Whether all tables stand, looked at by every node every second. Tables that are all gone are made again; some that
+//! are gone fence the store; a list of versions that is lost is written again.
 
 use crate::PostgresStore;
-use crate::lane::Params;
+use crate::failure::{PARTS_ADVICE, PostgresError};
+use crate::lane::SqlParams;
 use crate::row::column;
 use crate::schema::known;
 use crate::shape;
-use crate::shared::Shared;
-use crate::trouble::{PARTS_ADVICE, PostgresError};
+use crate::shared::PostgresShared;
 use std::sync::atomic::Ordering;
 use tokio_postgres::types::Type;
 
@@ -22,11 +22,11 @@ pub(crate) enum Tables {
     Parts(String),
 }
 
-pub(crate) async fn tables(shared: &Shared) -> Result<Tables, PostgresError> {
+pub(crate) async fn tables(shared: &PostgresShared) -> Result<Tables, PostgresError> {
     let (mut relations, functions) = (shape::relations(), shape::functions());
     let tables = relations.len();
     relations.push(shape::VERSIONS);
-    let params: Params<'_> = &[
+    let params: SqlParams<'_> = &[
         (&shared.settings.schema, Type::TEXT),
         (&relations, Type::TEXT_ARRAY),
         (&functions, Type::TEXT_ARRAY),
@@ -53,15 +53,15 @@ impl PostgresStore {
     /// Fails, and lets nothing be written, while some tables are gone.
     pub(crate) async fn look_at_tables(&self) -> Result<(), PostgresError> {
         let shared = self.shared();
-        let found = tables(shared).await?;
-        let missing = match &found {
+        let record = tables(shared).await?;
+        let missing = match &record {
             Tables::Parts(missing) => Some(missing.clone()),
             Tables::Whole | Tables::Gone | Tables::Unlisted => None,
         };
         let is_news = shared.note_missing(missing);
-        match found {
+        match record {
             Tables::Whole => {
-                shared.told_of_list.store(false, Ordering::Relaxed);
+                shared.reported_list.store(false, Ordering::Relaxed);
                 if is_news {
                     tracing::info!("all tables of Quittance are there again");
                 }
@@ -117,7 +117,7 @@ impl PostgresStore {
         } else {
             "store.migrate is false".to_owned()
         };
-        if !shared.told_of_list.swap(true, Ordering::Relaxed) {
+        if !shared.reported_list.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 why,
                 "the list of the schema's versions (schema_versions) is lost: run `quittance store migrate`, which writes it again"

@@ -1,13 +1,13 @@
-//! Serves all who wait for something from a stock with one statement, again and again. The server gives the answers away by
+//! Serves all waiting takers of a stock with one statement, again and again. The server gives the answers away by
 //! itself; only here it turns out whether one can be understood, and what cannot is put back and passed over.
 
 use crate::batch;
-use crate::desk::Reply;
-use crate::lane::Params;
-use crate::row::{self, Broken, Found, column};
-use crate::shared::Shared;
-use crate::takings::{TakeRequest, Waiting};
-use crate::trouble::PostgresError;
+use crate::desk::WriteReply;
+use crate::failure::PostgresError;
+use crate::lane::SqlParams;
+use crate::row::{self, BrokenWrite, PostgresRow, column};
+use crate::shared::PostgresShared;
+use crate::takings::{StockTake, WaitingTake};
 use futures_util::future::BoxFuture;
 use quittance_ports::{Day, StoreError, Versioned};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio_postgres::types::Type;
 
 pub(crate) const TAKING: &str = "taking an answer from the stock";
 
-/// How often a statement is tried that got into the way of others, and how often somebody is served anew.
+/// How often a statement is tried that got into the way of others, and how often a request is served again.
 const TRIES_MAX: usize = 5;
 
 pub(crate) struct Taker {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<PostgresShared>,
     pub(crate) number: usize,
 }
 
-/// What became of one wish.
-enum Outcome {
-    Given(Found),
-    /// It was given to him for the first time.
-    GivenNew(Found),
+/// What became of one request.
+enum TakeOutcome {
+    Repeat(PostgresRow),
+    /// It was given to the claimant for the first time.
+    Fresh(PostgresRow),
     Nothing,
     /// There is something, and others have it in hand just now.
     Again,
@@ -37,7 +37,7 @@ enum Outcome {
 
 /// The parameters, each a column.
 #[derive(Default)]
-struct Columns<'a> {
+struct TakeColumns<'a> {
     number: Vec<i32>,
     target: Vec<&'a [u8]>,
     good_until: Vec<i64>,
@@ -50,18 +50,18 @@ struct Columns<'a> {
     amount: Vec<i64>,
 }
 
-impl<'a> Columns<'a> {
-    fn of(wishes: &'a [Waiting]) -> Self {
+impl<'a> TakeColumns<'a> {
+    fn of(requests: &'a [WaitingTake]) -> Self {
         let mut columns = Self::default();
-        for (number, (wish, _)) in (0..).zip(wishes) {
+        for (number, (request, _)) in (0..).zip(requests) {
             columns.number.push(number);
-            columns.target.push(&wish.target.0);
-            columns.good_until.push(row::moment(wish.good_until));
-            columns.by.push(&wish.by.0);
-            columns.lock.push(wish.lock());
-            columns.at.push(row::moment(wish.at));
-            columns.day.push(row::count(Day::of(wish.at).0));
-            for (line, amount) in booked(wish) {
+            columns.target.push(&request.target.0);
+            columns.good_until.push(row::moment(request.good_until));
+            columns.by.push(&request.by.0);
+            columns.lock.push(request.lock());
+            columns.at.push(row::moment(request.at));
+            columns.day.push(row::count(Day::of(request.at).0));
+            for (line, amount) in booked(request) {
                 columns.book_number.push(number);
                 columns.line.push(line);
                 columns.amount.push(amount);
@@ -71,55 +71,59 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn booked(wish: &TakeRequest) -> impl Iterator<Item = (&'static str, i64)> {
-    wish.counters.lines().filter(|(_, amount)| *amount > 0).map(|(line, amount)| (line, row::count(amount)))
+fn booked(request: &StockTake) -> impl Iterator<Item = (&'static str, i64)> {
+    request
+        .counters
+        .lines()
+        .filter(|(_, amount)| *amount > 0)
+        .map(|(line, amount)| (line, row::count(amount)))
 }
 
 impl Taker {
     pub(crate) async fn run(self) {
         loop {
-            // Asked for before looking, so that nothing is left between the two.
+            // Registered before looking, so that nothing is left between the two.
             let bell = self.shared.takings.bell.notified();
-            let wishes = self.shared.takings.next();
-            if wishes.is_empty() {
+            let requests = self.shared.takings.next();
+            if requests.is_empty() {
                 bell.await;
                 continue;
             }
-            self.settle(wishes).await;
+            self.settle(requests).await;
         }
     }
 
-    /// Serves everybody and answers everybody.
-    fn settle(&self, mut wishes: Vec<Waiting>) -> BoxFuture<'_, ()> {
+    /// Serves and answers all requests.
+    fn settle(&self, mut requests: Vec<WaitingTake>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             for _again in 0..TRIES_MAX {
-                match self.take(&wishes).await {
-                    Ok(outcomes) => wishes = self.answer_all(wishes, outcomes).await,
+                match self.take(&requests).await {
+                    Ok(outcomes) => requests = self.answer_all(requests, outcomes).await,
                     // Of many, one may be what the server cannot take; the others must not fail with it for ever.
-                    Err(trouble) if trouble.may_be_of_one() && wishes.len() > 1 => {
-                        let others = wishes.split_off(wishes.len() / 2);
-                        self.settle(wishes).await;
+                    Err(failure) if failure.may_be_of_one() && requests.len() > 1 => {
+                        let others = requests.split_off(requests.len() / 2);
+                        self.settle(requests).await;
                         return self.settle(others).await;
                     }
-                    Err(trouble) => return fail(wishes, &trouble),
+                    Err(failure) => return fail(requests, &failure),
                 }
-                if wishes.is_empty() {
+                if requests.is_empty() {
                     return;
                 }
             }
-            // Whatever is left is in the hands of others, or cannot be understood: there is nothing for him.
-            for (_, reply) in wishes {
+            // Whatever is left is held by others, or cannot be understood: there is nothing for this request.
+            for (_, reply) in requests {
                 answer(reply, Ok(None));
             }
         })
     }
 
-    async fn take(&self, wishes: &[Waiting]) -> Result<Vec<Outcome>, PostgresError> {
+    async fn take(&self, requests: &[WaitingTake]) -> Result<Vec<TakeOutcome>, PostgresError> {
         let shared = &self.shared;
         shared.check_whole()?;
-        let columns = Columns::of(wishes);
+        let columns = TakeColumns::of(requests);
         let (shard, broken) = (shared.shard(self.number), shared.takings.passed_over());
-        let params: Params<'_> = &[
+        let params: SqlParams<'_> = &[
             (&columns.number, Type::INT4_ARRAY),
             (&columns.target, Type::BYTEA_ARRAY),
             (&columns.good_until, Type::INT8_ARRAY),
@@ -138,51 +142,51 @@ impl Taker {
             shared.round_trips.fetch_add(1, Ordering::Relaxed);
             match shared.ask(&shared.statements.take, params).await {
                 Ok(rows) => break rows,
-                Err(trouble) if trouble.is_in_the_way() && tries < TRIES_MAX => tries += 1,
-                Err(trouble) => return Err(trouble),
+                Err(failure) if failure.is_in_the_way() && tries < TRIES_MAX => tries += 1,
+                Err(failure) => return Err(failure),
             }
         };
-        outcomes(&rows, wishes.len())
+        outcomes(&rows, requests.len())
     }
 
-    /// Those who are to be served anew.
-    async fn answer_all(&self, wishes: Vec<Waiting>, outcomes: Vec<Outcome>) -> Vec<Waiting> {
+    /// The requests that are to be served again.
+    async fn answer_all(&self, requests: Vec<WaitingTake>, outcomes: Vec<TakeOutcome>) -> Vec<WaitingTake> {
         let mut again = Vec::new();
-        for ((wish, reply), outcome) in wishes.into_iter().zip(outcomes) {
-            let given = match outcome {
-                Outcome::Given(Ok(found)) | Outcome::GivenNew(Ok(found)) => Some(found),
-                Outcome::Nothing => None,
-                Outcome::Again => {
-                    again.push((wish, reply));
+        for ((request, reply), outcome) in requests.into_iter().zip(outcomes) {
+            let returned = match outcome {
+                TakeOutcome::Repeat(Ok(record)) | TakeOutcome::Fresh(Ok(record)) => Some(record),
+                TakeOutcome::Nothing => None,
+                TakeOutcome::Again => {
+                    again.push((request, reply));
                     continue;
                 }
-                Outcome::Given(Err(broken)) => {
+                TakeOutcome::Repeat(Err(broken)) => {
                     self.shared.takings.pass_over(broken.version.0.cast_signed());
-                    again.push((wish, reply));
+                    again.push((request, reply));
                     continue;
                 }
-                Outcome::GivenNew(Err(broken)) => {
-                    if let Err(trouble) = self.put_back(&wish, &broken).await {
-                        fail(vec![(wish, reply)], &trouble);
+                TakeOutcome::Fresh(Err(broken)) => {
+                    if let Err(failure) = self.put_back(&request, &broken).await {
+                        fail(vec![(request, reply)], &failure);
                     } else {
-                        again.push((wish, reply));
+                        again.push((request, reply));
                     }
                     continue;
                 }
             };
-            answer(reply, Ok(given));
+            answer(reply, Ok(returned));
         }
         again
     }
 
-    /// For those who can understand it, and not for us.
-    async fn put_back(&self, wish: &TakeRequest, broken: &Broken) -> Result<(), PostgresError> {
-        let Broken { version, unreadable, .. } = broken;
+    /// For nodes that can understand it, and not for us.
+    async fn put_back(&self, request: &StockTake, broken: &BrokenWrite) -> Result<(), PostgresError> {
+        let BrokenWrite { version, unreadable, .. } = broken;
         tracing::warn!(key = %unreadable.key, detail = %unreadable.detail, "an answer on the stock cannot be read");
         let (key, version) = (&unreadable.key.0[..], version.0.cast_signed());
-        let (lines, amounts): (Vec<&str>, Vec<i64>) = booked(wish).unzip();
+        let (lines, amounts): (Vec<&str>, Vec<i64>) = booked(request).unzip();
         let shard = self.shared.shard(self.number);
-        let params: Params<'_> = &[
+        let params: SqlParams<'_> = &[
             (&key, Type::BYTEA),
             (&version, Type::INT8),
             (&lines, Type::TEXT_ARRAY),
@@ -200,31 +204,32 @@ impl Taker {
     }
 }
 
-fn answer(reply: Reply<Option<Versioned>>, answer: Result<Option<Versioned>, StoreError>) {
-    // Nobody need be there any more.
+fn answer(reply: WriteReply<Option<Versioned>>, answer: Result<Option<Versioned>, StoreError>) {
+    // The caller may be gone.
     drop(reply.send(answer));
 }
 
-/// What the answer says of each wish, in their order.
-fn outcomes(rows: &[Row], wishes: usize) -> Result<Vec<Outcome>, PostgresError> {
+/// The outcome of each request, in their order.
+fn outcomes(rows: &[Row], requests: usize) -> Result<Vec<TakeOutcome>, PostgresError> {
     batch::sealed(rows)?;
-    let mut outcomes: Vec<_> = (0..wishes).map(|_| Outcome::Nothing).collect();
+    let mut outcomes: Vec<_> = (0..requests).map(|_| TakeOutcome::Nothing).collect();
     for row in rows {
         let number = usize::try_from(column::<i32>(row, 1)?).ok();
         let place = number.and_then(|number| outcomes.get_mut(number));
-        let place = place.ok_or_else(|| PostgresError::Garbled("it answers what was not asked".into()))?;
+        let place =
+            place.ok_or_else(|| PostgresError::Garbled("its answer does not fit the statement".into()))?;
         *place = match (column::<Option<&[u8]>>(row, 4)?.is_some(), column(row, 2)?, column(row, 3)?) {
-            (true, true, _) => Outcome::GivenNew(row::found(row, 4)?),
-            (true, false, _) => Outcome::Given(row::found(row, 4)?),
-            (false, _, true) => Outcome::Again,
-            (false, _, false) => Outcome::Nothing,
+            (true, true, _) => TakeOutcome::Fresh(row::stored(row, 4)?),
+            (true, false, _) => TakeOutcome::Repeat(row::stored(row, 4)?),
+            (false, _, true) => TakeOutcome::Again,
+            (false, _, false) => TakeOutcome::Nothing,
         };
     }
     Ok(outcomes)
 }
 
-fn fail(wishes: Vec<Waiting>, trouble: &PostgresError) {
-    for (_, reply) in wishes {
-        answer(reply, Err(trouble.clone().while_doing(TAKING)));
+fn fail(requests: Vec<WaitingTake>, failure: &PostgresError) {
+    for (_, reply) in requests {
+        answer(reply, Err(failure.clone().while_doing(TAKING)));
     }
 }

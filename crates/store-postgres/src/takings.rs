@@ -1,23 +1,23 @@
-//! Where callers wait for something from a stock. All who wait are served by one statement, as many as fit, and in the order
-//! of their locks; the line is bounded.
+//! Where callers wait for something from a stock. All that wait are served by one statement, as many as fit, and in
+//! the order of their locks; the queue is bounded.
 
-use crate::desk::Reply;
-use crate::trouble::PostgresError;
+use crate::desk::WriteReply;
+use crate::failure::PostgresError;
 use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{StoreError, Versioned};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How many wait at most; whoever comes then is told that the store is not available.
+/// How many wait at most; a call beyond that fails as not available.
 const WAITING_MAX: usize = 65_536;
 /// A statement holds a lock for each of them.
 const WISHES_MAX: usize = 128;
 /// So many writes that could not be understood are passed over without a look. Beyond that some are looked at again.
 const BROKEN_MAX: usize = 256;
 
-/// Somebody who wants an answer from a stock.
-pub(crate) struct TakeRequest {
+/// A request for an answer from a stock.
+pub(crate) struct StockTake {
     pub(crate) target: Target,
     pub(crate) good_until: Timestamp,
     pub(crate) by: Key,
@@ -25,8 +25,8 @@ pub(crate) struct TakeRequest {
     pub(crate) counters: Counters,
 }
 
-impl TakeRequest {
-    /// Whoever asks twice for the same must wait for himself. Two others that share a lock only wait a little.
+impl StockTake {
+    /// Two takes by the same claimant must wait for each other. Two others that share a lock only wait a little.
     pub(crate) fn lock(&self) -> i64 {
         let first =
             |bytes: &[u8; 32]| bytes.first_chunk().map_or(0, |eight: &[u8; 8]| i64::from_be_bytes(*eight));
@@ -34,10 +34,10 @@ impl TakeRequest {
     }
 }
 
-pub(crate) type Waiting = (TakeRequest, Reply<Option<Versioned>>);
+pub(crate) type WaitingTake = (StockTake, WriteReply<Option<Versioned>>);
 
 pub(crate) struct Takings {
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<WaitingTake>>,
     waiting_max: usize,
     /// The versions of what stands on a stock and cannot be understood here.
     broken: Mutex<BTreeSet<i64>>,
@@ -56,7 +56,7 @@ impl Takings {
     }
 
     /// A panic elsewhere cannot have left a line half-written.
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingTake>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,27 +66,27 @@ impl Takings {
 
     pub(crate) fn ask(
         &self,
-        wish: TakeRequest,
+        request: StockTake,
     ) -> Result<oneshot::Receiver<Result<Option<Versioned>, StoreError>>, PostgresError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         if waiting.len() >= self.waiting_max {
             return Err(PostgresError::Crowded { waiting: waiting.len() });
         }
-        waiting.push_back((wish, reply));
+        waiting.push_back((request, reply));
         drop(waiting);
         self.bell.notify_one();
         Ok(answer)
     }
 
-    /// As many as fit, in the order of their locks. Whoever has left is left out.
-    pub(crate) fn next(&self) -> Vec<Waiting> {
+    /// As many as fit, in the order of their locks. A caller that has left is left out.
+    pub(crate) fn next(&self) -> Vec<WaitingTake> {
         let mut waiting = self.waiting();
         let mut served = Vec::new();
         while served.len() < WISHES_MAX {
-            let Some((wish, reply)) = waiting.pop_front() else { break };
+            let Some((request, reply)) = waiting.pop_front() else { break };
             if !reply.is_closed() {
-                served.push((wish, reply));
+                served.push((request, reply));
             }
         }
         let is_more = !waiting.is_empty();
@@ -94,7 +94,7 @@ impl Takings {
         if is_more {
             self.bell.notify_one();
         }
-        served.sort_by_key(|(wish, _)| wish.lock());
+        served.sort_by_key(|(request, _)| request.lock());
         served
     }
 
@@ -113,13 +113,13 @@ impl Takings {
 
 #[cfg(test)]
 mod tests {
-    use super::{TakeRequest, Takings, WISHES_MAX};
-    use crate::trouble::PostgresError;
+    use super::{StockTake, Takings, WISHES_MAX};
+    use crate::failure::PostgresError;
     use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 
-    fn wish(by: u8) -> TakeRequest {
+    fn request(by: u8) -> StockTake {
         let (good_until, at) = (Timestamp::ZERO, Timestamp::ZERO);
-        TakeRequest {
+        StockTake {
             target: Target([7; 32]),
             good_until,
             by: Key([by; 32]),
@@ -129,34 +129,34 @@ mod tests {
     }
 
     #[test]
-    fn whoever_finds_the_line_full_is_told_so_at_once() {
+    fn a_call_at_a_full_queue_fails_at_once() {
         let takings = Takings::for_so_many(1);
-        let _first = takings.ask(wish(1)).unwrap();
-        assert!(matches!(takings.ask(wish(2)), Err(PostgresError::Crowded { waiting: 1 })));
+        let _first = takings.ask(request(1)).unwrap();
+        assert!(matches!(takings.ask(request(2)), Err(PostgresError::Crowded { waiting: 1 })));
         assert_eq!(takings.next().len(), 1);
-        assert!(takings.ask(wish(2)).is_ok(), "there is room again");
+        assert!(takings.ask(request(2)).is_ok(), "there is room again");
     }
 
     #[test]
-    fn they_are_served_in_the_order_of_their_locks_and_whoever_has_left_is_left_out() {
+    fn takers_are_served_in_the_order_of_their_locks_and_a_taker_that_left_is_left_out() {
         let takings = Takings::default();
-        let _waiting = [200, 3, 90].map(|by| takings.ask(wish(by)).unwrap());
-        drop(takings.ask(wish(1)).unwrap());
+        let _waiting = [200, 3, 90].map(|by| takings.ask(request(by)).unwrap());
+        drop(takings.ask(request(1)).unwrap());
         let served = takings.next();
         assert_eq!(served.len(), 3);
-        assert!(served.is_sorted_by_key(|(wish, _)| wish.lock()));
-        assert_ne!(wish(3).lock(), wish(4).lock());
+        assert!(served.is_sorted_by_key(|(request, _)| request.lock()));
+        assert_ne!(request(3).lock(), request(4).lock());
     }
 
     #[test]
     fn no_more_are_served_at_once_than_fit_and_none_is_left_behind() {
         let takings = Takings::default();
-        let _waiting: Vec<_> = (0..=WISHES_MAX).map(|_| takings.ask(wish(1)).unwrap()).collect();
+        let _waiting: Vec<_> = (0..=WISHES_MAX).map(|_| takings.ask(request(1)).unwrap()).collect();
         assert_eq!([takings.next().len(), takings.next().len(), takings.next().len()], [WISHES_MAX, 1, 0]);
     }
 
     #[test]
-    fn not_more_is_remembered_than_there_is_room_for() {
+    fn no_more_is_remembered_than_the_limit() {
         let takings = Takings::default();
         (0..10_000).for_each(|version| takings.pass_over(version));
         let passed_over = takings.passed_over();

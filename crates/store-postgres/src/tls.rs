@@ -1,6 +1,6 @@
-//! How a connection is encrypted, and whether the server must prove who it is.
+//! How a connection is encrypted, and whether the server must prove its name.
 
-use crate::settings::{Protection, Server};
+use crate::settings::{Protection, ServerAddress};
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -20,7 +20,7 @@ pub(crate) enum BadCa {
     Rustls(#[from] Error),
 }
 
-pub(crate) fn connector(server: &Server, ca: Option<&[u8]>) -> Result<MakeRustlsConnect, BadCa> {
+pub(crate) fn connector(server: &ServerAddress, ca: Option<&[u8]>) -> Result<MakeRustlsConnect, BadCa> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
@@ -46,8 +46,8 @@ fn authority(pem: &[u8]) -> Result<RootCertStore, BadCa> {
     if roots.is_empty() { Err(BadCa::Empty) } else { Ok(roots) }
 }
 
-/// Takes the word of any server, as `prefer` and `require` do everywhere: nobody can listen in, but it is not known who
-/// is at the other end. The handshake itself is still checked.
+/// Accepts any server, as `prefer` and `require` do everywhere: no third party can listen in, but it is not known
+/// which server is at the other end. The handshake itself is still checked.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

@@ -1,13 +1,13 @@
-//! Takes all that waits into one statement, again and again. Whoever lost is told who won; whoever waits for an order
-//! that was written is woken before the writer himself is answered.
+//! Takes all that waits into one statement, again and again. A call that lost gets the winner; callers that wait for
+//! an order that was written are woken before the writing call is answered.
 
-use crate::batch::{self, Columns, Outcome};
-use crate::desk::{Batch, Contest, Reply};
+use crate::batch::{self, CommitColumns, CommitOutcome};
+use crate::desk::{Contest, WriteBatch, WriteReply};
+use crate::failure::PostgresError;
 use crate::lane::Lane;
 use crate::notices;
-use crate::row::{self, Broken, Found};
-use crate::shared::Shared;
-use crate::trouble::PostgresError;
+use crate::row::{self, BrokenWrite, PostgresRow};
+use crate::shared::PostgresShared;
 use futures_util::future::BoxFuture;
 use quittance_lifecycle::Key;
 use quittance_ports::{Commit, StoreError, Versioned};
@@ -23,21 +23,21 @@ pub(crate) const COUNTING: &str = "adding to the usage";
 
 /// How often a statement is tried that got into the way of others, and how often an order is looked at again.
 const TRIES_MAX: usize = 5;
-/// How long a writer without a connection leaves the work to others before he looks again.
+/// How long a writer without a connection leaves the work to others before it looks again.
 const STEP_BACK: Duration = Duration::from_millis(50);
 
-pub(crate) struct Writer {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct BatchWriter {
+    pub(crate) shared: Arc<PostgresShared>,
     pub(crate) number: usize,
 }
 
-impl Writer {
+impl BatchWriter {
     pub(crate) async fn run(self) {
         loop {
-            // Asked for before looking, so that nothing is left between the two.
+            // Registered before looking, so that nothing is left between the two.
             let bell = self.shared.desk.bell.notified();
             if self.must_step_back() {
-                // Whoever was called by the bell in our place was not.
+                // The notification went to us and not to another writer.
                 self.shared.desk.bell.notify_one();
                 sleep(STEP_BACK).await;
                 continue;
@@ -57,44 +57,44 @@ impl Writer {
         &self.shared.writers[self.number]
     }
 
-    /// Whoever has no connection leaves the work to those who have one; if nobody has, all that waits is told so.
+    /// A writer without a connection leaves the work to the others; if none has one, all that waits fails.
     fn must_step_back(&self) -> bool {
         !self.lane().is_up() && self.shared.writers.iter().any(Lane::is_up)
     }
 
-    /// Writes the batch and answers everybody in it.
-    fn settle(&self, batch: Batch) -> BoxFuture<'_, ()> {
+    /// Writes the batch and answers all calls in it.
+    fn settle(&self, batch: WriteBatch) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             match self.write(&batch).await {
                 Ok(outcomes) => self.answer_all(batch, outcomes).await,
                 // Of many, one may be what the server cannot take; the others must not fail with it for ever.
-                Err(trouble) if trouble.may_be_of_one() && batch.len() > 1 => {
+                Err(failure) if failure.may_be_of_one() && batch.len() > 1 => {
                     let (some, others) = batch.halve();
                     self.settle(some).await;
                     self.settle(others).await;
                 }
-                Err(trouble) => fail(batch, &trouble),
+                Err(failure) => fail(batch, &failure),
             }
         })
     }
 
-    async fn answer_all(&self, mut batch: Batch, mut outcomes: Vec<Outcome>) {
+    async fn answer_all(&self, mut batch: WriteBatch, mut outcomes: Vec<CommitOutcome>) {
         for addition in batch.additions.drain(..) {
-            // Nobody need be there any more.
+            // The caller may be gone.
             drop(addition.reply.send(Ok(())));
         }
         for _again in 0..TRIES_MAX {
-            let mut again = Batch::default();
+            let mut again = WriteBatch::default();
             let mut unseen = Vec::new();
             for (mut contest, outcome) in batch.contests.drain(..).zip(outcomes) {
                 match outcome {
-                    Outcome::Done(version) => {
+                    CommitOutcome::Done(version) => {
                         let winner = Versioned { version, order: Arc::clone(&contest.write.order) };
                         tell_winner(contest, &winner);
                     }
-                    Outcome::Lost(found) => tell_losers(contest, found.as_ref()),
-                    Outcome::LostUnseen => unseen.push(contest),
-                    Outcome::WantsTerms => {
+                    CommitOutcome::Lost(record) => tell_losers(contest, record.as_ref()),
+                    CommitOutcome::LostUnseen => unseen.push(contest),
+                    CommitOutcome::WantsTerms => {
                         contest.write.sends_terms = true;
                         again.contests.push(contest);
                     }
@@ -107,17 +107,17 @@ impl Writer {
             batch = again;
             outcomes = match self.write(&batch).await {
                 Ok(outcomes) => outcomes,
-                Err(trouble) => return fail(batch, &trouble),
+                Err(failure) => return fail(batch, &failure),
             };
         }
         fail(batch, &PostgresError::Contended);
     }
 
-    /// Sends the batch and wakes whoever waits for what it wrote.
-    async fn write(&self, batch: &Batch) -> Result<Vec<Outcome>, PostgresError> {
+    /// Sends the batch and wakes the callers that wait for what it wrote.
+    async fn write(&self, batch: &WriteBatch) -> Result<Vec<CommitOutcome>, PostgresError> {
         let shared = &self.shared;
         shared.check_whole()?;
-        let columns = Columns::of(batch);
+        let columns = CommitColumns::of(batch);
         let shard = shared.shard(self.number);
         let mut tries = 0;
         let (number, rows) = loop {
@@ -137,52 +137,52 @@ impl Writer {
             shared.round_trips.fetch_add(1, Ordering::Relaxed);
             match self.lane().ask(&shared.statements.commit, &columns.params(&rest)).await {
                 Ok(rows) => break (number, rows),
-                Err(trouble) if trouble.is_in_the_way() && tries < TRIES_MAX => tries += 1,
-                Err(trouble) => return Err(trouble),
+                Err(failure) if failure.is_in_the_way() && tries < TRIES_MAX => tries += 1,
+                Err(failure) => return Err(failure),
             }
         };
         if rows.is_empty() {
             return Err(PostgresError::Forgot);
         }
         let outcomes = batch::outcomes(&rows, batch)?;
-        shared.told.tell(number, &batch::news(batch, &outcomes), &shared.watchers);
+        shared.announced.tell(number, &batch::news(batch, &outcomes), &shared.watchers);
         Ok(outcomes)
     }
 
-    /// Who has won over these could not be read in the statement itself.
+    /// The winners over these could not be read in the statement itself.
     async fn look_again(&self, contests: Vec<Contest>) {
         if contests.is_empty() {
             return;
         }
         let keys: Vec<Key> = contests.iter().map(|contest| contest.write.order.key).collect();
-        let mut found = match self.load(&keys).await {
-            Ok(found) => found,
-            Err(trouble) => return fail(Batch { contests, additions: Vec::new() }, &trouble),
+        let mut record = match self.load(&keys).await {
+            Ok(record) => record,
+            Err(failure) => return fail(WriteBatch { contests, additions: Vec::new() }, &failure),
         };
         for contest in contests {
-            let found = found.remove(&contest.write.order.key);
-            tell_losers(contest, found.as_ref());
+            let record = record.remove(&contest.write.order.key);
+            tell_losers(contest, record.as_ref());
         }
     }
 
-    async fn load(&self, keys: &[Key]) -> Result<BTreeMap<Key, Found>, PostgresError> {
+    async fn load(&self, keys: &[Key]) -> Result<BTreeMap<Key, PostgresRow>, PostgresError> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
         self.shared.round_trips.fetch_add(1, Ordering::Relaxed);
         let rows = self.lane().ask(&self.shared.statements.load, &[(&keys, Type::BYTEA_ARRAY)]).await?;
         let pair = |row| {
-            let found = row::found(row, 0)?;
-            let key = match &found {
+            let record = row::stored(row, 0)?;
+            let key = match &record {
                 Ok(versioned) => versioned.order.key,
                 Err(broken) => broken.unreadable.key,
             };
-            Ok((key, found))
+            Ok((key, record))
         };
         rows.iter().map(pair).collect()
     }
 }
 
-fn answer<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
-    // Nobody need be there any more.
+fn answer<T>(reply: WriteReply<T>, answer: Result<T, StoreError>) {
+    // The caller may be gone.
     drop(reply.send(answer));
 }
 
@@ -193,11 +193,11 @@ fn tell_winner(contest: Contest, winner: &Versioned) {
     }
 }
 
-fn tell_losers(contest: Contest, found: Option<&Found>) {
-    let conflict = || match found {
+fn tell_losers(contest: Contest, record: Option<&PostgresRow>) {
+    let conflict = || match record {
         None => Ok(Commit::Conflict(None)),
         Some(Ok(versioned)) => Ok(Commit::Conflict(Some(Box::new(versioned.clone())))),
-        Some(Err(Broken { unreadable, .. })) => {
+        Some(Err(BrokenWrite { unreadable, .. })) => {
             Err(StoreError::Corrupt { key: unreadable.key, detail: unreadable.detail.clone() })
         }
     };
@@ -207,13 +207,13 @@ fn tell_losers(contest: Contest, found: Option<&Found>) {
     }
 }
 
-fn fail(batch: Batch, trouble: &PostgresError) {
+fn fail(batch: WriteBatch, failure: &PostgresError) {
     for Contest { first, others, .. } in batch.contests {
         for reply in std::iter::once(first).chain(others) {
-            answer(reply, Err(trouble.clone().while_doing(COMMITTING)));
+            answer(reply, Err(failure.clone().while_doing(COMMITTING)));
         }
     }
     for addition in batch.additions {
-        answer(addition.reply, Err(trouble.clone().while_doing(COUNTING)));
+        answer(addition.reply, Err(failure.clone().while_doing(COUNTING)));
     }
 }

@@ -1,13 +1,13 @@
 //! What the settings of Redis promise, and what they cost: each finding says which promise is weaker, and what to set.
 
-use crate::Inner;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
 use crate::row::text;
-use crate::trouble::RedisFailure;
 use quittance_ports::{Finding, Verdict};
 use redis::Value;
 use std::collections::BTreeMap;
 
-/// Above this share of `maxmemory`, somebody should look.
+/// Above this share of `maxmemory`, an operator should look.
 const MEMORY_PERCENT_MAX: u64 = 80;
 
 type Pairs = BTreeMap<String, String>;
@@ -17,12 +17,12 @@ const SETTINGS: [&str; 5] =
 
 /// What `INFO` says, line by line.
 pub(crate) fn read_info(value: Value) -> Result<Pairs, RedisFailure> {
-    let told = match value {
+    let replies = match value {
         Value::VerbatimString { text, .. } => text.into_bytes(),
         other => text(other)?.unwrap_or_default(),
     };
-    let told = String::from_utf8_lossy(&told);
-    let lines = told.lines().filter_map(|line| line.split_once(':'));
+    let replies = String::from_utf8_lossy(&replies);
+    let lines = replies.lines().filter_map(|line| line.split_once(':'));
     Ok(lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
@@ -41,50 +41,50 @@ fn read_settings(value: Value) -> Result<Pairs, RedisFailure> {
 
 /// The server's own version, and whether it is new enough.
 pub(crate) struct Release {
-    pub(crate) shown: String,
+    pub(crate) label: String,
     pub(crate) is_enough: bool,
 }
 
 pub(crate) fn release(info: &Pairs) -> Release {
     if let Some(version) = info.get("valkey_version") {
-        return Release { shown: format!("Valkey {version}"), is_enough: true };
+        return Release { label: format!("Valkey {version}"), is_enough: true };
     }
     let version = info.get("redis_version").map_or("", String::as_str);
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    Release { shown: version.to_owned(), is_enough: found >= (6, 2) }
+    let note = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    Release { label: version.to_owned(), is_enough: note >= (6, 2) }
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) async fn info(&self) -> Result<Vec<Pairs>, RedisFailure> {
         let command = redis::cmd("INFO");
         self.link.ask_all(&command).await?.into_iter().map(read_info).collect()
     }
 
-    /// Nothing, where it may not be asked for, as with most providers of a managed Redis.
+    /// `None`, where it may not be read, as with most managed Redis services.
     async fn settings(&self) -> Result<Vec<Pairs>, RedisFailure> {
-        let mut found: Vec<Pairs> = Vec::new();
+        let mut note: Vec<Pairs> = Vec::new();
         for name in SETTINGS {
             let mut command = redis::cmd("CONFIG");
             command.arg("GET").arg(name);
-            let told = match self.link.ask_all(&command).await {
-                Ok(told) => told,
+            let replies = match self.link.ask_all(&command).await {
+                Ok(replies) => replies,
                 Err(RedisFailure::Redis(error)) if !error.is_io_error() => return Ok(Vec::new()),
-                Err(trouble) => return Err(trouble),
+                Err(failure) => return Err(failure),
             };
-            found.resize(told.len().max(found.len()), Pairs::new());
-            for (pairs, value) in found.iter_mut().zip(told) {
+            note.resize(replies.len().max(note.len()), Pairs::new());
+            for (pairs, value) in note.iter_mut().zip(replies) {
                 pairs.extend(read_settings(value)?);
             }
         }
-        Ok(found)
+        Ok(note)
     }
 
     pub(crate) async fn checkup(&self) -> Result<Vec<Finding>, RedisFailure> {
         let infos = self.info().await?;
         let settings = self.settings().await?;
         let mut findings: Vec<Finding> = Vec::new();
-        // Servers of a cluster are set up alike, or should be: what is true of several is said once.
+        // Servers of a cluster are set up alike, or should be: what is true of several is reported once.
         let mut add = |finding: Finding| {
             if !findings.contains(&finding) {
                 findings.push(finding);
@@ -96,9 +96,9 @@ impl Inner {
             check_role(info).into_iter().for_each(&mut add);
         }
         if settings.is_empty() {
-            add(found(
+            add(note(
                 Verdict::Note,
-                "Redis does not let its settings be read (CONFIG GET): see for yourself, or ask whoever runs it, that \
+                "Redis does not let its settings be read (CONFIG GET): check with its operator that \
                  maxmemory-policy is noeviction and appendonly is yes; otherwise orders are lost, and paid for twice",
             ));
         }
@@ -114,19 +114,19 @@ impl Inner {
     }
 }
 
-fn found(verdict: Verdict, what: impl Into<String>) -> Finding {
+fn note(verdict: Verdict, what: impl Into<String>) -> Finding {
     Finding { verdict, what: what.into() }
 }
 
 fn check_release(info: &Pairs) -> Option<Finding> {
-    let Release { shown, is_enough } = release(info);
-    let shown = if shown.starts_with("Valkey") { shown } else { format!("Redis {shown}") };
+    let Release { label, is_enough } = release(info);
+    let label = if label.starts_with("Valkey") { label } else { format!("Redis {label}") };
     Some(if is_enough {
-        found(Verdict::Good, format!("{shown}: new enough"))
+        note(Verdict::Good, format!("{label}: new enough"))
     } else {
-        found(
+        note(
             Verdict::Bad,
-            format!("{shown} is too old: Quittance is tested with Redis 6.2 and later, and with Valkey"),
+            format!("{label} is too old: Quittance is tested with Redis 6.2 and later, and with Valkey"),
         )
     })
 }
@@ -134,12 +134,9 @@ fn check_release(info: &Pairs) -> Option<Finding> {
 fn check_eviction(settings: &Pairs) -> Option<Finding> {
     let policy = settings.get("maxmemory-policy")?;
     Some(if policy == "noeviction" {
-        found(
-            Verdict::Good,
-            "maxmemory-policy is noeviction: a full memory refuses new orders and loses none",
-        )
+        note(Verdict::Good, "maxmemory-policy is noeviction: a full memory refuses new orders and loses none")
     } else {
-        found(
+        note(
             Verdict::Bad,
             format!(
                 "maxmemory-policy is {policy}: when the memory is full Redis throws orders away, so what was paid for is \
@@ -151,24 +148,24 @@ fn check_eviction(settings: &Pairs) -> Option<Finding> {
 
 fn check_log(settings: &Pairs) -> Option<Finding> {
     if settings.get("appendonly")? != "yes" {
-        return Some(found(
+        return Some(note(
             Verdict::Bad,
             "appendonly is no: when Redis restarts, everything since its last snapshot is lost, so orders that were \
              accepted and answers that were paid for are gone, and are paid for again; set appendonly yes",
         ));
     }
     Some(match settings.get("appendfsync").map(String::as_str) {
-        Some("always") => found(
+        Some("always") => note(
             Verdict::Good,
             "appendonly is yes and appendfsync always: what is accepted survives a loss of power",
         ),
-        Some("everysec") => found(
+        Some("everysec") => note(
             Verdict::Note,
             "appendfsync is everysec: a crash of Redis loses nothing, but a loss of power loses the last second or two of \
              orders accepted and answers paid for, which may then be paid for twice; set appendfsync always if that is \
              too much",
         ),
-        _ => found(
+        _ => note(
             Verdict::Bad,
             "appendfsync is no: a loss of power loses whatever the system has not written yet, often half a minute of \
              orders accepted and answers paid for; set appendfsync always, or everysec",
@@ -180,7 +177,7 @@ fn check_log(settings: &Pairs) -> Option<Finding> {
 fn check_persistence(info: &Pairs) -> Option<Finding> {
     let failed = |name: &str| info.get(name).is_some_and(|status| status == "err");
     (failed("aof_last_write_status") || failed("aof_last_bgrewrite_status")).then(|| {
-        found(
+        note(
             Verdict::Bad,
             "Redis could not write its append-only file the last time it tried: it refuses writes, or will lose them; look \
              at its disk and its log",
@@ -191,7 +188,7 @@ fn check_persistence(info: &Pairs) -> Option<Finding> {
 fn check_role(info: &Pairs) -> Option<Finding> {
     let is_replica = info.get("role").is_some_and(|role| role == "slave" || role == "replica");
     is_replica.then(|| {
-        found(
+        note(
             Verdict::Bad,
             "this server is a replica and takes no writes: no order is accepted; set store.url to its master, or to the \
              sentinels, which know it",
@@ -204,14 +201,14 @@ fn check_memory(info: &Pairs) -> Option<Finding> {
     let (used, max) = (number("used_memory")?, number("maxmemory").filter(|max| *max > 0)?);
     let percent = used.saturating_mul(100) / max;
     if percent >= 100 {
-        return Some(found(
+        return Some(note(
             Verdict::Bad,
             "all of maxmemory is in use: new orders are turned away and open ones cannot move on until there is room; raise \
              maxmemory, or keep answers for a shorter time",
         ));
     }
     (percent >= MEMORY_PERCENT_MAX).then(|| {
-        found(
+        note(
             Verdict::Note,
             format!(
                 "{percent} % of maxmemory is in use: when it is full, new orders are refused and open ones cannot move on; \
@@ -226,7 +223,7 @@ fn check_replicas(info: &Pairs, settings: Option<&Pairs>) -> Option<Finding> {
     let needed = settings.and_then(|settings| settings.get("min-replicas-to-write"));
     let needs_none = needed.is_none_or(|count| count == "0");
     needs_none.then(|| {
-        found(
+        note(
             Verdict::Note,
             format!(
                 "{replicas} replicas are attached, and writes do not wait for them: when one takes over, the last writes \
@@ -245,7 +242,7 @@ mod tests {
 
     #[test]
     fn redis_before_6_2_is_too_old_and_valkey_never_is() {
-        for (told, shown, is_enough) in [
+        for (replies, label, is_enough) in [
             ("redis_version:6.0.16\r\n", "6.0.16", false),
             ("redis_version:5.9.9\r\n", "5.9.9", false),
             ("# Server\r\nredis_version:6.2.0\r\nos:Linux\r\n", "6.2.0", true),
@@ -253,9 +250,9 @@ mod tests {
             ("redis_version:10.0\r\n", "10.0", true),
             ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n", "Valkey 8.1.0", true),
         ] {
-            let info = read_info(Value::BulkString(told.into())).expect("it is text");
-            let found = release(&info);
-            assert_eq!((found.shown.as_str(), found.is_enough), (shown, is_enough));
+            let info = read_info(Value::BulkString(replies.into())).expect("it is text");
+            let note = release(&info);
+            assert_eq!((note.label.as_str(), note.is_enough), (label, is_enough));
         }
     }
 }

@@ -1,20 +1,21 @@
-//! Closing the usage of days long past: all sites of a line become one, and what is older still is forgotten. It goes step by
-//! step through the fields of a day, in each partition by itself, so that nobody is kept waiting.
+//! Closing the usage of days long past: all sites of a row become one, and what is older still is forgotten. It goes
+//! step by step through the fields of a day, in each partition by itself, so that no other call is kept waiting.
 
-use crate::Inner;
-use crate::commit::Answer;
+use crate::RedisInner;
+use crate::commit::ScriptAnswer;
+use crate::failure::RedisFailure;
 use crate::row::text;
-use crate::trouble::RedisFailure;
 use crate::usage::{keep_until, line_name, read_days, read_field};
 use futures_util::future::try_join_all;
 use quittance_ports::{Day, UsageRow};
 use redis::Value;
 use std::collections::BTreeSet;
 
-/// About so many fields are summed up by one script: nobody else is served while it runs.
+/// About so many fields are summed up by one script: no other call is served while it runs.
 const FIELDS_AT_ONCE: usize = 256;
 
-/// Where a line of a day goes when its usage is compacted, if it is kept in detail. What cannot be read stays where it is.
+/// Where a line of a day goes when its usage is compacted, if it is kept in detail. What cannot be read stays where
+/// it is.
 fn sum_of(day: Day, field: &[u8]) -> Option<String> {
     let (mut line, name) = read_field(day, std::str::from_utf8(field).ok()?)?;
     if line.site == UsageRow::ALL_SITES {
@@ -24,7 +25,7 @@ fn sum_of(day: Day, field: &[u8]) -> Option<String> {
     Some(format!("{}{name}", line_name(&line)))
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), RedisFailure> {
         try_join_all(self.layout.all().map(|partition| self.close_part(partition, detail, sums))).await?;
         Ok(())
@@ -50,7 +51,7 @@ impl Inner {
         let keys = ["desk", "days", "closed"].map(|what| self.layout.name(partition, what));
         let (detail, sums) = (detail.max(sums).0.to_string(), sums.0.to_string());
         let args = [&b"look"[..], detail.as_bytes(), sums.as_bytes()];
-        let Answer { rest, .. } = self.run(&self.scripts.close, &keys, &args).await?;
+        let ScriptAnswer { rest, .. } = self.run(&self.scripts.close, &keys, &args).await?;
         let mut days = BTreeSet::new();
         for some in rest {
             days.extend(read_days(some)?);
@@ -66,8 +67,8 @@ impl Inner {
             let fields = match self.some_fields(partition, day, &mut cursor).await {
                 Ok(fields) => fields,
                 // It is no usage at all, and stays as it is until it is forgotten.
-                Err(trouble) if trouble.is_wrong_type() => return Ok(()),
-                Err(trouble) => return Err(trouble),
+                Err(failure) if failure.is_wrong_type() => return Ok(()),
+                Err(failure) => return Err(failure),
             };
             let moves: Vec<(Vec<u8>, String)> =
                 fields.into_iter().filter_map(|field| sum_of(day, &field).map(|sum| (field, sum))).collect();
@@ -91,8 +92,8 @@ impl Inner {
     ) -> Result<Vec<Vec<u8>>, RedisFailure> {
         let mut command = redis::cmd("HSCAN");
         command.arg(self.usage_of(partition, day)).arg(&cursor[..]).arg("COUNT").arg(FIELDS_AT_ONCE);
-        let Value::Array(found) = self.ask(&command).await? else { return Err(RedisFailure::Garbled) };
-        let [next, fields] = <[Value; 2]>::try_from(found).map_err(|_| RedisFailure::Garbled)?;
+        let Value::Array(record) = self.ask(&command).await? else { return Err(RedisFailure::Garbled) };
+        let [next, fields] = <[Value; 2]>::try_from(record).map_err(|_| RedisFailure::Garbled)?;
         *cursor = text(next)?.ok_or(RedisFailure::Garbled)?;
         let Value::Array(fields) = fields else { return Err(RedisFailure::Garbled) };
         // Each is followed by its count, which the script reads for itself.

@@ -1,10 +1,12 @@
 //! The steps that write, and the reading of one order.
 
-use crate::Inner;
-use crate::row::{self, Broken, FIELDS, Found, Marks, Row, read_row, read_version, text};
+use crate::RedisInner;
+use crate::failure::RedisFailure;
+use crate::row::{
+    self, BrokenRecord, FIELDS, RedisFields, RedisMarks, RedisRow, read_row, read_version, text,
+};
 use crate::scripts::Lua;
-use crate::trouble::RedisFailure;
-use crate::usage::{Entry, GRACE_MS, line_name};
+use crate::usage::{GRACE_MS, UsageEntry, line_name};
 use quittance_lifecycle::{Counters, Key, Order, Timestamp};
 use quittance_ports::{Day, UsageRow, Version};
 use quittance_record::{encode_order, encode_terms};
@@ -12,34 +14,34 @@ use redis::Value;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::Ordering;
 
-/// What may be forgotten expires so long after it might have been, if nobody has purged it.
+/// What may be forgotten expires so long after it might have been, if it was not purged.
 pub(crate) const EXPIRY_GRACE_MS: &[u8] = b"3600000";
 
-pub(crate) enum Outcome {
+pub(crate) enum CommitResult {
     Done(Version),
-    Lost(Found),
+    Lost(RedisRow),
 }
 
 /// What a script answered: a word, and what belongs to it.
-pub(crate) struct Answer {
+pub(crate) struct ScriptAnswer {
     pub(crate) word: Vec<u8>,
     pub(crate) rest: Vec<Value>,
 }
 
-impl Inner {
+impl RedisInner {
     /// Runs one script. Whatever is closed says so here, for all of them.
     pub(crate) async fn run(
         &self,
         script: &Lua,
         keys: &[impl AsRef<str> + Sync],
         args: &[&[u8]],
-    ) -> Result<Answer, RedisFailure> {
+    ) -> Result<ScriptAnswer, RedisFailure> {
         let Value::Array(values) = self.run_plain(script, keys, args).await? else {
             return Err(RedisFailure::Garbled);
         };
         let mut values = values.into_iter();
         let word = values.next().map(text).transpose()?.flatten().ok_or(RedisFailure::Garbled)?;
-        let answer = Answer { word, rest: values.collect() };
+        let answer = ScriptAnswer { word, rest: values.collect() };
         if answer.word == b"sealed" {
             let note = answer.rest.into_iter().next().map(text).transpose()?.flatten().unwrap_or_default();
             return Err(RedisFailure::Sealed(String::from_utf8_lossy(&note).into_owned()));
@@ -57,19 +59,19 @@ impl Inner {
         args: &[&[u8]],
     ) -> Result<Value, RedisFailure> {
         match self.ask(&script.known(keys, args)).await {
-            Err(trouble) if trouble.is_unknown_script() => self.ask(&script.told(keys, args)).await,
+            Err(failure) if failure.is_unknown_script() => self.ask(&script.in_full(keys, args)).await,
             answer => answer,
         }
     }
 
-    pub(crate) async fn find(&self, key: &Key) -> Result<Found, RedisFailure> {
+    pub(crate) async fn find(&self, key: &Key) -> Result<RedisRow, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);
         match self.ask(&command).await {
             Ok(Value::Array(values)) => Ok(row::read(key, read_row(values)?, None)),
             Ok(_) => Err(RedisFailure::Garbled),
-            Err(trouble) if trouble.is_wrong_type() => Ok(Found::Broken(row::not_a_record(key))),
-            Err(trouble) => Err(trouble),
+            Err(failure) if failure.is_wrong_type() => Ok(RedisRow::Broken(row::not_a_record(key))),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -79,10 +81,10 @@ impl Inner {
         next: &Order,
         counters: &Counters,
         at: Timestamp,
-    ) -> Result<Outcome, RedisFailure> {
+    ) -> Result<CommitResult, RedisFailure> {
         let terms = encode_terms(&next.terms);
-        // They can be a picture of a megabyte, and seldom change: whoever writes over a record first tells only what
-        // they add up to.
+        // They can be a picture of a megabyte, and seldom change: a write over a record first sends only their
+        // checksum.
         let is_new = expected == Version::ABSENT;
         match self.send_commit(expected, next, (&terms, is_new), counters, at).await? {
             Some(outcome) => Ok(outcome),
@@ -101,17 +103,17 @@ impl Inner {
         (terms, with_terms): (&[u8], bool),
         counters: &Counters,
         at: Timestamp,
-    ) -> Result<Option<Outcome>, RedisFailure> {
+    ) -> Result<Option<CommitResult>, RedisFailure> {
         let key = next.key.to_string();
         let partition = self.layout.partition(&next.key);
-        let (entry, line) = (Entry::new(Day::of(at), counters), line_name(&UsageRow::of(next, at)));
+        let (entry, line) = (UsageEntry::new(Day::of(at), counters), line_name(&UsageRow::of(next, at)));
         let record_name = self.layout.record(&next.key);
         let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
         let [desk, due, forget, open, rest, dead, stocks, days, tenants, identity] =
             self.layout.of_a_commit(partition);
         let keys: [&str; 12] =
             [&record_name, desk, due, forget, open, rest, dead, stocks, days, &usage, tenants, identity];
-        let (marks, takings) = (Marks::of(next), self.layout.takings(partition));
+        let (marks, takings) = (RedisMarks::of(next), self.layout.takings(partition));
         let lists_of_tenants = self.layout.lists_of_tenants(partition);
         let expected = expected.0.to_string();
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
@@ -146,21 +148,28 @@ impl Inner {
         ];
         args.extend(entry.args());
         let answer = match self.run(&self.scripts.commit, &keys, &args).await {
-            Err(trouble) if trouble.is_wrong_type() => {
-                return Ok(Some(Outcome::Lost(Found::Broken(row::not_a_record(&next.key)))));
+            Err(failure) if failure.is_wrong_type() => {
+                return Ok(Some(CommitResult::Lost(RedisRow::Broken(row::not_a_record(&next.key)))));
             }
             answer => answer?,
         };
         let outcome = read_commit(next, terms, answer)?;
-        if matches!(outcome, Some(Outcome::Done(_))) && !next.is_awaited() && self.own.is_first_word(number) {
+        if matches!(outcome, Some(CommitResult::Done(_)))
+            && !next.is_awaited()
+            && self.own.is_first_word(number)
+        {
             self.watchers.wake(&next.key);
         }
         Ok(outcome)
     }
 
-    /// Puts a record that nobody can read among those that wait for a person. One that only this version cannot read is
-    /// left alone: others can, and it is theirs.
-    pub(crate) async fn set_aside(&self, broken: &Broken, is_told: bool) -> Result<(), RedisFailure> {
+    /// Puts an unreadable record among those that wait for an operator. One that only this version cannot read is
+    /// left alone: other nodes can read it.
+    pub(crate) async fn set_aside(
+        &self,
+        broken: &BrokenRecord,
+        is_reported: bool,
+    ) -> Result<(), RedisFailure> {
         if broken.is_later {
             return Ok(());
         }
@@ -178,15 +187,15 @@ impl Inner {
             name("tenants"),
         ];
         let (key, of) = (broken.key.to_string(), self.layout.lists_of_tenants(partition));
-        let is_told: &[u8] = if is_told { b"1" } else { b"0" };
-        let args: [&[u8]; 4] = [key.as_bytes(), &broken.version, is_told, of.as_bytes()];
+        let is_reported: &[u8] = if is_reported { b"1" } else { b"0" };
+        let args: [&[u8]; 4] = [key.as_bytes(), &broken.version, is_reported, of.as_bytes()];
         self.run_plain(&self.scripts.set_aside, &keys, &args).await?;
         Ok(())
     }
 
     pub(crate) async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), RedisFailure> {
         let partition = self.layout.partition_of_line(line);
-        let (entry, name) = (Entry::new(line.day, counters), line_name(line));
+        let (entry, name) = (UsageEntry::new(line.day, counters), line_name(line));
         let keys = [
             self.layout.name(partition, "desk"),
             self.layout.name(partition, "days"),
@@ -200,18 +209,22 @@ impl Inner {
     }
 }
 
-fn read_commit(next: &Order, terms: &[u8], answer: Answer) -> Result<Option<Outcome>, RedisFailure> {
+fn read_commit(
+    next: &Order,
+    terms: &[u8],
+    answer: ScriptAnswer,
+) -> Result<Option<CommitResult>, RedisFailure> {
     match &answer.word[..] {
         b"terms" => Ok(None),
-        b"broken" => Ok(Some(Outcome::Lost(row::read_class(&next.key, Row::default(), None)))),
+        b"broken" => Ok(Some(CommitResult::Lost(row::read_class(&next.key, RedisFields::default(), None)))),
         b"conflict" => {
             let known = Some((terms, &next.terms));
-            Ok(Some(Outcome::Lost(row::read(&next.key, read_row(answer.rest)?, known))))
+            Ok(Some(CommitResult::Lost(row::read(&next.key, read_row(answer.rest)?, known))))
         }
         b"done" => {
             let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
             let version = version.as_deref().and_then(read_version).ok_or(RedisFailure::Garbled)?;
-            Ok(Some(Outcome::Done(version)))
+            Ok(Some(CommitResult::Done(version)))
         }
         _ => Err(RedisFailure::Garbled),
     }

@@ -1,38 +1,38 @@
-//! Removing what nobody can read, when a person says so. It is read first, and goes only if it still is the same: what was
-//! mended meanwhile is an order, and what a later version wrote is left for it.
+//! Removing records that cannot be read, when an operator says so. A record is read first, and goes only if it still
+//! is the same: what was repaired meanwhile is an order, and what a later version wrote is left for it.
 
-use crate::Inner;
-use crate::row::{self, Broken, FIELDS, Found, Row, read_row};
-use crate::trouble::RedisFailure;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
+use crate::row::{self, BrokenRecord, FIELDS, RedisFields, RedisRow, read_row};
 use quittance_lifecycle::Key;
 use redis::Value;
 
-/// How often it is read again, because somebody has changed it meanwhile.
+/// How often it is read again, because it changed meanwhile.
 const LOOKS_MAX: usize = 8;
 
-pub(crate) enum Discarded {
+pub(crate) enum DiscardResult {
     /// Whether there was one.
     Done(bool),
-    /// It is left for whoever can read it.
-    Later(Broken),
+    /// It is left for nodes that can read it.
+    Later(BrokenRecord),
 }
 
-impl Inner {
-    pub(crate) async fn discard(&self, key: &Key) -> Result<Discarded, RedisFailure> {
+impl RedisInner {
+    pub(crate) async fn discard(&self, key: &Key) -> Result<DiscardResult, RedisFailure> {
         for _ in 0..LOOKS_MAX {
             let row = self.row_as_it_is(key).await?;
-            let found = match &row {
+            let stored = match &row {
                 Some(row) => row::read_class(key, row.clone(), None),
-                None => Found::Broken(row::not_a_record(key)),
+                None => RedisRow::Broken(row::not_a_record(key)),
             };
-            match found {
-                Found::Whole(_) | Found::Gone => return Ok(Discarded::Done(false)),
-                Found::Broken(broken) if broken.is_later => return Ok(Discarded::Later(broken)),
-                Found::Broken(_) => {}
+            match stored {
+                RedisRow::Whole(_) | RedisRow::Gone => return Ok(DiscardResult::Done(false)),
+                RedisRow::Broken(broken) if broken.is_later => return Ok(DiscardResult::Later(broken)),
+                RedisRow::Broken(_) => {}
             }
             match &self.strike_off(key, row.as_ref()).await?[..] {
-                b"done" => return Ok(Discarded::Done(true)),
-                b"gone" => return Ok(Discarded::Done(false)),
+                b"done" => return Ok(DiscardResult::Done(true)),
+                b"gone" => return Ok(DiscardResult::Done(false)),
                 _ => {}
             }
         }
@@ -40,18 +40,18 @@ impl Inner {
     }
 
     /// All that its record says; nothing, if it is no record at all.
-    async fn row_as_it_is(&self, key: &Key) -> Result<Option<Row>, RedisFailure> {
+    async fn row_as_it_is(&self, key: &Key) -> Result<Option<RedisFields>, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);
         match self.ask(&command).await {
             Ok(Value::Array(values)) => Ok(Some(read_row(values)?)),
             Ok(_) => Err(RedisFailure::Garbled),
-            Err(trouble) if trouble.is_wrong_type() => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(failure) if failure.is_wrong_type() => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 
-    async fn strike_off(&self, key: &Key, row: Option<&Row>) -> Result<Vec<u8>, RedisFailure> {
+    async fn strike_off(&self, key: &Key, row: Option<&RedisFields>) -> Result<Vec<u8>, RedisFailure> {
         let partition = self.layout.partition(key);
         let name = |what| self.layout.name(partition, what);
         let keys = [
@@ -69,7 +69,7 @@ impl Inner {
         let of = self.layout.lists_of_tenants(partition);
         let is_hash: &[u8] = if row.is_some() { b"1" } else { b"0" };
         let mut args: Vec<&[u8]> = vec![digits.as_bytes(), takings.as_bytes(), of.as_bytes(), is_hash];
-        // What is missing and what is empty are both unreadable, and need not be told apart.
+        // What is missing and what is empty are both unreadable, and need no distinction.
         args.extend(row.into_iter().flatten().map(|field| field.as_deref().unwrap_or_default()));
         Ok(self.run(&self.scripts.discard, &keys, &args).await?.word)
     }

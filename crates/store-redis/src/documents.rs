@@ -1,17 +1,17 @@
-//! The documents that all nodes agree on. They stand in one hash of the first partition, each with its version in front, and
-//! take their versions from the same desk as orders do, so that none comes back.
+//! The documents that all nodes agree on. They stand in one hash of the first partition, each with its version in
+//! front, and take their versions from the same desk as orders do, so that none comes back.
 
-use crate::Inner;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
 use crate::layout::FIRST;
 use crate::row::{read_version, text};
-use crate::trouble::RedisFailure;
 use quittance_ports::document::DOCUMENTS_MAX;
-use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, Version};
+use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, Version};
 use quittance_record::{decode_document, encode_document};
 use redis::Value;
 
-impl Inner {
-    pub(crate) async fn read_documents(&self) -> Result<Vec<DocumentFound>, RedisFailure> {
+impl RedisInner {
+    pub(crate) async fn read_documents(&self) -> Result<Vec<StoredDocument>, RedisFailure> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.layout.name(FIRST, "documents"));
         let fields = match self.ask(&command).await? {
@@ -53,12 +53,12 @@ impl Inner {
 }
 
 /// One that cannot be read is left out, and must not hide the others.
-fn read_document(name: Vec<u8>, written: &[u8]) -> Option<DocumentFound> {
+fn read_document(name: Vec<u8>, written: &[u8]) -> Option<StoredDocument> {
     let name = String::from_utf8(name).ok()?;
     let space = written.iter().position(|byte| *byte == b' ')?;
     let version = read_version(&written[..space])?;
     match decode_document(&written[space + 1..]) {
-        Ok(document) => Some(DocumentFound { name, version, document }),
+        Ok(document) => Some(StoredDocument { name, version, document }),
         Err(error) => {
             tracing::debug!(%error, name, "a document cannot be read");
             None

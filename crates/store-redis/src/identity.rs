@@ -1,10 +1,10 @@
-//! Who this store is. It stands in every partition, because a script can only look into its own: a commit of a node that knows another
-//! identity, or more of it, is refused until that node has put back what it had in hand.
+//! The identity of this store. It stands in every partition, because a script can only look into its own: a commit of
+//! a node that knows another identity, or more of it, is refused until that node has put back what it had in hand.
 
+use crate::failure::RedisFailure;
 use crate::layout::{FIRST, FORMAT};
 use crate::row::text;
-use crate::trouble::RedisFailure;
-use crate::{Inner, RedisStore};
+use crate::{RedisInner, RedisStore};
 use futures_util::future::try_join_all;
 use quittance_ports::membership::RECOVERY_SPAN;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
@@ -13,11 +13,11 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 impl RedisStore {
-    /// Who this store is and how far it has come. Where that is gone, or less than the node knows, what was drawn is its identity
-    /// from now on, and a recovery begins.
+    /// The identity of this store and how far it has come. Where that is gone, or less than the node knows, what was
+    /// drawn is its identity from now on, and a recovery begins.
     pub async fn mark(&self, request: MarkRequest<'_>) -> Result<StoreMark, StoreError> {
-        let found = self.inner().mark_all(&request).await;
-        found.map_err(|trouble| trouble.unavailable("looking at the identity of the store"))
+        let record = self.inner().mark_all(&request).await;
+        record.map_err(|failure| failure.unavailable("looking at the identity of the store"))
     }
 
     /// From now on commits are for this store: one that is another, or has come less far, refuses them.
@@ -26,8 +26,8 @@ impl RedisStore {
     }
 }
 
-impl Inner {
-    /// The identity and the epoch that this node knows, as scripts are told; empty, if it knows none.
+impl RedisInner {
+    /// The identity and the epoch that this node knows, as arguments of scripts; empty, if it knows none.
     pub(crate) fn known(&self) -> (Vec<u8>, String) {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.map_or_else(Default::default, |(identity, epoch)| (identity.to_vec(), epoch.to_string()))
@@ -72,7 +72,7 @@ impl Inner {
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         let epoch = number(epoch).ok_or(RedisFailure::Garbled)?;
         if epoch == 1 {
-            // Whoever comes next must divide the orders as we do.
+            // The next node must divide the orders as we do.
             let (format, parts) = (FORMAT.to_string(), self.layout.partitions.to_string());
             let args = [format.as_bytes(), parts.as_bytes()];
             self.run_plain(&self.scripts.settle, &[self.layout.meta()], &args).await?;

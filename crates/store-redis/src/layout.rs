@@ -1,5 +1,5 @@
-//! How a store is laid out: what its keys are called, and which order belongs to which partition. All keys of a partition
-//! carry the same tag in braces, so a cluster keeps them in one slot and one script can touch them all.
+//! How a store is laid out: what its keys are called, and which order belongs to which partition. All keys of a
+//! partition carry the same tag in braces, so a cluster keeps them in one slot and one script can touch them all.
 //!
 //! | key | what |
 //! | --- | --- |
@@ -19,14 +19,14 @@
 //! | `{prefix:0}:documents` | hash: a version and a document, by its name |
 //! | `{prefix:0}:leases:LIMIT` | hash: the version of the last lease, and `AMOUNT UNTIL VERSION` by node; it expires by itself |
 //!
-//! Of an order on a stock its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in the
-//! usage. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
+//! Of an order on a stock its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in
+//! the usage. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
 
 use quittance_lifecycle::{Key, Target, Timestamp};
 use quittance_ports::{OrderClass, UsageRow, Which};
 use std::fmt::Display;
 
-/// The layout that is written; whoever finds another one does not touch it. Layout 1 had no lists by tenant.
+/// The layout that is written; a node that finds another one does not touch it. Layout 1 had no lists by tenant.
 pub(crate) const FORMAT: u64 = 2;
 
 /// The farthest moment that a sorted set holds exactly: its scores are floating-point numbers.
@@ -88,7 +88,7 @@ impl Layout {
         format!("{{{}}}:meta", self.prefix)
     }
 
-    /// Where it is told that an order has news.
+    /// The channel for notices that an order has news.
     pub(crate) fn channel(&self) -> String {
         format!("{}:news", self.prefix)
     }
@@ -102,7 +102,7 @@ impl Layout {
         self.name(partition, "order:")
     }
 
-    /// What every name begins with that tells who took what.
+    /// The beginning of every name that says which claimant took what.
     pub(crate) fn takings(&self, partition: u16) -> String {
         self.name(partition, "taken:")
     }
@@ -152,7 +152,7 @@ pub(crate) fn stock_range_from(target: &Target, good_until: Timestamp) -> (Strin
     (format!("[{target}:{:020}:", good_until.as_millis()), format!("({target}:g"))
 }
 
-/// Who took something, and from which stock.
+/// The claimant, and the stock.
 pub(crate) fn taker_mark(target: &Target, by: &Key) -> String {
     format!("{target}:{by}")
 }

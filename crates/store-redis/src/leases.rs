@@ -1,12 +1,12 @@
-//! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the server. They
-//! take their versions from the same desk as orders do.
+//! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the
+//! server. They take their versions from the same desk as orders do.
 
-use crate::commit::Answer;
+use crate::commit::ScriptAnswer;
+use crate::failure::RedisFailure;
 use crate::layout::FIRST;
 use crate::row::{read_version, text};
 use crate::scripts::Lua;
-use crate::trouble::RedisFailure;
-use crate::{Inner, RedisStore};
+use crate::{RedisInner, RedisStore};
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
 use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
@@ -17,8 +17,13 @@ const READING: &str = "reading what is leased";
 const LEASING: &str = "leasing a part of a limit";
 const GIVING_BACK: &str = "giving back a part of a lease";
 
-impl Inner {
-    async fn run_lease(&self, script: &Lua, limit: &str, args: &[&[u8]]) -> Result<Answer, RedisFailure> {
+impl RedisInner {
+    async fn run_lease(
+        &self,
+        script: &Lua,
+        limit: &str,
+        args: &[&[u8]],
+    ) -> Result<ScriptAnswer, RedisFailure> {
         let leases = self.layout.name(FIRST, format_args!("leases:{limit}"));
         self.run(script, &[self.layout.name(FIRST, "desk"), leases], args).await
     }
@@ -77,7 +82,7 @@ fn read_leased(values: Vec<Value>) -> Result<Leased, RedisFailure> {
 #[async_trait]
 impl Leases for RedisStore {
     async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
-        self.inner().leased(limit, node).await.map_err(|trouble| trouble.unavailable(READING))
+        self.inner().leased(limit, node).await.map_err(|failure| failure.unavailable(READING))
     }
 
     async fn lease(
@@ -89,7 +94,7 @@ impl Leases for RedisStore {
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError> {
         let leased = self.inner().lease(limit, expected, node, amount, life).await;
-        leased.map_err(|trouble| trouble.unavailable(LEASING))
+        leased.map_err(|failure| failure.unavailable(LEASING))
     }
 
     async fn give_back(
@@ -99,7 +104,7 @@ impl Leases for RedisStore {
         version: Version,
         amount: u64,
     ) -> Result<(), StoreError> {
-        let given = self.inner().give_back(limit, node, version, amount).await;
-        given.map_err(|trouble| trouble.unavailable(GIVING_BACK))
+        let returned = self.inner().give_back(limit, node, version, amount).await;
+        returned.map_err(|failure| failure.unavailable(GIVING_BACK))
     }
 }

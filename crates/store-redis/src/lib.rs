@@ -4,22 +4,24 @@
 //! | to | it does |
 //! | --- | --- |
 //! | read an order | one `HMGET` |
-//! | write | one script: compare, write, index, book and tell, or say who won |
+//! | write | one script: compare, write, index, count and notify, or return the winner |
 //! | take from a stock | one script; with more than one partition a look at each comes first |
 //! | find what is due, on a stock, or may be forgotten | looks into sorted sets, one for each partition |
-//! | wake whoever waits | hears notices on a connection of its own, and looks again every few seconds |
+//! | wake waiting callers | reads notices on a connection of its own, and looks again every few seconds |
 //!
 //! # What it promises
 //!
-//! What Redis promises: with `appendonly yes` and `appendfsync always` what is accepted survives `kill -9` and power loss
-//! of the one server; with `everysec` a loss of power can take the last second or two. Replicas are told afterwards, so
-//! a failover can lose the last writes, whatever is set. [`checkup`](quittance_ports::Membership::checkup) says what stands.
-//! Whatever may be forgotten expires by itself, an hour after it might have been purged; nothing that is owed expires.
+//! What Redis promises: with `appendonly yes` and `appendfsync always` what is accepted survives `kill -9` and power
+//! loss of the one server; with `everysec` a loss of power can take the last second or two. Replicas get it
+//! afterwards, so a failover can lose the last writes, whatever is set.
+//! [`checkup`](quittance_ports::Membership::checkup) says what stands. Whatever may be forgotten expires by itself,
+//! an hour after it might have been purged; nothing that is owed expires.
 //!
 //! # For people with `redis-cli`
 //!
-//! `HGETALL {quittance:0}:order:KEY` shows an order, its record as JSON; `ZRANGE {quittance:0}:dead 0 -1` the dead letters
-//! of a partition, `ZRANGE {quittance:0}:due 0 9 WITHSCORES` what is due next. Writing by hand leaves the indices behind.
+//! `HGETALL {quittance:0}:order:KEY` shows an order, its record as JSON; `ZRANGE {quittance:0}:dead 0 -1` the dead
+//! letters of a partition, `ZRANGE {quittance:0}:due 0 9 WITHSCORES` what is due next. Writing by hand leaves the
+//! indices behind.
 #![forbid(unsafe_code)]
 
 mod checkup;
@@ -27,6 +29,7 @@ mod closing;
 mod commit;
 mod discard;
 mod documents;
+mod failure;
 mod identity;
 mod layout;
 mod leases;
@@ -40,21 +43,20 @@ mod settings;
 mod store;
 mod sweep;
 mod take;
-mod trouble;
 mod url;
 mod usage;
 mod wire;
 
+pub use failure::OpenError;
 pub use settings::Settings;
-pub use trouble::OpenError;
-pub use url::BadUrl;
+pub use url::BadRedisUrl;
 
+use crate::failure::RedisFailure;
 use crate::layout::{FIRST, Layout};
 use crate::link::Link;
 use crate::notices::OwnWrites;
 use crate::row::text;
 use crate::scripts::Scripts;
-use crate::trouble::RedisFailure;
 use quittance_ports::{StoreError, Watchers};
 use redis::{Cmd, Value};
 use std::fmt;
@@ -65,12 +67,12 @@ use tokio::task::AbortHandle;
 /// A handle; its clones share the same connections. When the last one is dropped they are closed.
 #[derive(Clone)]
 pub struct RedisStore {
-    inner: Arc<Inner>,
+    inner: Arc<RedisInner>,
     /// Apart, because the tasks know the rest.
     _tasks: Arc<Tasks>,
 }
 
-struct Inner {
+struct RedisInner {
     address: String,
     link: Link,
     layout: Layout,
@@ -105,18 +107,18 @@ impl RedisStore {
         let inner = self.inner();
         let mut stands = redis::cmd("GET");
         stands.arg(inner.layout.name(FIRST, "secret"));
-        let found = async {
-            let found = text(inner.ask(&stands).await?)?;
-            found.map(|secret| secret.try_into().map_err(|_| RedisFailure::Garbled)).transpose()
+        let record = async {
+            let record = text(inner.ask(&stands).await?)?;
+            record.map(|secret| secret.try_into().map_err(|_| RedisFailure::Garbled)).transpose()
         };
-        found.await.map_err(|trouble: RedisFailure| trouble.unavailable("agreeing on a secret"))
+        record.await.map_err(|failure: RedisFailure| failure.unavailable("agreeing on a secret"))
     }
 
     /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
     pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
         let inner = self.inner();
         let keys = [inner.layout.name(FIRST, "secret")];
-        let found = async {
+        let record = async {
             // Read first: a server that takes no writes just now must not keep a node from starting.
             let mut stands = redis::cmd("GET");
             stands.arg(&keys[0]);
@@ -126,37 +128,37 @@ impl RedisStore {
             };
             secret.unwrap_or_default().try_into().map_err(|_| RedisFailure::Garbled)
         };
-        found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
+        record.await.map_err(|failure| failure.unavailable("agreeing on a secret"))
     }
 
-    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only for a store
-    /// without orders.
+    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only
+    /// for a store without orders.
     pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
         let inner = self.inner();
         let mut set = redis::cmd("SET");
         set.arg(inner.layout.name(FIRST, "secret")).arg(&secret[..]);
         let set = inner.ask(&set).await;
-        set.map(drop).map_err(|trouble| trouble.unavailable("replacing the secret of the store"))
+        set.map(drop).map_err(|failure| failure.unavailable("replacing the secret of the store"))
     }
 
-    /// How many requests its calls have sent: for whoever wants to know what a step costs.
+    /// How many requests its calls have sent: for tests of what a step costs.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.inner.round_trips.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when nobody waits, or something leaks.
+    /// How many watches there are: zero when no caller waits, or something leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.inner.watchers.len()
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &RedisInner {
         &self.inner
     }
 }
 
-impl Inner {
+impl RedisInner {
     /// Sends one request of a call.
     async fn ask(&self, command: &Cmd) -> Result<Value, RedisFailure> {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +168,7 @@ impl Inner {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { address, layout, .. } = self.inner();
+        let RedisInner { address, layout, .. } = self.inner();
         write!(f, "RedisStore({address}, {} partitions, {} watches)", layout.partitions, self.watching())
     }
 }

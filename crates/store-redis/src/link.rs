@@ -1,9 +1,9 @@
-//! The one connection that all calls share, kept by a task of its own: when it breaks, a new one is made, after a pause
-//! that grows, and whoever calls in the meantime waits for it, but not for long.
+//! The one connection that all calls share, kept by a task of its own: when it breaks, a new one is made, after a
+//! pause that grows. Calls in the meantime wait for it, but not for long.
 
+use crate::failure::RedisFailure;
 use crate::settings::Settings;
-use crate::trouble::RedisFailure;
-use crate::wire::{Maker, Wire};
+use crate::wire::{Maker, RedisWire};
 use redis::{Cmd, Value};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -15,9 +15,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const BROKEN_WAITING_MAX: usize = 16;
 
 /// A pause between attempts that grows while they fail.
-pub(crate) struct Timeout(Duration);
+pub(crate) struct RedisBackoff(Duration);
 
-impl Timeout {
+impl RedisBackoff {
     pub(crate) const fn new() -> Self {
         Self(PAUSE_MIN)
     }
@@ -29,48 +29,48 @@ impl Timeout {
 }
 
 #[derive(Clone)]
-enum State {
-    /// Why, as the last attempt said.
+enum LinkState {
+    /// Why, by the last attempt.
     Away(Option<RedisFailure>),
-    Up(u64, Wire),
+    Up(u64, RedisWire),
 }
 
 #[derive(Clone)]
 pub(crate) struct Link {
-    state: watch::Receiver<State>,
+    state: watch::Receiver<LinkState>,
     broken: mpsc::Sender<u64>,
     call_wait: Duration,
 }
 
-/// Keeps a connection for as long as anybody has a link to it.
-pub(crate) struct Keeper {
+/// Keeps a connection for as long as there is a link to it.
+pub(crate) struct LinkKeeper {
     maker: Maker,
-    state: watch::Sender<State>,
+    state: watch::Sender<LinkState>,
     broken: mpsc::Receiver<u64>,
     call_wait: Duration,
 }
 
 impl Link {
-    pub(crate) fn new(settings: &Settings) -> redis::RedisResult<(Self, Keeper)> {
-        let (state_out, state) = watch::channel(State::Away(None));
+    pub(crate) fn new(settings: &Settings) -> redis::RedisResult<(Self, LinkKeeper)> {
+        let (state_out, state) = watch::channel(LinkState::Away(None));
         let (broken, broken_in) = mpsc::channel(BROKEN_WAITING_MAX);
         let maker = Maker::new(settings)?;
         let call_wait = settings.call_wait;
         Ok((
             Self { state, broken, call_wait },
-            Keeper { maker, state: state_out, broken: broken_in, call_wait },
+            LinkKeeper { maker, state: state_out, broken: broken_in, call_wait },
         ))
     }
 
     /// The connection as it is now, or as it will be in a moment.
-    async fn wire(&self) -> Result<(u64, Wire), RedisFailure> {
-        if let State::Up(number, wire) = &*self.state.borrow() {
+    async fn wire(&self) -> Result<(u64, RedisWire), RedisFailure> {
+        if let LinkState::Up(number, wire) = &*self.state.borrow() {
             return Ok((*number, wire.clone()));
         }
         let mut state = self.state.clone();
-        let up = timeout(self.call_wait, state.wait_for(|state| matches!(state, State::Up(..)))).await;
+        let up = timeout(self.call_wait, state.wait_for(|state| matches!(state, LinkState::Up(..)))).await;
         if let Ok(Ok(state)) = up
-            && let State::Up(number, wire) = &*state
+            && let LinkState::Up(number, wire) = &*state
         {
             return Ok((*number, wire.clone()));
         }
@@ -79,53 +79,58 @@ impl Link {
 
     fn why_away(&self) -> RedisFailure {
         match &*self.state.borrow() {
-            State::Away(Some(trouble)) => trouble.clone(),
-            State::Away(None) => RedisFailure::Away("none could be made in time".into()),
-            State::Up(..) => RedisFailure::NoAnswer,
+            LinkState::Away(Some(failure)) => failure.clone(),
+            LinkState::Away(None) => RedisFailure::Away("none could be made in time".into()),
+            LinkState::Up(..) => RedisFailure::NoAnswer,
         }
     }
 
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, RedisFailure> {
         let (number, mut wire) = self.wire().await?;
-        let asked = timeout(self.call_wait, wire.send(command)).await;
+        let sent = timeout(self.call_wait, wire.send(command)).await;
         self.judge(
             number,
             &wire,
-            asked.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
+            sent.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
         )
     }
 
     pub(crate) async fn ask_all(&self, command: &Cmd) -> Result<Vec<Value>, RedisFailure> {
         let (number, mut wire) = self.wire().await?;
-        let asked = timeout(self.call_wait, wire.send_to_all(command)).await;
+        let sent = timeout(self.call_wait, wire.send_to_all(command)).await;
         self.judge(
             number,
             &wire,
-            asked.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
+            sent.map_or(Err(RedisFailure::NoAnswer), |answer| answer.map_err(RedisFailure::from)),
         )
     }
 
-    fn judge<T>(&self, number: u64, wire: &Wire, answer: Result<T, RedisFailure>) -> Result<T, RedisFailure> {
-        let is_broken = |trouble: &RedisFailure| match wire {
-            Wire::One(_) => trouble.is_of_the_connection(),
-            Wire::Cluster(_) => trouble.is_of_the_whole_cluster(),
+    fn judge<T>(
+        &self,
+        number: u64,
+        wire: &RedisWire,
+        answer: Result<T, RedisFailure>,
+    ) -> Result<T, RedisFailure> {
+        let is_broken = |failure: &RedisFailure| match wire {
+            RedisWire::One(_) => failure.is_of_the_connection(),
+            RedisWire::Cluster(_) => failure.is_of_the_whole_cluster(),
         };
         if answer.as_ref().is_err_and(is_broken) {
-            // Where there is no room for it, enough others have said the same.
-            let _told = self.broken.try_send(number);
+            // Where the channel is full, enough others have reported the same.
+            let _due = self.broken.try_send(number);
         }
         answer
     }
 }
 
-impl Keeper {
+impl LinkKeeper {
     pub(crate) async fn run(mut self) {
-        let mut timeout = Timeout::new();
+        let mut timeout = RedisBackoff::new();
         for number in 0_u64.. {
             match self.connect().await {
                 Ok(wire) => {
-                    timeout = Timeout::new();
-                    self.state.send_replace(State::Up(number, wire));
+                    timeout = RedisBackoff::new();
+                    self.state.send_replace(LinkState::Up(number, wire));
                     loop {
                         match self.broken.recv().await {
                             None => return,
@@ -133,11 +138,11 @@ impl Keeper {
                             Some(_) => {}
                         }
                     }
-                    self.state.send_replace(State::Away(None));
+                    self.state.send_replace(LinkState::Away(None));
                 }
-                Err(trouble) => {
-                    tracing::debug!(%trouble, "no connection to Redis");
-                    self.state.send_replace(State::Away(Some(trouble)));
+                Err(failure) => {
+                    tracing::debug!(%failure, "no connection to Redis");
+                    self.state.send_replace(LinkState::Away(Some(failure)));
                 }
             }
             if self.state.is_closed() {
@@ -147,7 +152,7 @@ impl Keeper {
         }
     }
 
-    async fn connect(&mut self) -> Result<Wire, RedisFailure> {
+    async fn connect(&mut self) -> Result<RedisWire, RedisFailure> {
         let made = timeout(self.call_wait, self.maker.wire()).await;
         made.map_or(Err(RedisFailure::NoAnswer), |wire| wire.map_err(RedisFailure::from))
     }

@@ -1,18 +1,18 @@
-//! Who works on this store, and whether it is closed. The note of a closed store stands in every partition, because a
-//! script can only look into its own.
+//! The nodes that work on this store, and whether it is closed. The note of a closed store stands in every partition,
+//! because a script can only look into its own.
 
+use crate::failure::RedisFailure;
 use crate::layout::FIRST;
 use crate::row::text;
 use crate::sweep::moment;
-use crate::trouble::RedisFailure;
-use crate::{Inner, RedisStore};
+use crate::{RedisInner, RedisStore};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::NODE_STATUS_LIFE;
 use quittance_ports::{
-    DocumentFound, DocumentWritten, Finding, Members, Membership, NodeStatus, SeenNode, SharedDocument,
-    StoreError, Version,
+    DocumentWritten, Finding, Member, Members, Membership, NodeStatus, SharedDocument, StoreError,
+    StoredDocument, Version,
 };
 use quittance_record::{decode_node_status, encode_node_status};
 use redis::Value;
@@ -29,7 +29,7 @@ const CHECKING: &str = "looking at the settings of Redis";
 const SEAL: &str = "seal";
 const FILLING: &str = "filling";
 
-impl Inner {
+impl RedisInner {
     fn node_statuses(&self) -> [String; 2] {
         [self.layout.name(FIRST, "seen"), self.layout.name(FIRST, "cards")]
     }
@@ -57,11 +57,13 @@ impl Inner {
         let mut nodes = Vec::with_capacity(signed.len());
         for value in signed {
             let Value::Array(fields) = value else { return Err(RedisFailure::Garbled) };
-            let [seen, node_status] = <[Value; 2]>::try_from(fields).map_err(|_| RedisFailure::Garbled)?;
-            let seen = Timestamp::from_millis(moment(seen)?.ok_or(RedisFailure::Garbled)?);
+            let [last_heartbeat, node_status] =
+                <[Value; 2]>::try_from(fields).map_err(|_| RedisFailure::Garbled)?;
+            let last_heartbeat =
+                Timestamp::from_millis(moment(last_heartbeat)?.ok_or(RedisFailure::Garbled)?);
             // A card that cannot be read must not hide the others.
             match text(node_status)?.map(|node_status| decode_node_status(&node_status)) {
-                Some(Ok(node_status)) => nodes.push(SeenNode { node_status, seen }),
+                Some(Ok(node_status)) => nodes.push(Member { node_status, seen: last_heartbeat }),
                 Some(Err(error)) => tracing::debug!(%error, "the card of a node cannot be read"),
                 None => {}
             }
@@ -98,36 +100,36 @@ impl Inner {
 #[async_trait]
 impl Membership for RedisStore {
     async fn heartbeat(&self, node_status: &NodeStatus) -> Result<Timestamp, StoreError> {
-        self.inner().heartbeat(node_status).await.map_err(|trouble| trouble.unavailable(SIGNING_IN))
+        self.inner().heartbeat(node_status).await.map_err(|failure| failure.unavailable(SIGNING_IN))
     }
 
     async fn leave(&self, node: u64) -> Result<(), StoreError> {
-        self.inner().leave(node).await.map_err(|trouble| trouble.unavailable(SIGNING_OUT))
+        self.inner().leave(node).await.map_err(|failure| failure.unavailable(SIGNING_OUT))
     }
 
     async fn members(&self) -> Result<Members, StoreError> {
-        self.inner().members().await.map_err(|trouble| trouble.unavailable(LISTING_MEMBERS))
+        self.inner().members().await.map_err(|failure| failure.unavailable(LISTING_MEMBERS))
     }
 
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError> {
-        self.inner().seal(note).await.map_err(|trouble| trouble.unavailable(SEALING))
+        self.inner().seal(note).await.map_err(|failure| failure.unavailable(SEALING))
     }
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        self.inner().note(SEAL).await.map_err(|trouble| trouble.unavailable(SEALING))
+        self.inner().note(SEAL).await.map_err(|failure| failure.unavailable(SEALING))
     }
 
     async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
         let marked = self.inner().mark(FIRST, FILLING, note).await;
-        marked.map(drop).map_err(|trouble| trouble.unavailable(SEALING))
+        marked.map(drop).map_err(|failure| failure.unavailable(SEALING))
     }
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
-        self.inner().note(FILLING).await.map_err(|trouble| trouble.unavailable(SEALING))
+        self.inner().note(FILLING).await.map_err(|failure| failure.unavailable(SEALING))
     }
 
-    async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
-        self.inner().read_documents().await.map_err(|trouble| trouble.unavailable(READING_DOCUMENTS))
+    async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
+        self.inner().read_documents().await.map_err(|failure| failure.unavailable(READING_DOCUMENTS))
     }
 
     async fn write_document(
@@ -137,10 +139,10 @@ impl Membership for RedisStore {
         document: Option<&SharedDocument>,
     ) -> Result<DocumentWritten, StoreError> {
         let written = self.inner().write_document(name, expected, document).await;
-        written.map_err(|trouble| trouble.unavailable(WRITING_A_DOCUMENT))
+        written.map_err(|failure| failure.unavailable(WRITING_A_DOCUMENT))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
-        self.inner().checkup().await.map_err(|trouble| trouble.unavailable(CHECKING))
+        self.inner().checkup().await.map_err(|failure| failure.unavailable(CHECKING))
     }
 }

@@ -1,11 +1,11 @@
-//! How whoever waits hears of commits in other processes: by notices, on a connection of their own, and behind them by a
-//! slow re-check, because Redis tells a notice once and to whoever listens at that moment.
+//! How waiting callers learn of commits in other processes: by notices, on a connection of their own, and behind them
+//! by a slow re-check, because Redis sends a notice once and only to connections that listen at that moment.
 
-use crate::Inner;
-use crate::link::Timeout;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
+use crate::link::RedisBackoff;
 use crate::row::text;
 use crate::settings::Settings;
-use crate::trouble::RedisFailure;
 use crate::wire::Maker;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -22,23 +22,23 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 /// How many orders are looked at in one go.
 const RECHECK_AT_ONCE: usize = 512;
 
-/// How many of our own writes may wait for their second word; of more than that some are told twice.
+/// How many of our own writes may wait for their second signal; of more than that some wake twice.
 const OWN_WRITES_MAX: usize = 4096;
 
-/// Of a write of our own there are two words, its answer and its notice, and whoever waits here is woken by the one that
-/// comes first. By that alone: whoever begins to wait in between has seen what was written.
+/// A write of our own has two signals, its reply and its notice, and waiting callers are woken by the one that comes
+/// first. By that alone: a caller that begins to wait in between has read what was written.
 pub(crate) struct OwnWrites {
     tag: u64,
-    told: Mutex<BTreeSet<u64>>,
+    announced: Mutex<BTreeSet<u64>>,
 }
 
 impl OwnWrites {
     pub(crate) const fn new(tag: u64) -> Self {
-        Self { tag, told: Mutex::new(BTreeSet::new()) }
+        Self { tag, announced: Mutex::new(BTreeSet::new()) }
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn announced(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The mark of one write among those of all handles.
@@ -53,31 +53,31 @@ impl OwnWrites {
     }
 
     pub(crate) fn is_first_word(&self, number: u64) -> bool {
-        let mut told = self.told();
-        if told.remove(&number) {
+        let mut announced = self.announced();
+        if announced.remove(&number) {
             return false;
         }
-        told.insert(number);
-        if told.len() > OWN_WRITES_MAX {
-            told.pop_first();
+        announced.insert(number);
+        if announced.len() > OWN_WRITES_MAX {
+            announced.pop_first();
         }
         true
     }
 }
 
 /// Listens for as long as the store is open.
-pub(crate) struct Listener {
+pub(crate) struct NoticeListener {
     maker: Maker,
     channel: String,
     watchers: Watchers,
     own: Arc<OwnWrites>,
     recheck: Duration,
     call_wait: Duration,
-    /// Told once, when it hears for the first time.
+    /// Sent once, when the first notice arrives.
     ready: Option<oneshot::Sender<()>>,
 }
 
-impl Listener {
+impl NoticeListener {
     pub(crate) fn new(
         settings: &Settings,
         channel: String,
@@ -96,21 +96,21 @@ impl Listener {
     }
 
     pub(crate) async fn run(mut self) {
-        let mut timeout = Timeout::new();
+        let mut timeout = RedisBackoff::new();
         loop {
             match self.subscribe().await {
                 Ok((sink, stream)) => {
-                    timeout = Timeout::new();
-                    self.own.told().clear();
-                    // Whatever was told while nobody listened is lost: let everybody look.
+                    timeout = RedisBackoff::new();
+                    self.own.announced().clear();
+                    // Notices are lost while the connection is down: wake all waiting callers.
                     self.watchers.wake_all();
                     if let Some(ready) = self.ready.take() {
-                        let _whoever_opened_has_gone = ready.send(());
+                        let _opener_is_gone = ready.send(());
                     }
-                    let trouble = self.listen(sink, stream).await;
-                    tracing::debug!(%trouble, "notices from Redis are not heard");
+                    let failure = self.listen(sink, stream).await;
+                    tracing::debug!(%failure, "notices from Redis are not heard");
                 }
-                Err(trouble) => tracing::debug!(%trouble, "notices from Redis cannot be heard"),
+                Err(failure) => tracing::debug!(%failure, "notices from Redis cannot be heard"),
             }
             timeout.pause().await;
         }
@@ -158,45 +158,45 @@ impl Listener {
     }
 }
 
-/// Looks at every order that somebody waits for, again and again, and wakes those who have missed something.
-pub(crate) async fn recheck(store: Weak<Inner>, span: Duration) {
+/// Looks at every order with a waiting caller, again and again, and wakes the callers that have missed something.
+pub(crate) async fn recheck(store: Weak<RedisInner>, span: Duration) {
     let mut ticks = interval(span);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Or whoever waits for an order that has long been settled would be woken each time.
-    let mut told = BTreeMap::new();
+    // Otherwise a caller that waits for an order that has long been settled would be woken each time.
+    let mut announced = BTreeMap::new();
     ticks.tick().await;
     loop {
         ticks.tick().await;
         let Some(inner) = store.upgrade() else { return };
-        told = inner.recheck(&told).await;
+        announced = inner.recheck(&announced).await;
     }
 }
 
 type Announcements = BTreeMap<Key, Vec<u8>>;
 
-impl Inner {
-    /// The orders with news, each with its version; whoever had been told of the same version is left asleep.
-    async fn recheck(&self, told: &Announcements) -> Announcements {
-        let mut now_told = Announcements::new();
+impl RedisInner {
+    /// The orders with news, each with its version; a caller that was woken for the same version is left asleep.
+    async fn recheck(&self, announced: &Announcements) -> Announcements {
+        let mut now_announced = Announcements::new();
         let mut after = None;
         loop {
             let keys = self.watchers.keys(after.as_ref(), RECHECK_AT_ONCE);
-            let Some(last) = keys.last() else { return now_told };
+            let Some(last) = keys.last() else { return now_announced };
             after = Some(*last);
             let looks = join_all(keys.iter().map(|key| self.news_of(key))).await;
             for (key, look) in keys.iter().zip(looks) {
                 match look {
                     Ok(Some(version)) => {
-                        if told.get(key) != Some(&version) {
+                        if announced.get(key) != Some(&version) {
                             self.watchers.wake(key);
                         }
-                        now_told.insert(*key, version);
+                        now_announced.insert(*key, version);
                     }
                     Ok(None) => {}
                     // Where one server of a cluster is away, those of the others can be looked at all the same.
-                    Err(trouble) => {
-                        tracing::debug!(%trouble, "an order that is waited for cannot be looked at");
-                        now_told.extend(told.get(key).map(|version| (*key, version.clone())));
+                    Err(failure) => {
+                        tracing::debug!(%failure, "an order that is waited for cannot be looked at");
+                        now_announced.extend(announced.get(key).map(|version| (*key, version.clone())));
                     }
                 }
             }
@@ -210,9 +210,9 @@ impl Inner {
         let fields = match self.link.ask(&command).await {
             Ok(Value::Array(fields)) => fields,
             Ok(_) => return Err(RedisFailure::Garbled),
-            // Whoever waits for it should hear that it cannot be read.
-            Err(trouble) if trouble.is_wrong_type() => return Ok(Some(Vec::new())),
-            Err(trouble) => return Err(trouble),
+            // A caller that waits for it should learn that it cannot be read.
+            Err(failure) if failure.is_wrong_type() => return Ok(Some(Vec::new())),
+            Err(failure) => return Err(failure),
         };
         let mut fields = fields.into_iter().map(text);
         let version = fields.next().transpose()?.flatten();

@@ -1,14 +1,14 @@
-//! How a store is opened: it is reached, looked at, and its layout settled, before anybody is told that it is there.
+//! How a store is opened: it is reached, checked, and its layout settled, before it is handed out.
 
 use crate::checkup::{Release, read_info, release};
+use crate::failure::{OpenError, RedisFailure};
 use crate::layout::{FORMAT, Layout};
 use crate::link::Link;
-use crate::notices::{Listener, OwnWrites, recheck};
+use crate::notices::{NoticeListener, OwnWrites, recheck};
 use crate::row::text;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
-use crate::trouble::{OpenError, RedisFailure};
-use crate::{Inner, RedisStore, Tasks};
+use crate::{RedisInner, RedisStore, Tasks};
 use quittance_ports::Watchers;
 use redis::Value;
 use std::hash::{BuildHasher, RandomState};
@@ -20,15 +20,15 @@ use tokio_rustls::rustls::crypto::ring;
 
 pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
     let address = settings.address();
-    let failed = |trouble: RedisFailure| OpenError::of(&address, &trouble);
+    let failed = |failure: RedisFailure| OpenError::of(&address, &failure);
     if settings.url.is_tls {
-        // Whoever came first has chosen; the error says no more than that.
+        // The first node has chosen; the error says no more than that.
         let _chosen = ring::default_provider().install_default();
     }
     let (link, keeper) = Link::new(settings).map_err(|error| failed(error.into()))?;
     let mut tasks = Tasks(vec![tokio::spawn(keeper.run()).abort_handle()]);
     let layout = Layout::new(settings.prefix(), settings.partitions());
-    let mut inner = Inner {
+    let mut inner = RedisInner {
         address: address.clone(),
         link,
         channel: layout.channel(),
@@ -45,9 +45,9 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
 
     let (ready_out, ready) = oneshot::channel();
     let whom = (inner.watchers.clone(), Arc::clone(&inner.own));
-    let listener = Listener::new(settings, inner.channel.clone(), whom, ready_out);
+    let listener = NoticeListener::new(settings, inner.channel.clone(), whom, ready_out);
     tasks.0.push(tokio::spawn(listener.map_err(|error| failed(error.into()))?.run()).abort_handle());
-    // Where notices are heard late everybody is woken then, so nobody needs to wait for it for long.
+    // Where notices arrive late all callers are woken then, so this need not wait for long.
     if timeout(settings.call_wait, ready).await.is_err() {
         tracing::warn!(
             address,
@@ -59,26 +59,26 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
     Ok(RedisStore { inner, _tasks: Arc::new(tasks) })
 }
 
-impl Inner {
-    fn check_release(&self, told: Value) -> Result<(), OpenError> {
-        let told = read_info(told).map_err(|trouble| OpenError::of(&self.address, &trouble))?;
-        // Whoever may not ask is told nothing; what matters will show.
-        match release(&told) {
-            Release { shown, is_enough: false } if !told.is_empty() => {
-                Err(OpenError::TooOld { address: self.address.clone(), found: shown })
+impl RedisInner {
+    fn check_release(&self, server_info: Value) -> Result<(), OpenError> {
+        let server_info = read_info(server_info).map_err(|failure| OpenError::of(&self.address, &failure))?;
+        // A user without the right to ask gets nothing; what matters will show.
+        match release(&server_info) {
+            Release { label, is_enough: false } if !server_info.is_empty() => {
+                Err(OpenError::TooOld { address: self.address.clone(), found: label })
             }
             _ => Ok(()),
         }
     }
 
-    /// Two nodes that divide the orders differently would pay twice, so whoever comes later does as the first did.
+    /// Two nodes that divide the orders differently would pay twice, so a later node does as the first did.
     async fn settle(&mut self, is_look: bool) -> Result<(), OpenError> {
-        let failed = |trouble: &RedisFailure| OpenError::of(&self.address, trouble);
+        let failed = |failure: &RedisFailure| OpenError::of(&self.address, failure);
         let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());
         let args = [format.as_bytes(), partitions.as_bytes()];
         let args: &[&[u8]] = if is_look { &[] } else { &args };
         let answer = self.run_plain(&self.scripts.settle, &[self.layout.meta()], args).await;
-        let Value::Array(mut values) = answer.map_err(|trouble| failed(&trouble))? else {
+        let Value::Array(mut values) = answer.map_err(|failure| failed(&failure))? else {
             return Err(failed(&RedisFailure::Garbled));
         };
         self.check_release(values.pop().unwrap_or(Value::Nil))?;
@@ -90,21 +90,21 @@ impl Inner {
             std::str::from_utf8(&digits).ok()?.parse::<u64>().ok()
         });
         let not_ours = || OpenError::NotOurs { address: self.address.clone() };
-        let found = numbers.next().flatten().ok_or_else(not_ours)?;
-        if found > FORMAT {
-            return Err(OpenError::Newer { address: self.address.clone(), found, known: FORMAT });
+        let record = numbers.next().flatten().ok_or_else(not_ours)?;
+        if record > FORMAT {
+            return Err(OpenError::Newer { address: self.address.clone(), found: record, known: FORMAT });
         }
-        if found < FORMAT {
-            return Err(OpenError::Older { address: self.address.clone(), found, known: FORMAT });
+        if record < FORMAT {
+            return Err(OpenError::Older { address: self.address.clone(), found: record, known: FORMAT });
         }
         let partitions = numbers.next().flatten().and_then(|count| u16::try_from(count).ok());
         let partitions = partitions.filter(|count| *count > 0).ok_or_else(not_ours)?;
         if partitions != self.layout.partitions {
             tracing::info!(
                 address = self.address,
-                asked = self.layout.partitions,
-                found = partitions,
-                "the store is divided otherwise than asked, and stays so"
+                sent = self.layout.partitions,
+                record = partitions,
+                "the store has another number of partitions than the settings, and keeps it"
             );
             self.layout = self.layout.divided_into(partitions);
         }

@@ -1,15 +1,15 @@
 //! One order as a hash: what is written beside its record, and what is made of what is read back.
 
+use crate::failure::RedisFailure;
 use crate::layout::{read_taker_mark, score, stock_member, taker_mark};
-use crate::trouble::RedisFailure;
 use quittance_lifecycle::{Key, Order, Terms, Timestamp};
 use quittance_ports::{OrderClass, StoreError, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use redis::Value;
 use std::sync::Arc;
 
-/// What the indices are told of an order: all that follows from its phase, as it is written.
-pub(crate) struct Marks {
+/// What the indices get of an order: all that follows from its phase, as it is written.
+pub(crate) struct RedisMarks {
     pub(crate) due: String,
     pub(crate) forget: String,
     pub(crate) stock: String,
@@ -20,7 +20,7 @@ pub(crate) struct Marks {
     pub(crate) awaited: &'static str,
 }
 
-impl Marks {
+impl RedisMarks {
     pub(crate) fn of(order: &Order) -> Self {
         let (mut stock, mut once_taken) = (String::new(), String::new());
         if let Some((target, expires)) = order.list_stock() {
@@ -50,13 +50,13 @@ fn moment(at: Option<Timestamp>) -> String {
 }
 
 /// What stands under the name of an order.
-pub(crate) enum Found {
+pub(crate) enum RedisRow {
     Gone,
     Whole(Versioned),
-    Broken(Broken),
+    Broken(BrokenRecord),
 }
 
-pub(crate) struct Broken {
+pub(crate) struct BrokenRecord {
     pub(crate) key: Key,
     /// As it stands there, to know it again.
     pub(crate) version: Vec<u8>,
@@ -65,7 +65,7 @@ pub(crate) struct Broken {
     pub(crate) is_later: bool,
 }
 
-impl Broken {
+impl BrokenRecord {
     pub(crate) fn corrupt(self) -> StoreError {
         StoreError::Corrupt { key: self.key, detail: self.detail }
     }
@@ -76,27 +76,28 @@ impl Broken {
 }
 
 /// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
-enum Flaw {
+enum RedisFlaw {
     Damaged(&'static str),
     Record(RecordError),
 }
 
-impl From<RecordError> for Flaw {
+impl From<RecordError> for RedisFlaw {
     fn from(error: RecordError) -> Self {
         Self::Record(error)
     }
 }
 
-/// Version, record and terms, and who took it and when, if the record does not yet say so itself. Each may be missing.
-pub(crate) type Row = [Option<Vec<u8>>; 5];
+/// Version, record and terms, and the claimant and when, if the record does not yet say so itself. Each may be
+/// missing.
+pub(crate) type RedisFields = [Option<Vec<u8>>; 5];
 
-/// Terms that somebody holds, and how they are written: whoever joins an order mostly asked for the same, and what is
-/// written alike need not be read again.
-pub(crate) type Known<'a> = (&'a [u8], &'a Arc<Terms>);
+/// Terms that are in memory, and how they are written: a placement that joins an order mostly has the same terms, and
+/// equal text need not be read again.
+pub(crate) type KnownTerms<'a> = (&'a [u8], &'a Arc<Terms>);
 
 pub(crate) const FIELDS: [&str; 5] = ["version", "record", "terms", "taker", "taken_at"];
 
-pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, RedisFailure> {
+pub(crate) fn read_row(values: Vec<Value>) -> Result<RedisFields, RedisFailure> {
     let texts = values.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     texts.try_into().map_err(|_| RedisFailure::Garbled)
 }
@@ -112,54 +113,59 @@ pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, RedisFailure> {
 }
 
 /// What a row says, if there is one at all.
-pub(crate) fn read(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
-    if row.iter().all(Option::is_none) { Found::Gone } else { read_class(key, row, known) }
+pub(crate) fn read(key: &Key, row: RedisFields, known: Option<KnownTerms<'_>>) -> RedisRow {
+    if row.iter().all(Option::is_none) { RedisRow::Gone } else { read_class(key, row, known) }
 }
 
 /// Reads a record that is known to be there.
-pub(crate) fn read_class(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
+pub(crate) fn read_class(key: &Key, row: RedisFields, known: Option<KnownTerms<'_>>) -> RedisRow {
     match whole(key, row.each_ref().map(Option::as_deref), known) {
-        Ok(versioned) => Found::Whole(versioned),
+        Ok(versioned) => RedisRow::Whole(versioned),
         Err(flaw) => {
             let (detail, is_later) = match flaw {
-                Flaw::Damaged(what) => (
+                RedisFlaw::Damaged(what) => (
                     format!("the record is damaged, {what}: keep a copy, and restore it from a backup"),
                     false,
                 ),
-                Flaw::Record(error) => (error.to_string(), error.is_later()),
+                RedisFlaw::Record(error) => (error.to_string(), error.is_later()),
             };
             let [version, ..] = row;
-            Found::Broken(Broken { key: *key, version: version.unwrap_or_default(), detail, is_later })
+            RedisRow::Broken(BrokenRecord {
+                key: *key,
+                version: version.unwrap_or_default(),
+                detail,
+                is_later,
+            })
         }
     }
 }
 
 /// Something else stands where the record should.
-pub(crate) fn not_a_record(key: &Key) -> Broken {
+pub(crate) fn not_a_record(key: &Key) -> BrokenRecord {
     let detail = "what stands under its name is no record at all: keep a copy, and restore it from a backup";
-    Broken { key: *key, version: Vec::new(), detail: detail.to_owned(), is_later: false }
+    BrokenRecord { key: *key, version: Vec::new(), detail: detail.to_owned(), is_later: false }
 }
 
 fn whole(
     key: &Key,
     [version, record, terms, taker, taken_at]: [Option<&[u8]>; 5],
-    known: Option<Known<'_>>,
-) -> Result<Versioned, Flaw> {
-    let version = version.and_then(read_version).ok_or(Flaw::Damaged("its version is none"))?;
-    let terms = terms.ok_or(Flaw::Damaged("its terms are missing"))?;
+    known: Option<KnownTerms<'_>>,
+) -> Result<Versioned, RedisFlaw> {
+    let version = version.and_then(read_version).ok_or(RedisFlaw::Damaged("its version is none"))?;
+    let terms = terms.ok_or(RedisFlaw::Damaged("its terms are missing"))?;
     let terms = match known {
         Some((written, known)) if written == terms => Arc::clone(known),
         _ => Arc::new(decode_terms(terms)?),
     };
-    let record = record.ok_or(Flaw::Damaged("its body is missing"))?;
+    let record = record.ok_or(RedisFlaw::Damaged("its body is missing"))?;
     let order = decode_order(record, terms)?;
     if order.key != *key {
-        return Err(Flaw::Damaged("it is that of another order"));
+        return Err(RedisFlaw::Damaged("it is that of another order"));
     }
     let order = match taken_at.filter(|at| !at.is_empty()) {
         None => order,
         Some(at) => {
-            let (by, at) = read_taken(taker, at).ok_or(Flaw::Damaged("who took it cannot be read"))?;
+            let (by, at) = read_taken(taker, at).ok_or(RedisFlaw::Damaged("who took it cannot be read"))?;
             order.taken(by, at)
         }
     };

@@ -1,5 +1,5 @@
 //! The scripts, one for each step that must happen whole. Redis knows them by their digest; one that restarted has
-//! forgotten them, and is told again.
+//! forgotten them, and gets them again.
 
 use redis::{Cmd, Script};
 
@@ -77,7 +77,8 @@ impl Scripts {
     }
 }
 
-/// What stands in front of the keys: the verb, the script and their number. One in full needs more room, and is rare.
+/// What stands in front of the keys: the verb, the script and their number. One in full needs more space, and is
+/// rare.
 const HEAD_PARTS: usize = 3;
 const HEAD_BYTES: usize = 64;
 
@@ -97,7 +98,7 @@ impl Lua {
     }
 
     /// In full, which also makes it known.
-    pub(crate) fn told(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
+    pub(crate) fn in_full(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
         invocation("EVAL", self.source, keys, args)
     }
 }

@@ -1,6 +1,6 @@
 //! Where a store is and how it is reached: everything that is decided before the first connection.
 
-use crate::url::{BadUrl, Formation, PREFIX, Url};
+use crate::url::{BadRedisUrl, Formation, PREFIX, Url};
 use std::fmt;
 use std::time::Duration;
 
@@ -23,24 +23,24 @@ impl Settings {
     /// servers, or `redis+sentinel://`, the sentinels and the name of what they guard. A user and a password may stand
     /// in front of the servers; `?prefix=` names one store among several, `?partitions=` says into how many slots a
     /// new one is divided.
-    pub fn parse(url: &str) -> Result<Self, BadUrl> {
+    pub fn parse(url: &str) -> Result<Self, BadRedisUrl> {
         Ok(Self { url: Url::parse(url)?, ca: None, recheck: RECHECK, call_wait: CALL_WAIT, is_look: false })
     }
 
-    /// In place of the one in the address, which would be seen by whoever sees the address.
+    /// In place of the one in the address, which is visible wherever the address is.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.url.password = Some(password.to_owned());
         self
     }
 
-    /// Trusts these authorities (PEM), and no others: whoever brings his own does not want anybody else's.
+    /// Trusts these authorities (PEM), and no others: an operator with an own authority wants no public one.
     #[must_use]
     pub fn with_ca(self, pem: Vec<u8>) -> Self {
         Self { ca: Some(pem), ..self }
     }
 
-    /// How often the orders that somebody waits for are looked at, in case a notice was lost.
+    /// How often the orders with waiting callers are looked at, in case a notice was lost.
     #[must_use]
     pub fn with_recheck(self, span: Duration) -> Self {
         Self { recheck: span.max(Duration::from_millis(1)), ..self }

@@ -1,13 +1,13 @@
-//! The store as callers see it. Each step is one request to one partition; whatever concerns all orders asks all
-//! partitions at once and puts their answers together as one store would have told them.
+//! The store as callers see it. Each step is one request to one partition; whatever concerns all orders reads all
+//! partitions at once and puts their answers together as one store would have given them.
 
-use crate::commit::Outcome;
-use crate::discard::Discarded;
+use crate::commit::CommitResult;
+use crate::discard::DiscardResult;
+use crate::failure::RedisFailure;
 use crate::layout::{score, stock_range};
-use crate::row::{Found, text};
-use crate::take::TakeRequest;
-use crate::trouble::RedisFailure;
-use crate::{Inner, RedisStore};
+use crate::row::{RedisRow, text};
+use crate::take::RedisTake;
+use crate::{RedisInner, RedisStore};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -27,7 +27,7 @@ const DISCARDING: &str = "discarding a record";
 const COUNTING: &str = "adding to the usage";
 const CLOSING: &str = "closing the usage";
 
-/// How many records are asked for at once: others want their turn.
+/// How many records are read at once: other calls want their turn.
 const ROWS_AT_ONCE: usize = 256;
 
 fn read_names(names: Value) -> Result<Vec<String>, RedisFailure> {
@@ -36,7 +36,7 @@ fn read_names(names: Value) -> Result<Vec<String>, RedisFailure> {
     names.into_iter().map(read).collect()
 }
 
-impl Inner {
+impl RedisInner {
     /// The names in one sorted set from `start` to `end`, in their order.
     async fn names(
         &self,
@@ -116,12 +116,14 @@ impl Inner {
         while listed.len() < limit {
             let some = (limit - listed.len()).min(ROWS_AT_ONCE);
             let keys = self.page(which, after.as_ref(), some).await?;
-            for found in try_join_all(keys.iter().map(|key| self.find(key))).await? {
-                match found {
-                    Found::Whole(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
+            for record in try_join_all(keys.iter().map(|key| self.find(key))).await? {
+                match record {
+                    RedisRow::Whole(versioned) if which.includes(&versioned.order) => {
+                        listed.push(Ok(versioned))
+                    }
                     // It expired, or moved on a moment ago.
-                    Found::Whole(_) | Found::Gone => {}
-                    Found::Broken(broken) => {
+                    RedisRow::Whole(_) | RedisRow::Gone => {}
+                    RedisRow::Broken(broken) => {
                         self.set_aside(&broken, false).await?;
                         listed.extend(which.includes_unreadable().then(|| Err(broken.unreadable())));
                     }
@@ -154,10 +156,10 @@ impl Inner {
 #[async_trait]
 impl Store for RedisStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        match self.inner().find(key).await.map_err(|trouble| trouble.unavailable(LOADING))? {
-            Found::Gone => Ok(None),
-            Found::Whole(versioned) => Ok(Some(versioned)),
-            Found::Broken(broken) => Err(broken.corrupt()),
+        match self.inner().find(key).await.map_err(|failure| failure.unavailable(LOADING))? {
+            RedisRow::Gone => Ok(None),
+            RedisRow::Whole(versioned) => Ok(Some(versioned)),
+            RedisRow::Broken(broken) => Err(broken.corrupt()),
         }
     }
 
@@ -169,16 +171,16 @@ impl Store for RedisStore {
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         let outcome = self.inner().commit(expected, next, counters, at).await;
-        match outcome.map_err(|trouble| trouble.unavailable(COMMITTING))? {
-            Outcome::Done(version) => Ok(Commit::Done(version)),
-            Outcome::Lost(Found::Gone) => Ok(Commit::Conflict(None)),
-            Outcome::Lost(Found::Whole(versioned)) => Ok(Commit::Conflict(Some(Box::new(versioned)))),
-            Outcome::Lost(Found::Broken(broken)) => Err(broken.corrupt()),
+        match outcome.map_err(|failure| failure.unavailable(COMMITTING))? {
+            CommitResult::Done(version) => Ok(Commit::Done(version)),
+            CommitResult::Lost(RedisRow::Gone) => Ok(Commit::Conflict(None)),
+            CommitResult::Lost(RedisRow::Whole(versioned)) => Ok(Commit::Conflict(Some(Box::new(versioned)))),
+            CommitResult::Lost(RedisRow::Broken(broken)) => Err(broken.corrupt()),
         }
     }
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.inner().claim_due(now, until, limit).await.map_err(|trouble| trouble.unavailable(CLAIMING))
+        self.inner().claim_due(now, until, limit).await.map_err(|failure| failure.unavailable(CLAIMING))
     }
 
     async fn take(
@@ -189,8 +191,8 @@ impl Store for RedisStore {
         at: Timestamp,
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let wish = TakeRequest::new(target, good_until, by, at, counters);
-        self.inner().take(&wish).await.map_err(|trouble| trouble.unavailable(TAKING))
+        let request = RedisTake::new(target, good_until, by, at, counters);
+        self.inner().take(&request).await.map_err(|failure| failure.unavailable(TAKING))
     }
 
     async fn list_stock(
@@ -199,10 +201,10 @@ impl Store for RedisStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Key>, StoreError> {
-        self.inner().read_stock(target, now, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
+        self.inner().read_stock(target, now, limit).await.map_err(|failure| failure.unavailable(LISTING))
     }
 
-    /// Needs nobody: while the notices cannot be heard, everybody is woken when they can be heard again.
+    /// Needs no connection: while notices do not arrive, all callers are woken when they arrive again.
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         Ok(self.inner().watchers.watch(key))
     }
@@ -213,17 +215,17 @@ impl Store for RedisStore {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.inner().list(which, after, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
+        self.inner().list(which, after, limit).await.map_err(|failure| failure.unavailable(LISTING))
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().purge(score(now), limit).await.map_err(|trouble| trouble.unavailable(PURGING))
+        self.inner().purge(score(now), limit).await.map_err(|failure| failure.unavailable(PURGING))
     }
 
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
-        match self.inner().discard(key).await.map_err(|trouble| trouble.unavailable(DISCARDING))? {
-            Discarded::Done(was_there) => Ok(was_there),
-            Discarded::Later(broken) => Err(broken.corrupt()),
+        match self.inner().discard(key).await.map_err(|failure| failure.unavailable(DISCARDING))? {
+            DiscardResult::Done(was_there) => Ok(was_there),
+            DiscardResult::Later(broken) => Err(broken.corrupt()),
         }
     }
 
@@ -231,18 +233,18 @@ impl Store for RedisStore {
         if *counters == Counters::default() {
             return Ok(());
         }
-        self.inner().count(line, counters).await.map_err(|trouble| trouble.unavailable(COUNTING))
+        self.inner().count(line, counters).await.map_err(|failure| failure.unavailable(COUNTING))
     }
 
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        self.inner().read_usage(from, to).await.map_err(|trouble| trouble.unavailable(LISTING))
+        self.inner().read_usage(from, to).await.map_err(|failure| failure.unavailable(LISTING))
     }
 
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.inner().compact_usage(detail, sums).await.map_err(|trouble| trouble.unavailable(CLOSING))
+        self.inner().compact_usage(detail, sums).await.map_err(|failure| failure.unavailable(CLOSING))
     }
 
     async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
-        self.inner().order_counts().await.map_err(|trouble| trouble.unavailable(LISTING))
+        self.inner().order_counts().await.map_err(|failure| failure.unavailable(LISTING))
     }
 }

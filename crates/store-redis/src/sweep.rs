@@ -1,10 +1,10 @@
 //! What concerns the orders of all partitions by their moments: claiming what is due, and forgetting what may be. With
 //! more than one partition it takes a look first, so that the soonest of all are taken and not the soonest of each.
 
-use crate::Inner;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
 use crate::layout::{FIRST, score};
-use crate::row::{self, Found, read_row, text};
-use crate::trouble::RedisFailure;
+use crate::row::{self, RedisRow, read_row, text};
 use futures_util::future::{join_all, try_join_all};
 use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::Due;
@@ -12,7 +12,7 @@ use redis::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The most that one script hands out or removes: nobody else is served while it runs.
+/// The most that one script hands out or removes: no other call is served while it runs.
 const SCRIPT_ORDERS_MAX: usize = 256;
 
 /// When to ask again where a part of the store did not answer.
@@ -49,22 +49,22 @@ fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 /// What each partition has of the soonest of all.
-struct Shares {
+struct DueShares {
     of: BTreeMap<u16, usize>,
     next: Option<u64>,
-    /// Why some of them could not be asked.
-    trouble: Option<RedisFailure>,
+    /// Why some of them could not be read.
+    failure: Option<RedisFailure>,
 }
 
 /// What one partition handed out.
-struct Claims {
+struct PartitionClaims {
     next: Option<u64>,
     /// In the order of their timers, which a claim may have put off.
-    rows: Vec<(u64, Key, row::Row)>,
+    rows: Vec<(u64, Key, row::RedisFields)>,
 }
 
-impl Inner {
-    /// The first of a sorted set by moment, one more than is asked for.
+impl RedisInner {
+    /// The first of a sorted set by moment, one more than the limit.
     async fn look(&self, partition: u16, set: &str, limit: usize) -> Result<Vec<Timer>, RedisFailure> {
         let mut command = redis::cmd("ZRANGE");
         command.arg(self.layout.name(partition, set)).arg(0).arg(limit).arg("WITHSCORES");
@@ -80,27 +80,27 @@ impl Inner {
     }
 
     /// How many of the soonest up to `now` each partition has, and the first that is not among them. Partitions that
-    /// cannot be asked are left out; only if none can, there is no answer.
-    async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<Shares, RedisFailure> {
+    /// cannot be read are left out; only if none can, there is no answer.
+    async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<DueShares, RedisFailure> {
         if self.layout.partitions == 1 {
-            return Ok(Shares { of: BTreeMap::from([(FIRST, limit)]), next: None, trouble: None });
+            return Ok(DueShares { of: BTreeMap::from([(FIRST, limit)]), next: None, failure: None });
         }
         let looks = join_all(self.layout.all().map(|partition| self.look(partition, set, limit))).await;
         let mut timers: Vec<(Timer, u16)> = Vec::new();
-        // The first is always asked, if for nothing: a store that is closed says so.
-        let mut shares = Shares { of: BTreeMap::from([(FIRST, 0)]), next: None, trouble: None };
+        // The first is always read, if for nothing: a store that is closed says so.
+        let mut shares = DueShares { of: BTreeMap::from([(FIRST, 0)]), next: None, failure: None };
         let mut answers = 0;
         for (partition, look) in self.layout.all().zip(looks) {
             match look {
-                Ok(found) => {
+                Ok(record) => {
                     answers += 1;
-                    timers.extend(found.into_iter().map(|timer| (timer, partition)));
+                    timers.extend(record.into_iter().map(|timer| (timer, partition)));
                 }
-                Err(trouble) => shares.trouble = Some(trouble),
+                Err(failure) => shares.failure = Some(failure),
             }
         }
-        if let Some(trouble) = shares.trouble.take_if(|_| answers == 0) {
-            return Err(trouble);
+        if let Some(failure) = shares.failure.take_if(|_| answers == 0) {
+            return Err(failure);
         }
         timers.sort_unstable();
         for (n, ((at, _), partition)) in timers.into_iter().enumerate() {
@@ -121,37 +121,37 @@ impl Inner {
         limit: usize,
     ) -> Result<Due, RedisFailure> {
         let limit = limit.min(SCRIPT_ORDERS_MAX);
-        let Shares { of, mut next, mut trouble } = self.shares("due", score(now), limit).await?;
+        let DueShares { of, mut next, mut failure } = self.shares("due", score(now), limit).await?;
         let claims = of.iter().map(|(partition, share)| self.claim(*partition, now, until, *share));
-        let (mut found, mut answers) = (Vec::new(), 0);
+        let (mut record, mut answers) = (Vec::new(), 0);
         for claims in join_all(claims).await {
             match claims {
                 Ok(claims) => {
                     answers += 1;
                     next = sooner(next, claims.next);
-                    found.extend(claims.rows);
+                    record.extend(claims.rows);
                 }
                 Err(sealed @ RedisFailure::Sealed(_)) => return Err(sealed),
-                Err(other) => trouble = Some(other),
+                Err(other) => failure = Some(other),
             }
         }
-        if let Some(trouble) = trouble {
+        if let Some(failure) = failure {
             if answers == 0 {
-                return Err(trouble);
+                return Err(failure);
             }
-            tracing::warn!(%trouble, "what is due in a part of the store cannot be claimed");
+            tracing::warn!(%failure, "what is due in a part of the store cannot be claimed");
             next = sooner(next, Some(score(now + LOOK_AGAIN)));
         }
-        found.sort_unstable_by_key(|(at, key, _)| (*at, *key));
+        record.sort_unstable_by_key(|(at, key, _)| (*at, *key));
         let mut due = Due { next: next.map(Timestamp::from_millis), ..Due::default() };
-        for (_, key, row) in found {
+        for (_, key, row) in record {
             match row::read_class(&key, row, None) {
-                Found::Whole(versioned) => due.orders.push(versioned),
-                Found::Gone => {}
-                Found::Broken(broken) => {
-                    // If it cannot be set aside now, it is told again when this claim lapses.
-                    if let Err(trouble) = self.set_aside(&broken, true).await {
-                        tracing::warn!(%trouble, key = %broken.key, "it could not be set aside");
+                RedisRow::Whole(versioned) => due.orders.push(versioned),
+                RedisRow::Gone => {}
+                RedisRow::Broken(broken) => {
+                    // If it cannot be set aside now, it is reported again when this claim lapses.
+                    if let Err(failure) = self.set_aside(&broken, true).await {
+                        tracing::warn!(%failure, key = %broken.key, "it could not be set aside");
                     }
                     due.unreadable.push(broken.unreadable());
                 }
@@ -166,7 +166,7 @@ impl Inner {
         now: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> Result<Claims, RedisFailure> {
+    ) -> Result<PartitionClaims, RedisFailure> {
         let keys = [self.layout.name(partition, "desk"), self.layout.name(partition, "due")];
         let (now, until, limit) = (score(now).to_string(), score(until).to_string(), limit.to_string());
         let records = self.layout.records(partition);
@@ -185,14 +185,14 @@ impl Inner {
             let key = std::str::from_utf8(&key).ok().and_then(|key| Key::parse(key).ok());
             Ok((at, key.ok_or(RedisFailure::Garbled)?, read_row(fields)?))
         });
-        Ok(Claims { next, rows: rows.collect::<Result<_, _>>()? })
+        Ok(PartitionClaims { next, rows: rows.collect::<Result<_, _>>()? })
     }
 
     pub(crate) async fn purge(&self, now: u64, limit: usize) -> Result<usize, RedisFailure> {
         let mut purged = 0;
         while purged < limit {
             let some = (limit - purged).min(SCRIPT_ORDERS_MAX);
-            let Shares { of, .. } = self.shares("forget", now, some).await?;
+            let DueShares { of, .. } = self.shares("forget", now, some).await?;
             let parts = of.iter().map(|(partition, share)| self.purge_part(*partition, now, *share));
             let mut looked_at = 0;
             for (removed, cleaned) in try_join_all(parts).await? {

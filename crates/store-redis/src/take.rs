@@ -1,14 +1,14 @@
-//! Giving away what stands on a stock. Whoever finds that he cannot read what he was given puts it back and takes the next.
-//! With more than one partition a stock is spread over all of them: a look at each tells whether the taker has one
-//! already, and where the soonest to expire stands. If he asks at two nodes in the same instant, and others take from the
-//! same stock just then, he may be given one by each: never the same as somebody else.
+//! Giving away what stands in a stock. A node that cannot read what it was given puts it back and takes the next.
+//! With more than one partition a stock is spread over all of them: a look at each shows whether the taker has one
+//! already, and where the soonest to expire stands. If one claimant takes at two nodes in the same instant, and
+//! others take from the same stock just then, it may get one from each: never the same as another claimant.
 
-use crate::Inner;
-use crate::commit::{Answer, EXPIRY_GRACE_MS};
+use crate::RedisInner;
+use crate::commit::{EXPIRY_GRACE_MS, ScriptAnswer};
+use crate::failure::RedisFailure;
 use crate::layout::{FIRST, stock_range_from, taker_mark};
-use crate::row::{self, Broken, Found, read_row, text};
-use crate::trouble::RedisFailure;
-use crate::usage::Entry;
+use crate::row::{self, BrokenRecord, RedisRow, read_row, text};
+use crate::usage::UsageEntry;
 use futures_util::future::try_join_all;
 use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{Day, Versioned};
@@ -18,16 +18,16 @@ use redis::Value;
 /// may as well be empty.
 const LOOKS_MAX: usize = 4;
 
-/// Who wants something from which stock, as the scripts want it.
-pub(crate) struct TakeRequest {
+/// A claimant and a stock, as arguments of the scripts.
+pub(crate) struct RedisTake {
     taker: String,
     from: String,
     to: String,
     at: String,
-    entry: Entry,
+    entry: UsageEntry,
 }
 
-impl TakeRequest {
+impl RedisTake {
     pub(crate) fn new(
         target: &Target,
         good_until: Timestamp,
@@ -37,29 +37,35 @@ impl TakeRequest {
     ) -> Self {
         let (from, to) = stock_range_from(target, good_until);
         let at_ms = at.as_millis().to_string();
-        Self { taker: taker_mark(target, by), from, to, at: at_ms, entry: Entry::new(Day::of(at), counters) }
+        Self {
+            taker: taker_mark(target, by),
+            from,
+            to,
+            at: at_ms,
+            entry: UsageEntry::new(Day::of(at), counters),
+        }
     }
 }
 
 /// Which part of a stock to take from, and how.
 #[derive(Clone, Copy)]
-struct Reach<'a> {
+struct StockReach<'a> {
     from: &'a str,
     to: &'a str,
     only_look: bool,
     /// What the taker has already is known, and does not count.
-    passes_his_over: bool,
+    skips_own: bool,
 }
 
 /// What a partition answered.
-enum Handed {
+enum TakeReply {
     Nothing,
-    /// How the first stands there, for whoever only looks.
+    /// How the first stands there, for a call that only looks.
     There(String),
     Whole(Versioned),
-    /// What he has already cannot be read.
-    HisBroken,
-    Broken(Broken, Undo),
+    /// What the claimant has already cannot be read.
+    OwnAnswerBroken,
+    Broken(BrokenRecord, Undo),
 }
 
 /// What stood beside a record before it was taken.
@@ -69,17 +75,17 @@ struct Undo {
     forget: Vec<u8>,
 }
 
-impl Inner {
-    pub(crate) async fn take(&self, wish: &TakeRequest) -> Result<Option<Versioned>, RedisFailure> {
+impl RedisInner {
+    pub(crate) async fn take(&self, request: &RedisTake) -> Result<Option<Versioned>, RedisFailure> {
         if self.layout.partitions == 1 {
-            return self.take_from(FIRST, wish, &wish.to, false).await;
+            return self.take_from(FIRST, request, &request.to, false).await;
         }
-        let mut passes_his_over = false;
+        let mut skips_own = false;
         for look in 0..LOOKS_MAX {
-            let heads = match self.look_along(wish, passes_his_over).await? {
-                Along::His(his) => return Ok(Some(his)),
-                Along::HisBroken => {
-                    passes_his_over = true;
+            let heads = match self.look_along(request, skips_own).await? {
+                Along::OwnAnswer(own) => return Ok(Some(own)),
+                Along::OwnAnswerBroken => {
+                    skips_own = true;
                     continue;
                 }
                 Along::Heads(heads) => heads,
@@ -88,10 +94,10 @@ impl Inner {
                 return Ok(None);
             }
             for (n, (_, partition)) in heads.iter().enumerate() {
-                // Not beyond what stands first elsewhere; but whoever has been too late everywhere is not that choosy.
+                // Not beyond what stands first elsewhere; but a taker that was too late everywhere takes any.
                 let next = heads.get(n + 1).filter(|_| look == 0).map(|(member, _)| format!("({member}"));
-                let to = next.as_ref().unwrap_or(&wish.to);
-                let taken = self.take_from(*partition, wish, to, passes_his_over).await?;
+                let to = next.as_ref().unwrap_or(&request.to);
+                let taken = self.take_from(*partition, request, to, skips_own).await?;
                 if taken.is_some() {
                     return Ok(taken);
                 }
@@ -100,18 +106,18 @@ impl Inner {
         Ok(None)
     }
 
-    /// A partition that does not answer may have what is his, so then there is no answer at all.
-    async fn look_along(&self, wish: &TakeRequest, passes_his_over: bool) -> Result<Along, RedisFailure> {
-        let reach = Reach { from: &wish.from, to: &wish.to, only_look: true, passes_his_over };
-        let looks = self.layout.all().map(|partition| self.ask_stock(partition, wish, reach));
+    /// A partition that does not answer may have the claimant's own answer, so then there is no answer at all.
+    async fn look_along(&self, request: &RedisTake, skips_own: bool) -> Result<Along, RedisFailure> {
+        let reach = StockReach { from: &request.from, to: &request.to, only_look: true, skips_own };
+        let looks = self.layout.all().map(|partition| self.ask_stock(partition, request, reach));
         let mut heads = Vec::new();
         for (partition, handed) in self.layout.all().zip(try_join_all(looks).await?) {
             match handed {
-                Handed::Nothing => {}
-                Handed::There(member) => heads.push((member, partition)),
-                Handed::Whole(his) => return Ok(Along::His(his)),
-                Handed::HisBroken => return Ok(Along::HisBroken),
-                Handed::Broken(..) => return Err(RedisFailure::Garbled),
+                TakeReply::Nothing => {}
+                TakeReply::There(member) => heads.push((member, partition)),
+                TakeReply::Whole(own) => return Ok(Along::OwnAnswer(own)),
+                TakeReply::OwnAnswerBroken => return Ok(Along::OwnAnswerBroken),
+                TakeReply::Broken(..) => return Err(RedisFailure::Garbled),
             }
         }
         heads.sort_unstable();
@@ -121,20 +127,20 @@ impl Inner {
     async fn take_from(
         &self,
         partition: u16,
-        wish: &TakeRequest,
+        request: &RedisTake,
         to: &str,
-        mut passes_his_over: bool,
+        mut skips_own: bool,
     ) -> Result<Option<Versioned>, RedisFailure> {
-        let mut from = wish.from.clone();
+        let mut from = request.from.clone();
         loop {
-            let reach = Reach { from: &from, to, only_look: false, passes_his_over };
-            match self.ask_stock(partition, wish, reach).await? {
-                Handed::Nothing => return Ok(None),
-                Handed::There(_) => return Err(RedisFailure::Garbled),
-                Handed::Whole(versioned) => return Ok(Some(versioned)),
-                Handed::HisBroken => passes_his_over = true,
-                Handed::Broken(broken, undo) => {
-                    self.untake(partition, wish, &broken, &undo).await?;
+            let reach = StockReach { from: &from, to, only_look: false, skips_own };
+            match self.ask_stock(partition, request, reach).await? {
+                TakeReply::Nothing => return Ok(None),
+                TakeReply::There(_) => return Err(RedisFailure::Garbled),
+                TakeReply::Whole(versioned) => return Ok(Some(versioned)),
+                TakeReply::OwnAnswerBroken => skips_own = true,
+                TakeReply::Broken(broken, undo) => {
+                    self.untake(partition, request, &broken, &undo).await?;
                     self.set_aside(&broken, false).await?;
                     from = format!("({}", String::from_utf8_lossy(&undo.member));
                 }
@@ -145,10 +151,10 @@ impl Inner {
     async fn ask_stock(
         &self,
         partition: u16,
-        wish: &TakeRequest,
-        reach: Reach<'_>,
-    ) -> Result<Handed, RedisFailure> {
-        let TakeRequest { taker, at, entry, .. } = wish;
+        request: &RedisTake,
+        reach: StockReach<'_>,
+    ) -> Result<TakeReply, RedisFailure> {
+        let RedisTake { taker, at, entry, .. } = request;
         let name = |what| self.layout.name(partition, what);
         let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
         let keys = [name("desk"), name("due"), name("forget"), name("stocks"), name("days"), usage];
@@ -161,7 +167,7 @@ impl Inner {
             reach.from.as_bytes(),
             reach.to.as_bytes(),
             flag(reach.only_look),
-            flag(reach.passes_his_over),
+            flag(reach.skips_own),
             at.as_bytes(),
             EXPIRY_GRACE_MS,
             entry.day.as_bytes(),
@@ -174,18 +180,18 @@ impl Inner {
     async fn untake(
         &self,
         partition: u16,
-        wish: &TakeRequest,
-        broken: &Broken,
+        request: &RedisTake,
+        broken: &BrokenRecord,
         undo: &Undo,
     ) -> Result<(), RedisFailure> {
         let name = |what| self.layout.name(partition, what);
-        let usage = self.layout.name(partition, format_args!("usage:{}", wish.entry.day));
+        let usage = self.layout.name(partition, format_args!("usage:{}", request.entry.day));
         let keys = [self.layout.record(&broken.key), name("due"), name("forget"), name("stocks"), usage];
         let (key, takings) = (broken.key.to_string(), self.layout.takings(partition));
         let Undo { member, due, forget } = undo;
         let mut args: Vec<&[u8]> =
             vec![key.as_bytes(), &broken.version, member, due, forget, EXPIRY_GRACE_MS, takings.as_bytes()];
-        args.extend(wish.entry.args());
+        args.extend(request.entry.args());
         self.run_plain(&self.scripts.untake, &keys, &args).await?;
         Ok(())
     }
@@ -193,32 +199,32 @@ impl Inner {
 
 /// What a look at all partitions says.
 enum Along {
-    His(Versioned),
-    HisBroken,
+    OwnAnswer(Versioned),
+    OwnAnswerBroken,
     /// How the first of each partition that has one stands there, soonest to expire first.
     Heads(Vec<(String, u16)>),
 }
 
-fn read_handed(answer: Answer) -> Result<Handed, RedisFailure> {
-    let Answer { word, mut rest } = answer;
+fn read_handed(answer: ScriptAnswer) -> Result<TakeReply, RedisFailure> {
+    let ScriptAnswer { word, mut rest } = answer;
     if word == b"none" {
-        return Ok(Handed::Nothing);
+        return Ok(TakeReply::Nothing);
     }
     let mut row = rest.split_off(1.min(rest.len()));
     let name = String::from_utf8(read_text(rest.pop())?).map_err(|_| RedisFailure::Garbled)?;
     if word == b"there" {
-        return Ok(Handed::There(name));
+        return Ok(TakeReply::There(name));
     }
     let key = Key::parse(&name).map_err(|_| RedisFailure::Garbled)?;
     let before = row.split_off(row::FIELDS.len().min(row.len()));
     match (&word[..], row::read_class(&key, read_row(row)?, None)) {
-        (b"his" | b"taken", Found::Whole(versioned)) => Ok(Handed::Whole(versioned)),
-        (b"his", Found::Broken(_)) => Ok(Handed::HisBroken),
-        (b"taken", Found::Broken(broken)) => {
+        (b"own" | b"taken", RedisRow::Whole(versioned)) => Ok(TakeReply::Whole(versioned)),
+        (b"own", RedisRow::Broken(_)) => Ok(TakeReply::OwnAnswerBroken),
+        (b"taken", RedisRow::Broken(broken)) => {
             let mut before = before.into_iter();
             let mut next = || read_text(before.next());
             let undo = Undo { member: next()?, due: next()?, forget: next()? };
-            Ok(Handed::Broken(broken, undo))
+            Ok(TakeReply::Broken(broken, undo))
         }
         _ => Err(RedisFailure::Garbled),
     }

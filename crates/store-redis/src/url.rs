@@ -1,9 +1,9 @@
-//! The address of a store, as people write it, and what is wrong with it when it is. What is wrong is told without
-//! repeating what was written: an address can hold a password.
+//! The address of a store, as people write it, and what is wrong with it when it is. The error does not repeat what
+//! was written: an address can hold a password.
 
 /// Why an address of a Redis store cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadUrl {
+pub enum BadRedisUrl {
     #[error(
         "the address of a Redis store begins with one of redis, rediss, valkey, valkeys, each with +cluster or \
          +sentinel behind it if it is one, and then ://"
@@ -57,7 +57,7 @@ pub(crate) struct Url {
     pub(crate) partitions: Option<u16>,
 }
 
-/// What a store is called that nobody has given a name.
+/// What a store without a given name is called.
 pub(crate) const PREFIX: &str = "quittance";
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -66,8 +66,8 @@ const PREFIX_BYTES_MAX: usize = 64;
 const DATABASE_MAX: i64 = 1_000_000;
 
 impl Url {
-    pub(crate) fn parse(text: &str) -> Result<Self, BadUrl> {
-        let (scheme, rest) = text.split_once("://").ok_or(BadUrl::Scheme)?;
+    pub(crate) fn parse(text: &str) -> Result<Self, BadRedisUrl> {
+        let (scheme, rest) = text.split_once("://").ok_or(BadRedisUrl::Scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, hosts) = authority.rsplit_once('@').map_or((None, authority), |(l, h)| (Some(l), h));
@@ -75,20 +75,20 @@ impl Url {
         let is_tls = match server {
             "redis" | "valkey" => false,
             "rediss" | "valkeys" => true,
-            _ => return Err(BadUrl::Scheme),
+            _ => return Err(BadRedisUrl::Scheme),
         };
         let (formation, db) = match formation {
             "" => (Formation::One, database(if path.is_empty() { "0" } else { path })?),
             "cluster" if path.is_empty() => (Formation::Cluster, 0),
-            "cluster" => return Err(BadUrl::ClusterDatabase),
-            "sentinel" if path.is_empty() || path.contains('/') => return Err(BadUrl::MasterName),
+            "cluster" => return Err(BadRedisUrl::ClusterDatabase),
+            "sentinel" if path.is_empty() || path.contains('/') => return Err(BadRedisUrl::MasterName),
             "sentinel" => (Formation::Sentinel { master: unescape(path)? }, 0),
-            _ => return Err(BadUrl::Scheme),
+            _ => return Err(BadRedisUrl::Scheme),
         };
         let port = if matches!(formation, Formation::Sentinel { .. }) { SENTINEL_PORT } else { REDIS_PORT };
         let hosts = hosts.split(',').map(|host| read_host(host, port)).collect::<Result<Vec<_>, _>>()?;
         if formation == Formation::One && hosts.len() > 1 {
-            return Err(BadUrl::ManyHosts);
+            return Err(BadRedisUrl::ManyHosts);
         }
         let (user, password) = login.map_or(Ok((None, None)), read_login)?;
         let mut url = Self { formation, is_tls, hosts, user, password, db, prefix: None, partitions: None };
@@ -98,16 +98,16 @@ impl Url {
         Ok(url)
     }
 
-    fn read_option(&mut self, option: &str) -> Result<(), BadUrl> {
-        let (name, value) = option.split_once('=').ok_or(BadUrl::Option)?;
+    fn read_option(&mut self, option: &str) -> Result<(), BadRedisUrl> {
+        let (name, value) = option.split_once('=').ok_or(BadRedisUrl::Option)?;
         match name {
             "prefix" => self.prefix = Some(read_prefix(value)?),
             "partitions" => {
                 let count = value.parse().ok().filter(|n| (1..=PARTITIONS_MAX).contains(n));
-                self.partitions = Some(count.ok_or(BadUrl::Partitions)?);
+                self.partitions = Some(count.ok_or(BadRedisUrl::Partitions)?);
             }
             "db" if matches!(self.formation, Formation::Sentinel { .. }) => self.db = database(value)?,
-            _ => return Err(BadUrl::Option),
+            _ => return Err(BadRedisUrl::Option),
         }
         Ok(())
     }
@@ -132,45 +132,45 @@ impl Url {
     }
 }
 
-fn database(text: &str) -> Result<i64, BadUrl> {
-    text.parse().ok().filter(|db| (0..=DATABASE_MAX).contains(db)).ok_or(BadUrl::Database)
+fn database(text: &str) -> Result<i64, BadRedisUrl> {
+    text.parse().ok().filter(|db| (0..=DATABASE_MAX).contains(db)).ok_or(BadRedisUrl::Database)
 }
 
-fn read_prefix(text: &str) -> Result<String, BadUrl> {
+fn read_prefix(text: &str) -> Result<String, BadRedisUrl> {
     // No braces: they say which part of a key chooses its slot.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let is_good = (1..=PREFIX_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain);
-    is_good.then(|| text.to_owned()).ok_or(BadUrl::Prefix)
+    is_good.then(|| text.to_owned()).ok_or(BadRedisUrl::Prefix)
 }
 
-fn read_host(text: &str, default_port: u16) -> Result<(String, u16), BadUrl> {
+fn read_host(text: &str, default_port: u16) -> Result<(String, u16), BadRedisUrl> {
     let (host, port) = match text.strip_prefix('[') {
         Some(address) => {
-            let (host, rest) = address.split_once(']').ok_or(BadUrl::Host)?;
+            let (host, rest) = address.split_once(']').ok_or(BadRedisUrl::Host)?;
             (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("")))
         }
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
     if host.is_empty() || !host.bytes().all(is_name) {
-        return Err(BadUrl::Host);
+        return Err(BadRedisUrl::Host);
     }
     let port = match port {
         None => default_port,
-        Some(digits) => digits.parse().ok().filter(|port| *port > 0).ok_or(BadUrl::Port)?,
+        Some(digits) => digits.parse().ok().filter(|port| *port > 0).ok_or(BadRedisUrl::Port)?,
     };
     Ok((host.to_owned(), port))
 }
 
 type Login = (Option<String>, Option<String>);
 
-fn read_login(text: &str) -> Result<Login, BadUrl> {
+fn read_login(text: &str) -> Result<Login, BadRedisUrl> {
     let (user, password) = text.split_once(':').map_or((text, None), |(user, rest)| (user, Some(rest)));
     let user = Some(unescape(user)?).filter(|user| !user.is_empty());
     Ok((user, password.map(unescape).transpose()?.filter(|password| !password.is_empty())))
 }
 
-fn unescape(text: &str) -> Result<String, BadUrl> {
+fn unescape(text: &str) -> Result<String, BadRedisUrl> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -178,16 +178,17 @@ fn unescape(text: &str) -> Result<String, BadUrl> {
             bytes.push(byte);
             continue;
         }
-        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(BadUrl::Escape);
+        let mut digit =
+            || rest.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(BadRedisUrl::Escape);
         let value = digit()? * 16 + digit()?;
-        bytes.push(u8::try_from(value).map_err(|_| BadUrl::Escape)?);
+        bytes.push(u8::try_from(value).map_err(|_| BadRedisUrl::Escape)?);
     }
-    String::from_utf8(bytes).map_err(|_| BadUrl::Escape)
+    String::from_utf8(bytes).map_err(|_| BadRedisUrl::Escape)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BadUrl, Formation, Url};
+    use super::{BadRedisUrl, Formation, Url};
 
     #[test]
     fn an_address_says_where_how_and_under_which_name() {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(url.prefix.as_deref(), Some("a.b"));
         assert_eq!(url.shown(), "rediss://[::1]:7000/3?prefix=a.b");
         let url = Url::parse("redis://one?prefix=quittance").expect("good");
-        assert_eq!(url.shown(), "redis://one:6379", "what everybody has tells nobody apart");
+        assert_eq!(url.shown(), "redis://one:6379", "the default says nothing, so it is left out");
 
         let url = Url::parse("valkey+cluster://one:1,two").expect("good");
         assert_eq!(url.formation, Formation::Cluster);
@@ -211,28 +212,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_told_without_what_it_says() {
+    fn an_error_in_an_address_is_reported_without_its_secrets() {
         for (text, expected) in [
-            ("hunter2", BadUrl::Scheme),
-            ("http://:hunter2@host", BadUrl::Scheme),
-            ("redis+ring://:hunter2@host", BadUrl::Scheme),
-            ("redis://:hunter2@", BadUrl::Host),
-            ("redis://:hunter2@one,two", BadUrl::ManyHosts),
-            ("redis://:hunter2@host:none", BadUrl::Port),
-            ("redis://host:0", BadUrl::Port),
-            ("redis://host/hunter2", BadUrl::Database),
-            ("redis://:hunter2@host/-1", BadUrl::Database),
-            ("redis+cluster://:hunter2@one,two/1", BadUrl::ClusterDatabase),
-            ("redis+sentinel://:hunter2@one,two", BadUrl::MasterName),
-            ("redis://:hunter2%2@host", BadUrl::Escape),
-            ("redis://host?prefix={hunter2}", BadUrl::Prefix),
-            ("redis://host?partitions=0", BadUrl::Partitions),
-            ("redis://host?partitions=257", BadUrl::Partitions),
-            ("redis://host?password=hunter2", BadUrl::Option),
-            ("redis://host?hunter2", BadUrl::Option),
+            ("hunter2", BadRedisUrl::Scheme),
+            ("http://:hunter2@host", BadRedisUrl::Scheme),
+            ("redis+ring://:hunter2@host", BadRedisUrl::Scheme),
+            ("redis://:hunter2@", BadRedisUrl::Host),
+            ("redis://:hunter2@one,two", BadRedisUrl::ManyHosts),
+            ("redis://:hunter2@host:none", BadRedisUrl::Port),
+            ("redis://host:0", BadRedisUrl::Port),
+            ("redis://host/hunter2", BadRedisUrl::Database),
+            ("redis://:hunter2@host/-1", BadRedisUrl::Database),
+            ("redis+cluster://:hunter2@one,two/1", BadRedisUrl::ClusterDatabase),
+            ("redis+sentinel://:hunter2@one,two", BadRedisUrl::MasterName),
+            ("redis://:hunter2%2@host", BadRedisUrl::Escape),
+            ("redis://host?prefix={hunter2}", BadRedisUrl::Prefix),
+            ("redis://host?partitions=0", BadRedisUrl::Partitions),
+            ("redis://host?partitions=257", BadRedisUrl::Partitions),
+            ("redis://host?password=hunter2", BadRedisUrl::Option),
+            ("redis://host?hunter2", BadRedisUrl::Option),
         ] {
-            let found = Url::parse(text).err();
-            assert_eq!(found.as_ref(), Some(&expected), "{text}");
+            let record = Url::parse(text).err();
+            assert_eq!(record.as_ref(), Some(&expected), "{text}");
             assert!(!format!("{expected} {expected:?}").contains("hunter2"));
         }
     }

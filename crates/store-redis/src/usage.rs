@@ -1,10 +1,10 @@
 //! The usage: for each partition and day one hash, with a field for each name of each line. What is added is added by
 //! the script of the step that it counts.
 
-use crate::Inner;
+use crate::RedisInner;
+use crate::failure::RedisFailure;
 use crate::layout::score;
 use crate::row::text;
-use crate::trouble::RedisFailure;
 use futures_util::future::{try_join, try_join_all};
 use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::{Day, UsageRow};
@@ -12,19 +12,20 @@ use redis::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// A day's usage expire so long after the day, if nobody is there any more to forget them: longer than people keep sums.
+/// A day's usage expires so long after the day, if no node is there any more to forget it: longer than people keep
+/// sums.
 const KEEP_DAYS: u64 = 3660;
 /// Usage of a day long past is kept for at least so long, by the clock of Redis.
 pub(crate) const GRACE_MS: &[u8] = b"3600000";
 
 /// What is to be added to one line of a day, as the scripts want it.
-pub(crate) struct Entry {
+pub(crate) struct UsageEntry {
     pub(crate) day: String,
     pub(crate) keep_until: String,
     counts: Vec<(&'static str, String)>,
 }
 
-impl Entry {
+impl UsageEntry {
     pub(crate) fn new(day: Day, counters: &Counters) -> Self {
         let counted = counters.lines().filter(|(_, count)| *count > 0);
         let counts =
@@ -50,8 +51,8 @@ pub(crate) fn line_name(line: &UsageRow) -> String {
     [tenant, kind, site, account].map(|part| format!("{}:{part}:", part.len())).concat()
 }
 
-/// A line, and the name behind it. One that was written before there were providers ends with the site; no name looks like
-/// another part.
+/// A line, and the name behind it. One that was written before there were providers ends with the site; no name looks
+/// like another part.
 pub(crate) fn read_field(day: Day, text: &str) -> Option<(UsageRow, &str)> {
     let (tenant, rest) = read_part(text)?;
     let (kind, rest) = read_part(rest)?;
@@ -67,10 +68,10 @@ fn read_part(text: &str) -> Option<(&str, &str)> {
     Some((part, rest.strip_prefix(':')?))
 }
 
-type Usage = BTreeMap<UsageRow, Counters>;
+type DayUsage = BTreeMap<UsageRow, Counters>;
 
 /// What cannot be read counts as nothing: usage must not stop the orders.
-fn add(usage: &mut Usage, day: Day, field: &[u8], count: &[u8]) {
+fn add(usage: &mut DayUsage, day: Day, field: &[u8], count: &[u8]) {
     let Ok(field) = std::str::from_utf8(field) else { return };
     let Some((line, name)) = read_field(day, field) else { return };
     let Some(count) = std::str::from_utf8(count).ok().and_then(|count| count.parse::<u64>().ok()) else {
@@ -92,7 +93,7 @@ pub(crate) fn read_days(days: Value) -> Result<Vec<Day>, RedisFailure> {
     days.into_iter().map(read).collect()
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) fn usage_of(&self, partition: u16, day: Day) -> String {
         self.layout.name(partition, format_args!("usage:{}", day.0))
     }
@@ -103,11 +104,11 @@ impl Inner {
         to: Day,
     ) -> Result<Vec<(UsageRow, Counters)>, RedisFailure> {
         let days = try_join_all(self.layout.all().map(|partition| self.days(partition, from, to))).await?;
-        let asked = days.iter().zip(self.layout.all()).flat_map(|(days, partition)| {
+        let queries = days.iter().zip(self.layout.all()).flat_map(|(days, partition)| {
             days.iter().map(move |day| try_join(async { Ok(*day) }, self.day(partition, *day)))
         });
-        let mut usage = Usage::new();
-        for (day, fields) in try_join_all(asked).await? {
+        let mut usage = DayUsage::new();
+        for (day, fields) in try_join_all(queries).await? {
             for (field, count) in fields {
                 add(&mut usage, day, &field, &count);
             }
@@ -119,10 +120,10 @@ impl Inner {
         let keys = ["days", "closed"].map(|set| self.layout.name(partition, set));
         // One that is being closed counts for half a day more.
         let (from, to) = (from.0.to_string(), format!("({}", to.0.saturating_add(1)));
-        let found = self.run_plain(&self.scripts.days, &keys, &[from.as_bytes(), to.as_bytes()]).await?;
-        let Value::Array(found) = found else { return Err(RedisFailure::Garbled) };
+        let record = self.run_plain(&self.scripts.days, &keys, &[from.as_bytes(), to.as_bytes()]).await?;
+        let Value::Array(record) = record else { return Err(RedisFailure::Garbled) };
         let mut days = BTreeSet::new();
-        for some in found {
+        for some in record {
             days.extend(read_days(some)?);
         }
         Ok(days)

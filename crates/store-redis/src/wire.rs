@@ -22,11 +22,11 @@ const CLUSTER_SERVERS_IN_A_ROW: u32 = 3;
 
 /// Makes connections of one sort.
 pub(crate) struct Maker {
-    way: Way,
+    way: WireKind,
     call_wait: Duration,
 }
 
-enum Way {
+enum WireKind {
     One(Box<Client>),
     Sentinel(Box<SentinelClient>),
     Cluster { client: Box<ClusterClient>, nodes: Vec<Client>, turn: usize },
@@ -34,7 +34,7 @@ enum Way {
 
 /// A connection that is shared by all calls.
 #[derive(Clone)]
-pub(crate) enum Wire {
+pub(crate) enum RedisWire {
     One(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
@@ -45,38 +45,40 @@ impl Maker {
         let way = match &url.formation {
             Formation::One => {
                 let (host, port) = &url.hosts[0];
-                Way::One(Box::new(client(settings, host, *port)?))
+                WireKind::One(Box::new(client(settings, host, *port)?))
             }
-            Formation::Sentinel { master } => Way::Sentinel(Box::new(sentinels(settings, master)?)),
+            Formation::Sentinel { master } => WireKind::Sentinel(Box::new(sentinels(settings, master)?)),
             Formation::Cluster => {
                 let nodes = url.hosts.iter().map(|(host, port)| client(settings, host, *port));
                 let client = Box::new(cluster(settings)?);
-                Way::Cluster { client, nodes: nodes.collect::<RedisResult<_>>()?, turn: 0 }
+                WireKind::Cluster { client, nodes: nodes.collect::<RedisResult<_>>()?, turn: 0 }
             }
         };
         Ok(Self { way, call_wait: settings.call_wait })
     }
 
-    pub(crate) async fn wire(&mut self) -> RedisResult<Wire> {
+    pub(crate) async fn wire(&mut self) -> RedisResult<RedisWire> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.call_wait))
             .set_response_timeout(Some(self.call_wait));
         Ok(match &mut self.way {
-            Way::One(client) => {
-                Wire::One(client.get_multiplexed_async_connection_with_config(&config).await?)
+            WireKind::One(client) => {
+                RedisWire::One(client.get_multiplexed_async_connection_with_config(&config).await?)
             }
-            Way::Sentinel(client) => Wire::One(client.get_async_connection_with_config(&config).await?),
-            Way::Cluster { client, .. } => Wire::Cluster(client.get_async_connection().await?),
+            WireKind::Sentinel(client) => {
+                RedisWire::One(client.get_async_connection_with_config(&config).await?)
+            }
+            WireKind::Cluster { client, .. } => RedisWire::Cluster(client.get_async_connection().await?),
         })
     }
 
-    /// Whatever is published on one node of a cluster is told on all of them, so any will do; each time the next, in
+    /// Whatever is published on one node of a cluster reaches all of them, so any will do; each time the next, in
     /// case it is the node that is at fault.
     pub(crate) async fn pubsub(&mut self) -> RedisResult<PubSub> {
         match &mut self.way {
-            Way::One(client) => client.get_async_pubsub().await,
-            Way::Sentinel(client) => client.async_get_client().await?.get_async_pubsub().await,
-            Way::Cluster { nodes, turn, .. } => {
+            WireKind::One(client) => client.get_async_pubsub().await,
+            WireKind::Sentinel(client) => client.async_get_client().await?.get_async_pubsub().await,
+            WireKind::Cluster { nodes, turn, .. } => {
                 *turn = (*turn + 1) % nodes.len();
                 nodes[*turn].get_async_pubsub().await
             }
@@ -84,7 +86,7 @@ impl Maker {
     }
 }
 
-impl Wire {
+impl RedisWire {
     pub(crate) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
         match self {
             Self::One(connection) => connection.req_packed_command(command).await?,

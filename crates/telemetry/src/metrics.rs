@@ -5,9 +5,9 @@ use crate::latencies::{BUCKETS_S, Latencies};
 use crate::money::{in_currency, spent_this_hour};
 use crate::monitor::{Monitor, MonitorSources};
 use crate::trace::Traces;
-use quittance_engine::{Engine, PoolShown, ProviderState};
+use quittance_engine::{Engine, PoolView, ProviderState};
 use quittance_lifecycle::{Counters, PriceSum, Timestamp, WhyIgnored, provider_of};
-use quittance_ports::{Account, AlertNote, Day, Demand, LevelShown, OrderCounts, UsageRow};
+use quittance_ports::{Account, AlertNote, Day, Demand, LevelView, OrderCounts, UsageRow};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn escaped(value: &str) -> String {
 
 /// The state of a pool.
 struct PoolState {
-    level: Option<LevelShown>,
+    level: Option<LevelView>,
     enabled: bool,
     spent: PriceSum,
     is_stopped: bool,
@@ -130,7 +130,7 @@ const DEMAND_METRICS: &[Metric<Demand>] = &[
     ),
 ];
 
-fn pool_states(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolState)> {
+fn pool_states(pools: &[PoolView], now: Timestamp) -> Vec<(String, PoolState)> {
     let states = pools.iter().map(|pool| {
         let document = &pool.document;
         let state = PoolState {

@@ -1,5 +1,5 @@
-//! Where to call, read once: an address that would not work, or would carry a secret to where it does not belong, is refused
-//! before the first call.
+//! Where to call, read once: an address that would not work, or would carry a secret to where it does not belong, is
+//! refused before the first call.
 
 use crate::BadSettings;
 use hyper::Uri;
@@ -94,9 +94,9 @@ mod tests {
             ("https://exa mple.com", "address"),
         ];
         for (url, word) in cases {
-            let said = Base::read(url).unwrap_err().to_string();
-            assert!(said.contains(word), "{url}: {said}");
-            assert!(!said.contains("hunter2"), "{said}");
+            let message = Base::read(url).unwrap_err().to_string();
+            assert!(message.contains(word), "{url}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
         }
     }
 }

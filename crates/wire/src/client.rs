@@ -103,8 +103,8 @@ impl Client {
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, "*/*")
             .header(CONTENT_TYPE, outgoing.content_type);
-        for (name, said) in outgoing.headers {
-            request = request.header(*name, *said);
+        for (name, message) in outgoing.headers {
+            request = request.header(*name, *message);
         }
         let request = request
             .body(Full::new(outgoing.body.clone()))
@@ -115,7 +115,7 @@ impl Client {
                 self.pool.give_back(line).await;
                 return Ok(reply);
             }
-            Ok(Err(why)) => why.told(),
+            Ok(Err(why)) => why.describe_error(),
             Err(_) => format!("no answer within {time_limit:?}"),
         };
         let meter = line.meter.clone();

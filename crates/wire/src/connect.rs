@@ -1,7 +1,7 @@
 //! Finding the host, connecting and agreeing on TLS. Whatever fails here fails before the first byte of a request,
 //! so nothing was taken and trying again is free.
 
-use crate::meter::{Meter, Metered, Probe, Wire};
+use crate::meter::{Meter, MeteredLayer, MeteredSocket, Probe};
 use crate::{BadSettings, Base};
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 /// Something to talk over, whatever is below it.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-pub(crate) struct Connection {
-    pub(crate) stream: Box<dyn Stream>,
+pub(crate) struct OpenConnection {
+    pub(crate) stream: Box<dyn ByteStream>,
     pub(crate) meter: Meter,
     pub(crate) probe: Probe,
 }
@@ -44,29 +44,34 @@ impl Connector {
     }
 
     /// The reason is a few words for a person; nothing was sent.
-    pub(crate) async fn connect(&self) -> Result<Connection, String> {
+    pub(crate) async fn connect(&self) -> Result<OpenConnection, String> {
         let deadline = Instant::now() + self.time_limit;
         let socket = self.socket(deadline).await?;
         // One small request and its answer: waiting for more to send would only cost time.
         socket.set_nodelay(true).map_err(|why| reason("cannot connect", &why))?;
-        let (wire, probe, on_wire) = Wire::new(socket);
+        let (wire, probe, on_wire) = MeteredSocket::new(socket);
         let Some((connector, name)) = &self.tls else {
-            return Ok(Connection { stream: Box::new(wire), meter: Meter::new(on_wire), probe });
+            return Ok(OpenConnection { stream: Box::new(wire), meter: Meter::new(on_wire), probe });
         };
         let handshake = connector.connect(name.clone(), wire);
         match timeout_at(deadline, handshake).await {
             Err(_) => Err("cannot agree on TLS: no answer in time".to_owned()),
             Ok(Err(why)) => Err(reason("cannot agree on TLS", &why)),
             Ok(Ok(stream)) => {
-                let (stream, in_clear) = Metered::new(stream);
-                Ok(Connection { stream: Box::new(stream), meter: Meter::new(on_wire).and(in_clear), probe })
+                let (stream, in_clear) = MeteredLayer::new(stream);
+                Ok(OpenConnection {
+                    stream: Box::new(stream),
+                    meter: Meter::new(on_wire).and(in_clear),
+                    probe,
+                })
             }
         }
     }
 
     async fn socket(&self, deadline: Instant) -> Result<TcpStream, String> {
-        let found = timeout_at(deadline, tokio::net::lookup_host((self.base.host.as_str(), self.base.port)));
-        let addresses: Vec<SocketAddr> = match found.await {
+        let resolved =
+            timeout_at(deadline, tokio::net::lookup_host((self.base.host.as_str(), self.base.port)));
+        let addresses: Vec<SocketAddr> = match resolved.await {
             Err(_) => return Err("cannot find the host: no answer in time".to_owned()),
             Ok(Err(why)) => return Err(reason("cannot find the host", &why)),
             Ok(Ok(addresses)) => addresses.collect(),

@@ -1,5 +1,5 @@
-//! The key of an account somewhere else. It goes out with every call and must not come back in an answer that somebody
-//! keeps or reads.
+//! The key of an account at another service. It goes out with every call and must not come back in a reply that is
+//! kept or read.
 
 use bytes::Bytes;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! One call over HTTP, its answer, and, when there is none, whether the request can have arrived: the only crate that may
-//! say so. It counts the bytes that it hands to the kernel and never tries again once there was one.
+//! One call over HTTP, its answer, and, when there is none, whether the request can have arrived: the only crate that
+//! may say so. It counts the bytes that it hands to the kernel and never tries again once there was one.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -9,13 +9,13 @@ mod connect;
 mod key;
 mod meter;
 mod pool;
-mod unsaid;
+mod redact;
 
 pub use base::Base;
 pub use client::{Client, Settings, WireError};
 pub use key::ApiKey;
 pub use pool::Reply;
-pub use unsaid::{CallbackBase, without_secrets};
+pub use redact::{CallbackBase, without_secrets};
 
 /// What is wrong with the settings. It never shows the address, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

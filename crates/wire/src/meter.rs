@@ -1,5 +1,5 @@
 //! A connection that counts what it hands over. Whether one byte of a request has left is the difference between
-//! *never arrived* and *who knows*, and no error kind tells it: so it is counted, where it happens.
+//! *never arrived* and *in doubt*, and no error kind says it: so it is counted, where it happens.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
@@ -27,25 +27,25 @@ impl Meter {
         self
     }
 
-    pub(crate) fn read(&self) -> Reading {
-        Reading(self.counts.iter().map(|count| count.load(Ordering::Acquire)).collect())
+    pub(crate) fn read(&self) -> MeterReading {
+        MeterReading(self.counts.iter().map(|count| count.load(Ordering::Acquire)).collect())
     }
 
     /// Whether anything of what was written since has left this machine's memory.
-    pub(crate) fn has_sent_since(&self, then: &Reading) -> bool {
+    pub(crate) fn has_sent_since(&self, then: &MeterReading) -> bool {
         self.read().0.iter().zip(&then.0).all(|(now, then)| now > then)
     }
 }
 
-pub(crate) struct Reading(Vec<u64>);
+pub(crate) struct MeterReading(Vec<u64>);
 
 /// A socket that several may look at. What is written to it is counted when the kernel has taken it.
-pub(crate) struct Wire {
+pub(crate) struct MeteredSocket {
     socket: Arc<TcpStream>,
     written: Arc<AtomicU64>,
 }
 
-impl Wire {
+impl MeteredSocket {
     pub(crate) fn new(socket: TcpStream) -> (Self, Probe, Arc<AtomicU64>) {
         let socket = Arc::new(socket);
         let written = Arc::new(AtomicU64::new(0));
@@ -57,7 +57,7 @@ impl Wire {
 pub(crate) struct Probe(Arc<TcpStream>);
 
 impl Probe {
-    /// Whether the other side has neither closed it nor said anything unasked. It asks the kernel and not the
+    /// Whether the other side has neither closed it nor sent anything unrequested. It asks the kernel and not the
     /// runtime, which learns of a close only when it next looks.
     pub(crate) fn is_quiet(&self) -> bool {
         let peeked = socket2::SockRef::from(&*self.0).peek(&mut [MaybeUninit::uninit()]);
@@ -65,7 +65,7 @@ impl Probe {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for MeteredSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.socket.poll_read_ready(cx))?;
@@ -81,7 +81,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl Wire {
+impl MeteredSocket {
     fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for MeteredSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_send(cx, |socket| socket.try_write(bytes))
     }
@@ -132,19 +132,19 @@ impl AsyncWrite for Wire {
 }
 
 /// What is written through it is counted when the layer below has taken it.
-pub(crate) struct Metered<S> {
+pub(crate) struct MeteredLayer<S> {
     inner: S,
     written: Arc<AtomicU64>,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredLayer<S> {
     pub(crate) fn new(inner: S) -> (Self, Arc<AtomicU64>) {
         let written = Arc::new(AtomicU64::new(0));
         (Self { inner, written: written.clone() }, written)
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredLayer<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -154,7 +154,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredLayer<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes))?;
         self.written.fetch_add(count as u64, Ordering::AcqRel);
@@ -179,8 +179,8 @@ mod tests {
     #[tokio::test]
     async fn a_probe_sees_at_once_what_the_other_side_did() {
         type Peer = std::net::TcpStream;
-        type Deed = fn(Peer) -> Option<Peer>;
-        let actions: [(Deed, bool); 3] = [
+        type PeerAction = fn(Peer) -> Option<Peer>;
+        let actions: [(PeerAction, bool); 3] = [
             (Some, true),
             (|peer| (&peer).write_all(b"x").ok().map(|()| peer), false),
             (|peer| peer.shutdown(std::net::Shutdown::Both).ok().and(None), false),
@@ -189,7 +189,7 @@ mod tests {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (peer, _) = listener.accept().unwrap();
-            let (_wire, probe, _) = Wire::new(ours);
+            let (_wire, probe, _) = MeteredSocket::new(ours);
             assert!(probe.is_quiet());
             let _peer = action(peer);
             assert_eq!(probe.is_quiet(), is_quiet);

@@ -3,9 +3,10 @@
 //! already closed makes a doubt that could have been avoided.
 //!
 //! What remains: a server that closes in the very moment in which the request is on its way. The short rest
-//! (`idle_max`, below the five seconds that the most impatient servers grant) makes that rare, and nothing can rule it out.
+//! (`idle_max`, below the five seconds that the most impatient servers grant) makes that rare, and nothing can rule
+//! it out.
 
-use crate::connect::{Connection, Connector, Stream};
+use crate::connect::{ByteStream, Connector, OpenConnection};
 use crate::meter::{Meter, Probe};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 /// More than the head of any answer has.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>>>;
+type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>>>;
 
 /// An answer in full, whatever it says.
 #[derive(Clone)]
@@ -48,7 +49,7 @@ pub(crate) enum Break {
 
 impl Break {
     /// In words for a person.
-    pub(crate) fn told(self) -> String {
+    pub(crate) fn describe_error(self) -> String {
         match self {
             Self::NotHttp => "answered something that is not HTTP: check provider.url".to_owned(),
             Self::TooLong { bytes_max } => {
@@ -59,8 +60,8 @@ impl Break {
     }
 }
 
-/// One connection. Nobody works for it in the background: it moves only while a request waits for it, so when that is
-/// dropped nothing more is sent, and the meter's word is final.
+/// One connection. No background task drives it: it moves only while a request waits for it, so when that is dropped
+/// nothing more is sent, and the meter's count is final.
 pub(crate) struct HttpConnection {
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Option<Driver>,
@@ -70,8 +71,8 @@ pub(crate) struct HttpConnection {
 }
 
 impl HttpConnection {
-    pub(crate) async fn open(connection: Connection) -> Result<Self, String> {
-        let Connection { stream, meter, probe } = connection;
+    pub(crate) async fn open(connection: OpenConnection) -> Result<Self, String> {
+        let OpenConnection { stream, meter, probe } = connection;
         let handshake = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
         let (sender, driver) = handshake.await.map_err(|why| words(&why))?;
         Ok(Self { sender, driver: Some(Box::pin(driver)), meter, probe, rests_since: Instant::now() })
@@ -107,7 +108,7 @@ impl HttpConnection {
             if !has_ended {
                 return Poll::Pending;
             }
-            // Whoever still waits for it must learn that it is gone.
+            // A request that still waits for it must learn that it is gone.
             *driver = None;
             exchange.as_mut().poll(cx)
         })

@@ -1,10 +1,10 @@
 //! What counts as code, and what as prose.
 
-use super::{Source, is_test_file, named_after, stands_in};
+use super::{SourceView, is_test_file, named_after, stands_in};
 
 #[track_caller]
 fn check(text: &str, code: &str, uncommented: &str) {
-    let source = Source::read(text);
+    let source = SourceView::read(text);
     assert_eq!((source.code.as_str(), source.uncommented.as_str()), (code, uncommented), "{text}");
 }
 
@@ -36,7 +36,7 @@ fn what_is_not_closed_runs_to_the_end() {
 #[test]
 fn tests_can_be_left_out() {
     let text = "a\n#[cfg(test)]\nmod tests { fn b() { \"}\" } }\nc\n#[cfg(test)]\nmod more;\nd";
-    let source = Source::read(text).without_tests();
+    let source = SourceView::read(text).without_tests();
     assert_eq!(source.code.split_whitespace().collect::<Vec<_>>(), ["a", "c", ";", "d"]);
     assert_eq!(source.code.lines().count(), text.lines().count());
 }

@@ -1,63 +1,70 @@
 //! The map shows every crate: the tree in ARCHITECTURE.md has each of them, and no other.
 
-use super::Finding;
-use crate::markdown::Document;
+use super::TidyFinding;
+use crate::markdown::MarkdownDocument;
 use crate::tree::{DependencyKind, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MAP: &str = "ARCHITECTURE.md";
 
-pub(super) fn shows_every_crate(tree: &Tree) -> Vec<Finding> {
+pub(super) fn shows_every_crate(tree: &Tree) -> Vec<TidyFinding> {
     let Some(text) = tree.text(MAP) else {
-        return vec![Finding::nudge(MAP, 1, "there is no such file yet, so nothing was checked")];
+        return vec![TidyFinding::nudge(MAP, 1, "there is no such file yet, so nothing was checked")];
     };
-    let shown = shown(&Document::read(text).fenced);
+    let listed = listed(&MarkdownDocument::read(text).fenced);
     let there: Vec<&str> =
         tree.files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml")).collect();
     let mut findings = Vec::new();
-    for folder in there.iter().filter(|folder| !shown.contains_key(**folder)) {
-        findings.push(Finding::breach(MAP, 1, format!("{folder} is not in the tree")));
+    for folder in there.iter().filter(|folder| !listed.contains_key(**folder)) {
+        findings.push(TidyFinding::breach(MAP, 1, format!("{folder} is not in the tree")));
     }
-    for (folder, line) in &shown {
+    for (folder, line) in &listed {
         let is_crate = folder.starts_with("crates/");
         if is_crate && !there.contains(&folder.as_str()) {
-            findings.push(Finding::breach(MAP, *line, format!("{folder} is in the tree and does not exist")));
+            findings.push(TidyFinding::breach(
+                MAP,
+                *line,
+                format!("{folder} is in the tree and does not exist"),
+            ));
         }
     }
     findings
 }
 
 /// The crates of ours that the table lets a crate know are those that its manifest has: no more and no fewer.
-pub(super) fn table_is_true(tree: &Tree) -> Vec<Finding> {
+pub(super) fn table_is_true(tree: &Tree) -> Vec<TidyFinding> {
     let Some(text) = tree.text(MAP) else { return Vec::new() };
     let mut findings = Vec::new();
-    let rows: Vec<_> =
-        Document::read(text).prose.into_iter().filter_map(|(line, row)| Some((line, row_of(row)?))).collect();
+    let rows: Vec<_> = MarkdownDocument::read(text)
+        .prose
+        .into_iter()
+        .filter_map(|(line, row)| Some((line, row_of(row)?)))
+        .collect();
     let ours = tree.packages.iter().filter(|package| package.manifest.starts_with("crates/"));
     for package in ours {
         let name = short(&package.name);
         let Some((line, (_, known))) = rows.iter().find(|(_, (of, _))| *of == name) else {
-            findings.push(Finding::breach(MAP, 1, format!("{name} is not in the table of crates")));
+            findings.push(TidyFinding::breach(MAP, 1, format!("{name} is not in the table of crates")));
             continue;
         };
         if known.starts_with("everything") {
             continue;
         }
-        let told: BTreeSet<&str> =
+        let stated: BTreeSet<&str> =
             known.split(", ").map(first_word).filter(|name| *name != "nothing").collect();
         let is_ours = |dependency: &str| tree.packages.iter().any(|package| package.name == dependency);
         let there =
             package.dependencies.iter().filter(|(name, kind)| *kind != DependencyKind::Dev && is_ours(name));
         let there: BTreeSet<&str> = there.map(|(name, _)| short(name)).collect();
-        for name_there in there.difference(&told) {
-            findings.push(Finding::breach(
+        for name_there in there.difference(&stated) {
+            findings.push(TidyFinding::breach(
                 MAP,
                 *line,
                 format!("{name} knows {name_there}, and the table does not say so"),
             ));
         }
-        for name_told in told.difference(&there) {
-            findings.push(Finding::breach(MAP, *line, format!("{name} does not know {name_told}")));
+        for name_told in stated.difference(&there) {
+            findings.push(TidyFinding::breach(MAP, *line, format!("{name} does not know {name_told}")));
         }
     }
     findings
@@ -81,8 +88,8 @@ fn row_of(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The folders that the drawn tree shows, with their lines: those at the margin, and those one step below `crates/`.
-fn shown(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
-    let mut shown = BTreeMap::new();
+fn listed(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
+    let mut listed = BTreeMap::new();
     let mut step: Option<usize> = None;
     let mut is_below_crates = false;
     for (number, line) in fenced {
@@ -98,10 +105,10 @@ fn shown(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
         let parent = if name_at == 0 { "" } else { "crates/" };
         // Several may share a line, before the sentence about them.
         for folder in rest.split_whitespace().map_while(|word| word.strip_suffix('/')) {
-            shown.insert(format!("{parent}{folder}"), *number);
+            listed.insert(format!("{parent}{folder}"), *number);
         }
     }
-    shown
+    listed
 }
 
 #[cfg(test)]
@@ -163,6 +170,6 @@ mod tests {
 
     #[test]
     fn a_missing_map_is_noted() {
-        assert_eq!(shows_every_crate(&Tree::of(&[LIFECYCLE]))[0].weight, crate::tidy::Weight::Nudge);
+        assert_eq!(shows_every_crate(&Tree::of(&[LIFECYCLE]))[0].weight, crate::tidy::FindingWeight::Nudge);
     }
 }

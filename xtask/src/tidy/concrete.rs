@@ -1,10 +1,10 @@
 //! The engine and all below it name no concrete store or provider.
 
-use super::Finding;
-use crate::source::{Source, is_test_file, is_word, numbered};
+use super::TidyFinding;
+use crate::source::{SourceView, is_test_file, is_word, numbered};
 use crate::tree::Tree;
 
-const ROOMS: &[&str] =
+const CHECKED_PATHS: &[&str] =
     &["crates/lifecycle/src/", "crates/ports/src/", "crates/record/src/", "crates/engine/src/"];
 /// The memory store lives here, so here it may be named.
 const HOME_OF_MEMORY: &str = "crates/ports/";
@@ -16,27 +16,27 @@ const PROVIDERS: &[&str] = &["captchaai", "2captcha", "twocaptcha", "anticaptcha
 const MEMORY: &[&str] = &["memorystore", "memoryspill"];
 
 /// Comments may name them, as examples; code and what it prints may not.
-pub(super) fn names_no_store_or_provider(tree: &Tree) -> Vec<Finding> {
+pub(super) fn names_no_store_or_provider(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
-        if !ROOMS.iter().any(|room| file.path.starts_with(room)) || is_test_file(&file.path) {
+        if !CHECKED_PATHS.iter().any(|path| file.path.starts_with(path)) || is_test_file(&file.path) {
             continue;
         }
         let memory = if file.path.starts_with(HOME_OF_MEMORY) { &[] } else { MEMORY };
-        let source = Source::read(&file.text).without_tests();
+        let source = SourceView::read(&file.text).without_tests();
         for (number, line) in numbered(&source.uncommented) {
             let words = words(line);
             let banned = [STORES, DRIVERS, PROVIDERS, memory].into_iter().flatten();
-            for word in banned.filter(|word| words.iter().any(|said| said == *word)) {
-                findings.push(Finding::breach(&file.path, number, format!("it names `{word}`")));
+            for word in banned.filter(|word| words.iter().any(|output| output == *word)) {
+                findings.push(TidyFinding::breach(&file.path, number, format!("it names `{word}`")));
             }
         }
     }
     findings
 }
 
-/// Every name on the line, whole and in its parts: `RedisStore` is redisstore, redis and store. Looking for parts of words
-/// instead would find redis in redistribute.
+/// Every name on the line, whole and in its parts: `RedisStore` is redisstore, redis and store. Looking for parts of
+/// words instead would find redis in redistribute.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for name in line.split(|c| !is_word(c)) {

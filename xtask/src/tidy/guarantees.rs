@@ -1,35 +1,35 @@
 //! Each promise has its test: the last column of the tables in the guarantees names tests that exist.
 
-use super::Finding;
-use crate::markdown::{Document, in_backticks, last_cell};
-use crate::source::{Source, is_word, named_after};
+use super::TidyFinding;
+use crate::markdown::{MarkdownDocument, in_backticks, last_cell};
+use crate::source::{SourceView, is_word, named_after};
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 
 const GUARANTEES: &str = "docs/guarantees.md";
 
-pub(super) fn name_tests_that_exist(tree: &Tree) -> Vec<Finding> {
+pub(super) fn name_tests_that_exist(tree: &Tree) -> Vec<TidyFinding> {
     let Some(text) = tree.text(GUARANTEES) else {
-        return vec![Finding::nudge(GUARANTEES, 1, "there is no such file yet, so nothing was checked")];
+        return vec![TidyFinding::nudge(GUARANTEES, 1, "there is no such file yet, so nothing was checked")];
     };
     // Prose and strings name tests too, so that only what the compiler sees counts.
-    let codes: Vec<String> = tree.rust().map(|file| Source::read(&file.text).code).collect();
+    let codes: Vec<String> = tree.rust().map(|file| SourceView::read(&file.text).code).collect();
     let functions: BTreeSet<&str> =
         codes.iter().flat_map(|code| named_after(code, "fn")).map(|(_, name)| name).collect();
 
     let mut findings = Vec::new();
     let mut tests = 0;
-    for (number, line) in Document::read(text).prose {
+    for (number, line) in MarkdownDocument::read(text).prose {
         let Some(cell) = last_cell(line) else { continue };
         for name in in_backticks(cell).filter_map(test_name) {
             tests += 1;
             if !functions.contains(name) {
-                findings.push(Finding::breach(GUARANTEES, number, format!("there is no fn `{name}`")));
+                findings.push(TidyFinding::breach(GUARANTEES, number, format!("there is no fn `{name}`")));
             }
         }
     }
     if tests == 0 {
-        findings.push(Finding::breach(GUARANTEES, 1, "no table names a test in its last column"));
+        findings.push(TidyFinding::breach(GUARANTEES, 1, "no table names a test in its last column"));
     }
     findings
 }
@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn guarantees_without_any_test_are_found_and_missing_ones_noted() {
         assert_eq!(breaches("Promises: `one_creator_wins`.").len(), 1);
-        assert_eq!(name_tests_that_exist(&Tree::of(&[SOURCES]))[0].weight, crate::tidy::Weight::Nudge);
+        assert_eq!(name_tests_that_exist(&Tree::of(&[SOURCES]))[0].weight, crate::tidy::FindingWeight::Nudge);
     }
 }

@@ -1,9 +1,9 @@
 //! Who may know whom, as data.
 
-use super::Finding;
+use super::TidyFinding;
 use crate::tree::{DependencyKind, Tree};
 
-struct Room {
+struct CrateRule {
     package: &'static str,
     may_know: MayKnow,
     /// What its tests may know besides.
@@ -16,15 +16,19 @@ enum MayKnow {
 }
 use MayKnow::{Anything, Only};
 
-const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static [&'static str]) -> Room {
-    Room { package, may_know, tests_may_know }
+const fn rule(
+    package: &'static str,
+    may_know: MayKnow,
+    tests_may_know: &'static [&'static str],
+) -> CrateRule {
+    CrateRule { package, may_know, tests_may_know }
 }
 
-const ROOMS: &[Room] = &[
-    room("quittance-lifecycle", Only(&["sha2"]), &[]),
-    room("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
-    room("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
-    room(
+const CRATE_RULES: &[CrateRule] = &[
+    rule("quittance-lifecycle", Only(&["sha2"]), &[]),
+    rule("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
+    rule("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
+    rule(
         "quittance-record",
         Only(&[
             "quittance-lifecycle",
@@ -37,7 +41,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["tempfile"],
     ),
-    room(
+    rule(
         "quittance-engine",
         Only(&[
             "quittance-hosts",
@@ -51,7 +55,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-protocol", "async-trait"],
     ),
-    room(
+    rule(
         "quittance-sim",
         Only(&[
             "quittance-lifecycle",
@@ -63,7 +67,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-record", "tempfile"],
     ),
-    room(
+    rule(
         "quittance-store-embedded",
         Only(&[
             "quittance-lifecycle",
@@ -77,7 +81,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["futures-util", "rustix", "tempfile"],
     ),
-    room(
+    rule(
         "quittance-store-redis",
         Only(&[
             "quittance-lifecycle",
@@ -94,7 +98,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-servers", "rcgen", "tempfile"],
     ),
-    room(
+    rule(
         "quittance-store-postgres",
         Only(&[
             "quittance-lifecycle",
@@ -113,8 +117,8 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-servers", "rcgen", "tempfile"],
     ),
-    room("quittance-servers", Only(&["rustix", "tempfile"]), &[]),
-    room(
+    rule("quittance-servers", Only(&["rustix", "tempfile"]), &[]),
+    rule(
         "quittance-protocol",
         Only(&[
             "quittance-hosts",
@@ -130,7 +134,7 @@ const ROOMS: &[Room] = &[
         ]),
         &[],
     ),
-    room(
+    rule(
         "quittance-wire",
         Only(&[
             "bytes",
@@ -145,7 +149,7 @@ const ROOMS: &[Room] = &[
         ]),
         &[],
     ),
-    room(
+    rule(
         "quittance-provider",
         Only(&[
             "quittance-lifecycle",
@@ -162,7 +166,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["rcgen", "socket2", "tokio-rustls"],
     ),
-    room(
+    rule(
         "quittance-mock-provider",
         Only(&[
             "quittance-protocol",
@@ -180,7 +184,7 @@ const ROOMS: &[Room] = &[
         ]),
         &[],
     ),
-    room(
+    rule(
         "quittance-telemetry",
         Only(&[
             "quittance-engine",
@@ -198,7 +202,7 @@ const ROOMS: &[Room] = &[
         ]),
         &[],
     ),
-    room(
+    rule(
         "quittance-gateway",
         Only(&[
             "quittance-lifecycle",
@@ -232,7 +236,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-admin", "quittance-provider", "quittance-mock-provider", "rcgen"],
     ),
-    room(
+    rule(
         "quittance-admin",
         Only(&[
             "quittance-engine",
@@ -256,8 +260,8 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-protocol", "async-trait", "hmac", "hyper-util"],
     ),
-    room("quittance", Anything, &[]),
-    room(
+    rule("quittance", Anything, &[]),
+    rule(
         "quittance-config",
         Only(&[
             "quittance",
@@ -280,29 +284,29 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-provider", "rcgen", "tempfile"],
     ),
-    room("quittance-cli", Anything, &[]),
-    room("quittance-e2e", Only(&["serde_json"]), &["quittance-servers", "rustix", "tempfile", "tokio"]),
-    room("quittance-bench", Anything, &[]),
-    room("xtask", Only(&["serde_json"]), &[]),
+    rule("quittance-cli", Anything, &[]),
+    rule("quittance-e2e", Only(&["serde_json"]), &["quittance-servers", "rustix", "tempfile", "tokio"]),
+    rule("quittance-bench", Anything, &[]),
+    rule("xtask", Only(&["serde_json"]), &[]),
 ];
 
-pub(super) fn who_may_know_whom(tree: &Tree) -> Vec<Finding> {
+pub(super) fn who_may_know_whom(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for package in &tree.packages {
         let manifest = package.manifest.as_str();
-        let Some(room) = ROOMS.iter().find(|room| room.package == package.name) else {
+        let Some(rule) = CRATE_RULES.iter().find(|rule| rule.package == package.name) else {
             let what = format!("{} is not in the table: say who it may know", package.name);
-            findings.push(Finding::breach(manifest, 1, what));
+            findings.push(TidyFinding::breach(manifest, 1, what));
             continue;
         };
-        let Only(may_know) = room.may_know else { continue };
+        let Only(may_know) = rule.may_know else { continue };
         for (dependency, kind) in &package.dependencies {
             let is_for_tests =
-                *kind == DependencyKind::Dev && room.tests_may_know.contains(&dependency.as_str());
+                *kind == DependencyKind::Dev && rule.tests_may_know.contains(&dependency.as_str());
             if !may_know.contains(&dependency.as_str()) && !is_for_tests {
                 let whose = if *kind == DependencyKind::Dev { "the tests of " } else { "" };
                 let what = format!("{whose}{} may not know {dependency}", package.name);
-                findings.push(Finding::breach(manifest, line_of(tree, manifest, dependency), what));
+                findings.push(TidyFinding::breach(manifest, line_of(tree, manifest, dependency), what));
             }
         }
     }
@@ -359,8 +363,8 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_nobody_placed_is_a_breach() {
-        let said = breaches("quittance-new", &[]);
-        assert!(said[0].ends_with("say who it may know"), "{said:?}");
+    fn a_crate_without_a_row_is_a_breach() {
+        let output = breaches("quittance-new", &[]);
+        assert!(output[0].ends_with("say who it may know"), "{output:?}");
     }
 }

@@ -1,13 +1,14 @@
 //! What is unfinished, switched off or slept through.
 
-use super::Finding;
-use crate::source::{Source, numbered, stands_in};
+use super::TidyFinding;
+use crate::source::{SourceView, numbered, stands_in};
 use crate::tree::Tree;
 
 /// Only code counts, and these stand in quotes, so this file does not flag itself.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "thread::sleep"];
 
-/// The functions of tests that may sleep, in three groups. Everywhere else a sleep hopes that something has happened by then.
+/// The functions of tests that may sleep, in three groups. Everywhere else a sleep hopes that something has happened
+/// by then.
 const MAY_SLEEP: &[(&str, &str)] = &[
     // They look for a condition again and again.
     ("crates/gateway/tests/gateway/eventually.rs", "eventually"),
@@ -39,12 +40,12 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ("crates/quittance/tests/library/hosts/world.rs", "pool"),
 ];
 
-pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<Finding> {
+pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut used = Vec::new();
     for file in tree.rust().filter(|file| file.path.contains("/tests/")) {
         let mut function = String::new();
-        for (number, line) in numbered(&Source::read(&file.text).code) {
+        for (number, line) in numbered(&SourceView::read(&file.text).code) {
             if let Some((_, rest)) = line.split_once("fn ") {
                 function = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             }
@@ -53,22 +54,24 @@ pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<Finding> {
             }
             match MAY_SLEEP.iter().find(|(path, name)| *path == file.path && *name == function) {
                 Some(allowed) => used.push(allowed),
-                None => findings.push(Finding::breach(&file.path, number, format!("`{function}` sleeps"))),
+                None => {
+                    findings.push(TidyFinding::breach(&file.path, number, format!("`{function}` sleeps")))
+                }
             }
         }
     }
     for unused in MAY_SLEEP.iter().filter(|allowed| tree.has(allowed.0) && !used.contains(allowed)) {
-        findings.push(Finding::breach(unused.0, 1, format!("`{}` may sleep, and does not", unused.1)));
+        findings.push(TidyFinding::breach(unused.0, 1, format!("`{}` may sleep, and does not", unused.1)));
     }
     findings
 }
 
-pub(super) fn nothing_is_left_over(tree: &Tree) -> Vec<Finding> {
+pub(super) fn nothing_is_left_over(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
-        for (number, line) in numbered(&Source::read(&file.text).code) {
+        for (number, line) in numbered(&SourceView::read(&file.text).code) {
             for leftover in LEFTOVERS.iter().filter(|leftover| stands_in(line, leftover)) {
-                findings.push(Finding::breach(&file.path, number, format!("`{leftover}` is left over")));
+                findings.push(TidyFinding::breach(&file.path, number, format!("`{leftover}` is left over")));
             }
         }
     }
@@ -96,8 +99,8 @@ mod tests {
     #[test]
     fn a_test_that_sleeps_is_found_unless_it_is_listed() {
         let text = "async fn hopes() {\n    tokio::time::sleep(a).await;\n}\n";
-        let found = |path| no_test_sleeps_for_luck(&Tree::of(&[(path, text)])).len();
-        assert_eq!((found("crates/a/tests/b.rs"), found("crates/a/src/b.rs")), (1, 0));
+        let matches = |path| no_test_sleeps_for_luck(&Tree::of(&[(path, text)])).len();
+        assert_eq!((matches("crates/a/tests/b.rs"), matches("crates/a/src/b.rs")), (1, 0));
         let (path, name) = MAY_SLEEP[0];
         let listed = text.replace("hopes", name);
         let findings = no_test_sleeps_for_luck(&Tree::of(&[(path, &listed)]));

@@ -1,8 +1,8 @@
 //! What the life of an order may not know. That it links without std is proved by `xtask no-std`; this says so earlier,
 //! and with a line number.
 
-use super::Finding;
-use crate::source::{Source, is_test_file, numbered, stands_in};
+use super::TidyFinding;
+use crate::source::{SourceView, is_test_file, numbered, stands_in};
 use crate::tree::{File, Tree};
 
 const ROOT: &str = "crates/lifecycle/src/lib.rs";
@@ -23,19 +23,19 @@ fn sources(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.rust().filter(|file| file.path.starts_with("crates/lifecycle/src/"))
 }
 
-pub(super) fn knows_no_std(tree: &Tree) -> Vec<Finding> {
+pub(super) fn knows_no_std(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in sources(tree) {
-        let code = Source::read(&file.text).without_tests().code;
+        let code = SourceView::read(&file.text).without_tests().code;
         if file.path == ROOT && !code.lines().any(|line| line.trim() == "#![no_std]") {
-            findings.push(Finding::breach(ROOT, 1, "#![no_std] is missing"));
+            findings.push(TidyFinding::breach(ROOT, 1, "#![no_std] is missing"));
         }
         if is_test_file(&file.path) {
             continue;
         }
         for (number, line) in numbered(&code) {
             if stands_in(line, "std::") || stands_in(line, "extern crate std") {
-                findings.push(Finding::breach(&file.path, number, "it reaches for std"));
+                findings.push(TidyFinding::breach(&file.path, number, "it reaches for std"));
             }
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn knows_no_std(tree: &Tree) -> Vec<Finding> {
 
 /// Comments count, because what is explained in terms of a captcha was thought in terms of one. Only the front page
 /// may say that it knows none.
-pub(super) fn knows_no_captcha(tree: &Tree) -> Vec<Finding> {
+pub(super) fn knows_no_captcha(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in sources(tree) {
         for (number, line) in numbered(&file.text) {
@@ -53,7 +53,7 @@ pub(super) fn knows_no_captcha(tree: &Tree) -> Vec<Finding> {
             if let Some(word) =
                 CAPTCHA_WORDS.iter().find(|word| plain.contains(*word)).filter(|_| !is_front_page)
             {
-                findings.push(Finding::breach(&file.path, number, format!("it speaks of `{word}`")));
+                findings.push(TidyFinding::breach(&file.path, number, format!("it speaks of `{word}`")));
             }
         }
     }
@@ -67,7 +67,7 @@ mod tests {
     const GOOD: &str =
         "//! It knows no captcha.\n#![no_std]\nuse core::fmt;\n#[cfg(test)]\nmod tests { use std::fmt; }\n";
 
-    fn lines(rule: fn(&Tree) -> Vec<Finding>, files: &[(&str, &str)]) -> Vec<(String, usize)> {
+    fn lines(rule: fn(&Tree) -> Vec<TidyFinding>, files: &[(&str, &str)]) -> Vec<(String, usize)> {
         rule(&Tree::of(files)).into_iter().map(|finding| (finding.path, finding.line)).collect()
     }
 

@@ -1,12 +1,12 @@
-//! No file tells on which machine it was written. The patterns are put together from halves, so that this file keeps its
-//! own rule.
+//! No file tells on which machine it was written. The patterns are put together from halves, so that this file keeps
+//! its own rule.
 
-use super::Finding;
+use super::TidyFinding;
 use crate::source::{is_word, numbered};
 use crate::tree::Tree;
 
 const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
-/// Followed by somebody's name.
+/// Followed by a user's name.
 const HOMES: &[&str] = &[concat!("/ho", "me/"), concat!("/Us", "ers/")];
 /// Where packages are fetched from: public ones, and the usual names of private ones.
 const REGISTRIES: &[&str] = &[
@@ -23,12 +23,12 @@ const REGISTRIES: &[&str] = &[
 /// The one source that cargo itself writes into every lock file.
 const PUBLIC_SOURCE: &str = concat!("registry+https://github.com/rust-lang/crates", ".io-index");
 
-pub(super) fn leaves_no_trace(tree: &Tree) -> Vec<Finding> {
+pub(super) fn leaves_no_trace(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in &tree.files {
         for (number, line) in numbered(&file.text) {
             if let Some(trace) = trace(&file.path, line) {
-                findings.push(Finding::breach(&file.path, number, trace));
+                findings.push(TidyFinding::breach(&file.path, number, trace));
             }
         }
     }
@@ -41,7 +41,7 @@ fn trace(path: &str, line: &str) -> Option<String> {
     }
     let is_somebodys = |home: &&&str| absolute(line, home).any(|rest| rest.starts_with(is_word));
     if let Some(home) = HOMES.iter().find(is_somebodys) {
-        return Some(format!("somebody's folder below {home}"));
+        return Some(format!("a user's folder below {home}"));
     }
     let is_lock = path == "Cargo.lock" || path.ends_with("/Cargo.lock");
     if let Some(source) = line.strip_prefix("source = \"").filter(|_| is_lock) {

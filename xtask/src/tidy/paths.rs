@@ -1,7 +1,7 @@
 //! Documents point at what exists: paths in backticks, and relative links.
 
-use super::Finding;
-use crate::markdown::{Document, in_backticks, links};
+use super::TidyFinding;
+use crate::markdown::{MarkdownDocument, in_backticks, links};
 use crate::tree::{File, Tree};
 
 /// The changelog is not among them: history may name what is gone.
@@ -19,21 +19,21 @@ pub(super) fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
     })
 }
 
-pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<Finding> {
+pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in documents(tree) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for (number, line) in Document::read(&file.text).prose {
+        for (number, line) in MarkdownDocument::read(&file.text).prose {
             for path in in_backticks(line).filter_map(path_in) {
                 if !is_here(tree, folder, path) {
-                    findings.push(Finding::breach(&file.path, number, format!("there is no `{path}`")));
+                    findings.push(TidyFinding::breach(&file.path, number, format!("there is no `{path}`")));
                 }
             }
             for link in links(line) {
                 let is_elsewhere = link.contains(':') || link.starts_with(['#', '/']);
                 let path = link.split(['#', '?']).next().unwrap_or(link);
                 if !is_elsewhere && !join(folder, path).is_some_and(|path| tree.has(&path)) {
-                    findings.push(Finding::breach(
+                    findings.push(TidyFinding::breach(
                         &file.path,
                         number,
                         format!("the link to {link} leads nowhere"),
@@ -45,8 +45,8 @@ pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The path that a span in backticks means, if it looks like one. Whoever writes a pattern, a placeholder, a command or an
-/// address means no file; an absolute path is a route, or on the reader's machine.
+/// The path that a span in backticks means, if it looks like one. A pattern, a placeholder, a command and an address
+/// name no file; an absolute path is a route, or on the reader's machine.
 fn path_in(span: &str) -> Option<&str> {
     let is_pattern = span.contains(|c: char| c.is_whitespace() || "*<>{}$=+(),;&|@\"'…".contains(c));
     // A line number may follow.

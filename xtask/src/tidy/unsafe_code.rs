@@ -1,12 +1,12 @@
 //! Unsafe code is forbidden in every crate: by the lints of the workspace, or by the crate itself.
 
-use super::Finding;
-use crate::source::Source;
+use super::TidyFinding;
+use crate::source::SourceView;
 use crate::tree::Tree;
 
 const ATTRIBUTE: &str = "#![forbid(unsafe_code)]";
 
-pub(super) fn is_forbidden(tree: &Tree) -> Vec<Finding> {
+pub(super) fn is_forbidden(tree: &Tree) -> Vec<TidyFinding> {
     let workspace = tree.text("Cargo.toml").unwrap_or_default();
     let workspace_forbids = value(workspace, "workspace.lints.rust.unsafe_code")
         .is_some_and(|value| value.contains("\"forbid\""));
@@ -17,8 +17,8 @@ pub(super) fn is_forbidden(tree: &Tree) -> Vec<Finding> {
         }
         let folder = manifest.path.trim_end_matches("Cargo.toml");
         for file in tree.rust().filter(|file| file.path.strip_prefix(folder).is_some_and(is_crate_root)) {
-            if !Source::read(&file.text).code.lines().any(|line| line.trim() == ATTRIBUTE) {
-                findings.push(Finding::breach(&file.path, 1, "nothing forbids unsafe code here"));
+            if !SourceView::read(&file.text).code.lines().any(|line| line.trim() == ATTRIBUTE) {
+                findings.push(TidyFinding::breach(&file.path, 1, "nothing forbids unsafe code here"));
             }
         }
     }

@@ -1,10 +1,10 @@
 //! One word for one thing: words that the glossary has replaced do not come back, neither in names nor in the documents; a
 //! doc comment makes sense alone, and lines of prose are short.
 
-use super::Finding;
+use super::TidyFinding;
 use super::paths::documents;
-use crate::markdown::{Document, is_table_row, without_code};
-use crate::source::{Source, named_after, numbered};
+use crate::markdown::{MarkdownDocument, is_table_row, without_code};
+use crate::source::{SourceView, named_after, numbered};
 use crate::tree::Tree;
 
 /// A word that was ours alone, and the one that readers know; docs/glossary.md explains the second.
@@ -78,15 +78,15 @@ const NAMERS: &[&str] = &["fn", "struct", "enum", "trait", "type", "mod", "const
 /// How a doc comment begins that leans on the one before it.
 const LEANING: &[&str] = &["The same", "And "];
 
-pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<Finding> {
+pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.path.ends_with("tidy/words.rs")) {
-        let code = Source::read(&file.text).code;
+        let code = SourceView::read(&file.text).code;
         for namer in NAMERS {
             for (line, name) in named_after(&code, namer) {
                 if let Some((old, new)) = replaced_in(name) {
                     let what = format!("`{name}` says `{old}`; the glossary says `{new}`");
-                    findings.push(Finding::breach(&file.path, line, what));
+                    findings.push(TidyFinding::breach(&file.path, line, what));
                 }
             }
         }
@@ -95,28 +95,28 @@ pub(super) fn names_are_in_the_glossary(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Prose and tables of the documents, without what stands in code.
-pub(super) fn documents_use_plain_words(tree: &Tree) -> Vec<Finding> {
+pub(super) fn documents_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in documents(tree) {
-        for (number, line) in Document::read(&file.text).prose {
+        for (number, line) in MarkdownDocument::read(&file.text).prose {
             for (word, plain) in unplain_in(&without_code(line)) {
                 let what = format!("`{word}` is not a plain word here; write `{plain}`");
-                findings.push(Finding::breach(&file.path, number, what));
+                findings.push(TidyFinding::breach(&file.path, number, what));
             }
         }
     }
     findings
 }
 
-pub(super) fn prose_lines_are_short(tree: &Tree) -> Vec<Finding> {
+pub(super) fn prose_lines_are_short(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in documents(tree) {
-        let prose = Document::read(&file.text).prose;
+        let prose = MarkdownDocument::read(&file.text).prose;
         for (number, line) in prose.into_iter().filter(|(_, line)| !is_table_row(line)) {
             let length = line.chars().count();
             if length > PROSE_LINE_MAX {
                 let what = format!("the line has {length} characters; at most {PROSE_LINE_MAX} are allowed");
-                findings.push(Finding::breach(&file.path, number, what));
+                findings.push(TidyFinding::breach(&file.path, number, what));
             }
         }
     }
@@ -144,7 +144,7 @@ fn unplain_in(prose: &str) -> Vec<(&'static str, &'static str)> {
 }
 
 /// A doc comment is read on hover, without the one above it.
-pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<Finding> {
+pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.path.contains("/tests/")) {
         let mut before = "";
@@ -154,7 +154,7 @@ pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<Finding> {
                 && !before.starts_with("///")
                 && LEANING.iter().any(|leaning| text.starts_with(leaning))
             {
-                findings.push(Finding::breach(
+                findings.push(TidyFinding::breach(
                     &file.path,
                     number,
                     format!("a doc comment begins with `{text}`"),
@@ -189,7 +189,7 @@ fn replaced_in(name: &str) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::*;
 
-    fn lines(rule: fn(&Tree) -> Vec<Finding>, text: &str) -> Vec<usize> {
+    fn lines(rule: fn(&Tree) -> Vec<TidyFinding>, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[("crates/a/src/lib.rs", text)])).into_iter().map(|finding| finding.line).collect()
     }
 
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn lines_of(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
+    fn lines_of(rule: fn(&Tree) -> Vec<TidyFinding>, path: &str, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[(path, text)])).into_iter().map(|finding| finding.line).collect()
     }
 

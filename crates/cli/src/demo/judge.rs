@@ -6,7 +6,7 @@ use super::captcha::mark;
 use super::report::{Ends, Report};
 use super::storm::Evidence;
 use quittance::lifecycle::{Attempt, Order, Phase, Progress, TimelineEvent, Value as Param};
-use quittance_mock_provider::{Entry, Shown};
+use quittance_mock_provider::{LedgerTask, LedgerValue};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 struct Case<'a> {
     orders: Vec<&'a Order>,
-    taken: Vec<&'a Entry>,
+    taken: Vec<&'a LedgerTask>,
 }
 
 pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
@@ -80,7 +80,7 @@ fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> 
     }
     for entry in &evidence.ledger.tasks {
         let shown = |name: &str| match entry.params.get(name) {
-            Some(Shown::Text(text)) => Some(text.as_str()),
+            Some(LedgerValue::Text(text)) => Some(text.as_str()),
             _ => None,
         };
         let mark = mark_in(shown("pageurl"), shown("textinstructions"));
@@ -208,7 +208,7 @@ fn ends(
     ends
 }
 
-fn is_of(task: &Entry, answer: &Value) -> bool {
+fn is_of(task: &LedgerTask, answer: &Value) -> bool {
     task.answer.as_ref() == Some(answer)
 }
 

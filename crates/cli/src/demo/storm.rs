@@ -7,7 +7,9 @@ use crate::exit::{CliError, Exit};
 use crate::output;
 use quittance::lifecycle::{Counters, Order};
 use quittance::{Day, Quittance, Which};
-use quittance_mock_provider::{Account, Faults, Key, Ledger, MockProvider, Pace, Profile, Settings, Span};
+use quittance_mock_provider::{
+    BanLimits, Faults, Ledger, MillisRange, MockAccount, MockKey, MockProfile, MockProvider, Settings,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -85,23 +87,23 @@ fn provider(plan: Plan) -> Settings {
     faults.hang_ms = 1_500;
     // It asks for a pause of 10 s, which is obeyed: longer than the whole storm.
     faults.submit_codes.retain(|code| code != "MAX_USER_TURN");
-    faults.slow_ms = Span { from: 50, to: 600 };
-    let account = Account {
+    faults.slow_ms = MillisRange { from: 50, to: 600 };
+    let account = MockAccount {
         name: "demo".into(),
-        key: Key::new(KEY),
+        key: MockKey::new(KEY),
         balance_micros: u64::MAX / 2,
         threads: 50,
         plan_ended: false,
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: Profile::TwoCaptcha,
+        profile: MockProfile::TwoCaptcha,
         accounts: vec![account],
         seed: plan.seed,
-        solve_ms: Span { from: 50, to: 500 },
+        solve_ms: MillisRange { from: 50, to: 500 },
         solve_ms_by_method: BTreeMap::new(),
         queue_max: 25,
-        pace: Pace::off(),
+        pace: BanLimits::off(),
         faults,
         ..Settings::default()
     }

@@ -6,7 +6,7 @@ use crate::nodes::{beside_the_store, complaints, is_silent, silence};
 use crate::output::roughly;
 use quittance::{StoreError, SystemClock};
 use quittance_ports::Clock;
-use quittance_ports::membership::{Members, Membership, SKEW_MAX, SeenNode};
+use quittance_ports::membership::{Member, Members, Membership, SKEW_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) async fn nodes(membership: &dyn Membership) -> Result<Vec<Finding>, S
     let own = apart((before + trip / 2).as_millis(), members.now.as_millis());
     let mut findings = vec![own_clock(own, trip)];
     // Of one that is silent, what it said last is no longer so.
-    let there: Vec<&SeenNode> = members.nodes.iter().filter(|signed| !is_silent(&members, signed)).collect();
+    let there: Vec<&Member> = members.nodes.iter().filter(|signed| !is_silent(&members, signed)).collect();
     findings.extend(there.iter().filter_map(|signed| clock_of(signed)));
     findings.extend(who_is_there(&members));
     findings.extend(kinds_of(&there));
@@ -67,7 +67,7 @@ fn own_clock(skew_ms: i64, trip: Duration) -> Finding {
 }
 
 /// Only what is not good: there may be many nodes.
-fn clock_of(signed: &SeenNode) -> Option<Finding> {
+fn clock_of(signed: &Member) -> Option<Finding> {
     let skew_ms = signed.node_status.skew_ms?;
     let state = judge(skew_ms);
     (state != State::Good).then(|| {
@@ -79,7 +79,7 @@ fn clock_of(signed: &SeenNode) -> Option<Finding> {
 
 fn who_is_there(members: &Members) -> Vec<Finding> {
     let of = |state, what: String| Finding::new("nodes", state, what);
-    let (silent, there): (Vec<&SeenNode>, Vec<&SeenNode>) =
+    let (silent, there): (Vec<&Member>, Vec<&Member>) =
         members.nodes.iter().partition(|signed| is_silent(members, signed));
     let first = match (there.len(), silent.len()) {
         (0, 0) => {
@@ -109,7 +109,7 @@ fn who_is_there(members: &Members) -> Vec<Finding> {
 }
 
 /// Of those who are there: whether they are alike.
-fn kinds_of(there: &[&SeenNode]) -> Vec<Finding> {
+fn kinds_of(there: &[&Member]) -> Vec<Finding> {
     let versions: BTreeSet<&str> = there.iter().map(|signed| signed.node_status.version.as_str()).collect();
     let formats: BTreeSet<u64> = there.iter().map(|signed| signed.node_status.format).collect();
     let mut findings = Vec::new();
@@ -130,7 +130,7 @@ fn kinds_of(there: &[&SeenNode]) -> Vec<Finding> {
 }
 
 /// Two nodes of one name cannot be told apart by people.
-fn namesakes(there: &[&SeenNode]) -> Vec<Finding> {
+fn namesakes(there: &[&Member]) -> Vec<Finding> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for signed in there {
         *names.entry(signed.node_status.name.as_str()).or_default() += 1;
@@ -145,7 +145,7 @@ fn namesakes(there: &[&SeenNode]) -> Vec<Finding> {
     told.collect()
 }
 
-fn health(signed: &SeenNode) -> Option<Finding> {
+fn health(signed: &Member) -> Option<Finding> {
     let complaints = complaints(&signed.node_status);
     (!complaints.is_empty()).then(|| {
         let what =
@@ -160,7 +160,7 @@ mod tests {
     use async_trait::async_trait;
     use quittance_lifecycle::Timestamp;
     use quittance_ports::membership::{NodeStats, NodeStatus};
-    use quittance_ports::{DocumentFound, DocumentWritten, SharedDocument, Version};
+    use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, Version};
 
     /// A membership that says what it was told to say, at a time of its own.
     struct Told(Members);
@@ -188,7 +188,7 @@ mod tests {
         async fn filling(&self) -> Result<Option<String>, StoreError> {
             Ok(None)
         }
-        async fn documents(&self) -> Result<Vec<DocumentFound>, StoreError> {
+        async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
             Ok(Vec::new())
         }
         async fn write_document(
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    fn signed(name: &str, version: &str, skew_ms: i64, seen: Timestamp) -> SeenNode {
+    fn signed(name: &str, version: &str, skew_ms: i64, seen: Timestamp) -> Member {
         let node_status = NodeStatus {
             node: skew_ms.unsigned_abs(),
             name: name.into(),
@@ -217,10 +217,10 @@ mod tests {
             reach: None,
             demand: std::collections::BTreeMap::new(),
         };
-        SeenNode { node_status, seen }
+        Member { node_status, seen }
     }
 
-    async fn findings(ahead: Duration, nodes: impl FnOnce(Timestamp) -> Vec<SeenNode>) -> Vec<Finding> {
+    async fn findings(ahead: Duration, nodes: impl FnOnce(Timestamp) -> Vec<Member>) -> Vec<Finding> {
         let now = SystemClock.now() + ahead;
         let membership = Told(Members { now, nodes: nodes(now) });
         super::nodes(&membership).await.unwrap()

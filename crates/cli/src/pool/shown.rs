@@ -4,9 +4,9 @@ use super::told::{CONCEALED, Pool, is_concealed};
 use crate::output::{cut, harmless, roughly};
 use crate::table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
-use quittance::gateway::shown_param;
+use quittance::gateway::harmless_param;
 use quittance::lifecycle::{Money, Timestamp};
-use quittance::{Goal, LevelShown, PoolSpec, SystemClock, Value as Param};
+use quittance::{Goal, LevelView, PoolSpec, SystemClock, Value as Param};
 use quittance_config::{decimal, duration};
 use quittance_ports::Clock;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 pub(super) fn param(name: &str, value: &Param) -> String {
     match value {
         Param::Text(_) if is_concealed(value) => "(not shown)".into(),
-        _ => match shown_param(name, value) {
+        _ => match harmless_param(name, value) {
             concealed if concealed == CONCEALED => "(not shown)".into(),
             shown => cut(&harmless(&shown), 200),
         },
@@ -76,7 +76,7 @@ fn hits(pool: &Pool) -> Option<u64> {
     share(pool.demand.served, pool.demand.served.saturating_add(pool.demand.missed))
 }
 
-fn rate(level: &LevelShown) -> f64 {
+fn rate(level: &LevelView) -> f64 {
     level.rate_milli as f64 / 1000.0
 }
 
@@ -135,7 +135,7 @@ fn why(pool: &Pool) -> Cell {
 fn cells(pool: &Pool) -> [Cell; 9] {
     let spec = &pool.spec;
     let level = pool.level.as_ref();
-    let told = |tell: fn(&LevelShown) -> String| (PLAIN, level.map_or("-".into(), tell));
+    let told = |tell: fn(&LevelView) -> String| (PLAIN, level.map_or("-".into(), tell));
     let plain = |text: String| (PLAIN, text);
     [
         plain(harmless(&spec.name)),
@@ -197,8 +197,8 @@ pub(super) fn as_text(pool: &Pool) -> String {
     text
 }
 
-fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, now: Timestamp) {
-    let LevelShown { at, size, why, lead, fresh, on_their_way, .. } = level;
+fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelView, now: Timestamp) {
+    let LevelView { at, size, why, lead, fresh, on_their_way, .. } = level;
     line("level", &format!("{size}: {}", harmless(why)));
     line("stock", &format!("{fresh} fresh, {on_their_way} on their way ({} ago)", roughly(now.since(*at))));
     line(
@@ -222,14 +222,14 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance::{Demand, Hours, PoolDocument, PoolShown, Spent};
+    use quittance::{Demand, Hours, PoolDocument, PoolView, Spent};
     use std::time::Duration;
 
     fn pool() -> Pool {
         Pool::of_store(stored(), SystemClock.now())
     }
 
-    fn stored() -> PoolShown {
+    fn stored() -> PoolView {
         let spec = PoolSpec {
             name: "login".into(),
             tenant: "default".into(),
@@ -242,7 +242,7 @@ mod tests {
             is_on: true,
         };
         let now = SystemClock.now();
-        let level = LevelShown {
+        let level = LevelView {
             at: now,
             size: 4,
             why: "because\u{1b}[2J".into(),
@@ -253,7 +253,7 @@ mod tests {
         };
         let spent =
             Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137, unpriced: 0 };
-        PoolShown {
+        PoolView {
             document: PoolDocument {
                 generations: vec![1],
                 spent,

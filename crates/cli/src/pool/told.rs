@@ -2,7 +2,7 @@
 
 use crate::day;
 use quittance::lifecycle::{Money, PriceSum, Timestamp};
-use quittance::{Demand, Goal, Hours, LevelShown, PoolShown, PoolSpec, Spent, Value as Param};
+use quittance::{Demand, Goal, Hours, LevelView, PoolSpec, PoolView, Spent, Value as Param};
 use quittance_config::decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) struct Pool {
     pub(crate) spec: PoolSpec,
     /// Its kind is known here, and its target allowed.
     pub(super) makes_sense: bool,
-    pub(super) level: Option<LevelShown>,
+    pub(super) level: Option<LevelView>,
     /// What it has set out to spend in this hour of the clock, and in how many refills.
     pub(super) spent: PriceSum,
     pub(super) refills: u64,
@@ -32,9 +32,9 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn of_store(pool: PoolShown, now: Timestamp) -> Self {
+    pub(crate) fn of_store(pool: PoolView, now: Timestamp) -> Self {
         let stopped = pool.stopped_by_price();
-        let PoolShown { document, target, demand, usable, price, currency, .. } = pool;
+        let PoolView { document, target, demand, usable, price, currency, .. } = pool;
         let is_now = document.spent.hour == now.as_millis() / HOUR_MS;
         let spent = if is_now { document.spent } else { Spent::default() };
         Self {
@@ -144,8 +144,8 @@ struct ToldLevel {
 }
 
 impl ToldLevel {
-    fn read(self) -> Option<LevelShown> {
-        Some(LevelShown {
+    fn read(self) -> Option<LevelView> {
+        Some(LevelView {
             at: moment(&self.at)?,
             size: self.size,
             why: self.why,

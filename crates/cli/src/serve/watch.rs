@@ -102,7 +102,7 @@ impl Known {
         self.is_paused = paused.is_some();
         let trouble = engine
             .store_was_away(STORE_TROUBLE)
-            .then(|| engine.store_trouble().unwrap_or_else(|| "it did not say why".into()));
+            .then(|| engine.store_error().unwrap_or_else(|| "it did not say why".into()));
         match self.store.read_callback(trouble, Instant::now()) {
             Some(StoreNews::Away(why)) => {
                 let why = why.escape_debug();
@@ -154,7 +154,9 @@ impl Known {
         let (key, kind) = (order.key.short(), order.terms.kind.as_str());
         match event {
             TimelineEvent::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
-            TimelineEvent::LeftInDoubt { evidence, .. } => self.tell_trouble(Signal::InDoubt, &evidence.seen),
+            TimelineEvent::LeftInDoubt { evidence, .. } => {
+                self.tell_trouble(Signal::InDoubt, &evidence.summary)
+            }
             TimelineEvent::MovedToDeadLetters { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"
             ),

@@ -5,7 +5,7 @@ use crate::pool::share;
 use quittance::lifecycle::{Counters, Money, PriceSum, Timestamp};
 use quittance::{TrustDocument, UsageRow};
 use quittance_config::Config;
-use quittance_engine::{TrustShown, show_trust, with_life_rules};
+use quittance_engine::{TrustView, show_trust, with_life_rules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    fn trusted(&mut self, TrustShown { life, trusted, trust, .. }: &TrustShown) {
+    fn trusted(&mut self, TrustView { life, trusted, trust, .. }: &TrustView) {
         self.refusals = trust.refusals.len();
         self.lives = Some((*life, *trusted));
     }

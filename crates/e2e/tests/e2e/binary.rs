@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Names a binary to test instead of the one that would be built, such as a release that somebody downloaded.
+/// Names a binary to test instead of the one that would be built, such as a downloaded release.
 const GIVEN: &str = "QUITTANCE_BIN";
 
 pub(crate) fn binary() -> &'static Path {
@@ -55,7 +55,7 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("not one JSON document: {why}: {self:?}"))
     }
 
-    /// That it ended with this code and said all of this on standard error.
+    /// Checks that it ended with this code and wrote all of this on standard error.
     #[track_caller]
     pub(crate) fn must_fail(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -85,31 +85,31 @@ pub(crate) fn run_with(command: Command, input: &[u8]) -> Ran {
 /// The same for a command that takes its time by itself.
 pub(crate) fn run_within(limit: Duration, mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Running::start(&mut command);
+    let mut child = ChildProcess::start(&mut command);
     let mut stdin = child.0.stdin.take().expect("it is piped");
     let input = input.to_vec();
-    // Who does not read it all has his reasons.
+    // A command may have reasons not to read all of it.
     let fed = thread::spawn(move || _ = stdin.write_all(&input));
     let out = drain(child.0.stdout.take().expect("it is piped"));
     let err = drain(child.0.stderr.take().expect("it is piped"));
-    let ended = || child.0.try_wait().expect("a child of ours can be asked");
+    let ended = || child.0.try_wait().expect("a child of ours can be queried");
     let code = until_within(limit, "the end of a command", ended).code();
     fed.join().expect("writing does not panic");
-    let said = |stream: JoinHandle<String>| stream.join().expect("reading does not panic");
-    Ran { code, out: said(out), err: said(err) }
+    let output = |stream: JoinHandle<String>| stream.join().expect("reading does not panic");
+    Ran { code, out: output(out), err: output(err) }
 }
 
 /// A process that does not outlive its test, however that ends.
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct ChildProcess(pub(crate) Child);
 
-impl Running {
+impl ChildProcess {
     pub(crate) fn start(command: &mut Command) -> Self {
         Self(command.spawn().expect("the binary was built and can be started"))
     }
 
     /// Waits until it has ended by itself; the exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
-        until("the end of a command", || self.0.try_wait().expect("a child of ours can be asked")).code()
+        until("the end of a command", || self.0.try_wait().expect("a child of ours can be queried")).code()
     }
 
     /// SIGKILL, and gone when this returns.
@@ -120,7 +120,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }

@@ -1,9 +1,9 @@
-//! What is not known is not zero: a budget holds where answers come by callback, which says no price, and stops where no
-//! price is known.
+//! What is not known is not zero: a budget holds where answers come by callback, which says no price, and stops where
+//! no price is known.
 
 use crate::http::call;
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use crate::wait::{pass, until};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const A_WHILE: Duration = Duration::from_secs(6);
 
 /// Answers come by callback, and no price is set: only the list that ships counts.
 fn served(sim: &Sim, more: &str) -> Serve {
-    Serve::start(Room::with_defaults(sim, more))
+    Serve::start(Sandbox::with_defaults(sim, more))
 }
 
 fn quick() -> Sim {
@@ -42,12 +42,12 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_bring_them() {
     let serve = served(&sim, "");
     let before = hour(&sim);
     let set = ["pool", "set", "warm", "--kind", "turnstile", "--size", "9", "--budget-per-hour", "0.006"];
-    serve.room.run(&[&set[..], &SITE].concat()).must_succeed();
-    let shown = until("its budget is spent", || {
-        let shown = get(&serve, "/v1/pools/warm");
-        shown["level"]["why"].as_str()?.contains("its budget for this hour is spent").then_some(shown)
+    serve.sandbox.run(&[&set[..], &SITE].concat()).must_succeed();
+    let view = until("its budget is spent", || {
+        let view = get(&serve, "/v1/pools/warm");
+        view["level"]["why"].as_str()?.contains("its budget for this hour is spent").then_some(view)
     });
-    assert_eq!((&shown["price"], &shown["currency"]), (&json!("0.00299"), &json!("USD")));
+    assert_eq!((&view["price"], &view["currency"]), (&json!("0.00299"), &json!("USD")));
     pass(A_WHILE);
     let (bought, hours) = (sim.ledger().accepted(), hour(&sim) - before + 1);
     assert!(
@@ -55,7 +55,7 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_bring_them() {
         "{bought} bought in {hours} hours with a budget for 2 an hour"
     );
     assert_eq!(sim.ledger().polls(), 0, "they came by callback");
-    let text = serve.room.run(&["pool", "show", "warm"]).out;
+    let text = serve.sandbox.run(&["pool", "show", "warm"]).out;
     assert!(text.contains("0.006 USD an hour; set out to spend in this one: 0.00598 USD"), "{text}");
     serve.end_in_peace();
 }
@@ -65,7 +65,7 @@ fn a_budget_that_meets_an_unknown_price_stops_and_says_why_everywhere() {
     let sim = quick();
     let serve = served(&sim, "");
     let set = ["pool", "set", "cold", "--kind", "hcaptcha", "--size", "9", "--budget-per-hour", "1"];
-    let made = serve.room.run(&[&set[..], &SITE].concat());
+    let made = serve.sandbox.run(&[&set[..], &SITE].concat());
     made.must_succeed();
     let why = "the price of `hcaptcha` is not known";
     assert!(made.err.contains(why) && made.err.contains("`prices.hcaptcha`"), "{made:?}");
@@ -74,14 +74,14 @@ fn a_budget_that_meets_an_unknown_price_stops_and_says_why_everywhere() {
     });
     pass(A_WHILE);
     assert_eq!(sim.ledger().accepted(), 0);
-    let shown = get(&serve, "/v1/pools/cold");
+    let view = get(&serve, "/v1/pools/cold");
     assert!(
-        shown["price"].is_null() && shown["stopped"].as_str().is_some_and(|said| said.contains(why)),
-        "{shown}"
+        view["price"].is_null() && view["stopped"].as_str().is_some_and(|output| output.contains(why)),
+        "{view}"
     );
-    let text = serve.room.run(&["pool", "show", "cold"]).out;
+    let text = serve.sandbox.run(&["pool", "show", "cold"]).out;
     assert!(text.contains(why) && text.contains("price      not known"), "{text}");
-    let alert = until("it is told", || {
+    let alert = until("the alert is raised", || {
         let alerts = get(&serve, "/v1/admin/now")["alerts"].clone();
         alerts.as_array()?.iter().find(|alert| alert.to_string().contains("budget")).cloned()
     });
@@ -122,7 +122,7 @@ fn an_answer_without_a_price_has_no_cost_in_any_place() {
     assert!(in_json["status"] == 1 && in_json.get("price").is_none(), "{in_json}");
     assert_eq!(res("action=get2"), res("action=get"), "no price stands behind the answer");
     for (command, words) in [("usage", "not known"), ("audit", "price not known")] {
-        let ran = serve.room.run(&[command]);
+        let ran = serve.sandbox.run(&[command]);
         ran.must_succeed();
         assert!(ran.out.contains(words) && ran.out.contains("money in USD"), "{ran:?}");
     }
@@ -131,14 +131,14 @@ fn an_answer_without_a_price_has_no_cost_in_any_place() {
 
 /// Before anything happens: the check of the configuration, the doctor and the log at start.
 #[test]
-fn a_budget_without_a_price_is_told_before_it_is_met() {
+fn a_budget_without_a_price_is_reported_before_it_is_met() {
     let sim = quick();
     let pool = "[pools.cold]\nkind = \"hcaptcha\"\nsize = 2\nbudget_per_hour = 1\n[pools.cold.params]\nsitekey = \"x\"\n\
                 pageurl = \"https://example.com/\"\n";
     let serve = served(&sim, pool);
     let why = "the price of `hcaptcha` is not known";
     for command in [&["config", "check"][..], &["doctor"]] {
-        let ran = serve.room.run(command);
+        let ran = serve.sandbox.run(command);
         assert!(ran.out.contains(why) && ran.out.contains("cold"), "{command:?}: {ran:?}");
     }
     let log = serve.log();

@@ -1,8 +1,8 @@
-//! Ten thousand callers at once, each with a connection of his own: half wait in one call, half poll. All are answered, the
-//! daemon's memory stays bounded, and when they have gone nothing of them is left.
+//! Ten thousand callers at once, each with its own connection: half wait in one call, half poll. All are answered,
+//! the daemon's memory stays bounded, and when they have gone nothing of them is left.
 
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::until;
@@ -18,24 +18,25 @@ use tokio::task::JoinSet;
 const CALLERS: usize = 10_000;
 /// Different orders; the callers share them.
 const ORDERS: usize = 100;
-/// What each caller may cost the daemon while he waits, all in all.
+/// What each waiting caller may cost the daemon, all in all.
 const BYTES_EACH_MAX: u64 = 40 * 1024;
-/// How many may knock at once: the system drops whoever finds its queue full, and lets him wait for seconds.
+/// How many may connect at once: the system drops a connection that finds its queue full, and makes it wait for
+/// seconds.
 const KNOCKING: usize = 500;
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Debug)]
-struct Caller {
+struct CrowdCaller {
     stream: TcpStream,
     host: String,
 }
 
-impl Caller {
+impl CrowdCaller {
     async fn connect(address: &str) -> Self {
         loop {
             match TcpStream::connect(address).await {
                 Ok(stream) => return Self { stream, host: address.to_owned() },
-                // So many at once fill the queue of whoever listens.
+                // So many at once fill the queue of the listening socket.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -54,8 +55,8 @@ impl Caller {
             let count = self.stream.read(&mut chunk).await.expect("the daemon answers");
             assert!(count > 0, "the daemon hung up: {}", String::from_utf8_lossy(&bytes));
             bytes.extend(&chunk[..count]);
-            let said = String::from_utf8_lossy(&bytes);
-            let Some((head, body)) = said.split_once("\r\n\r\n") else { continue };
+            let output = String::from_utf8_lossy(&bytes);
+            let Some((head, body)) = output.split_once("\r\n\r\n") else { continue };
             let head = head.to_ascii_lowercase();
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.expect("every answer says how long it is") {
@@ -76,8 +77,8 @@ impl Caller {
             let (status, body) = self.ask("POST", "/v1/orders", more, &order).await;
             assert!(matches!(status, 200 | 202), "{status}: {body}");
             if status == 200 {
-                let said: Value = serde_json::from_str(&body).expect("it speaks JSON");
-                return said["answer"]["text"].as_str().expect("there is an answer").to_owned();
+                let output: Value = serde_json::from_str(&body).expect("it speaks JSON");
+                return output["answer"]["text"].as_str().expect("there is an answer").to_owned();
             }
         }
     }
@@ -87,15 +88,15 @@ impl Caller {
             "/in.php?key={KEY}&method=turnstile&sitekey=site-{}&pageurl=https://example.com/",
             n % ORDERS
         );
-        let (_, said) = self.ask("GET", &target, "", "").await;
-        let id = said.strip_prefix("OK|").unwrap_or_else(|| panic!("{said}")).to_owned();
+        let (_, output) = self.ask("GET", &target, "", "").await;
+        let id = output.strip_prefix("OK|").unwrap_or_else(|| panic!("{output}")).to_owned();
         loop {
-            let (status, said) =
+            let (status, output) =
                 self.ask("GET", &format!("/res.php?key={KEY}&action=get&id={id}"), "", "").await;
-            assert_eq!(status, 200, "{said}");
-            match said.strip_prefix("OK|") {
+            assert_eq!(status, 200, "{output}");
+            match output.strip_prefix("OK|") {
                 Some(token) => return token.to_owned(),
-                None => assert_eq!(said, "CAPCHA_NOT_READY"),
+                None => assert_eq!(output, "CAPCHA_NOT_READY"),
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
@@ -121,8 +122,8 @@ async fn crowd(address: String) -> Vec<(usize, String)> {
     for n in 0..CALLERS {
         let (address, knocking) = (Arc::clone(&address), Arc::clone(&knocking));
         callers.spawn(async move {
-            let knock = knocking.acquire().await.expect("nobody closes it");
-            let mut caller = Caller::connect(&address).await;
+            let knock = knocking.acquire().await.expect("it is never closed");
+            let mut caller = CrowdCaller::connect(&address).await;
             drop(knock);
             let token = if n % 2 == 0 { caller.waits(n).await } else { caller.polls(n).await };
             (n, token)
@@ -136,10 +137,10 @@ const HANDLES_MORE: usize = 16;
 
 #[test]
 fn ten_thousand_callers_at_once_are_all_answered_and_leave_nothing_behind() {
-    // Slow enough that everybody is there before the first answer is.
+    // Slow enough that all callers are there before the first answer is.
     let sim = Sim::start_with("2captcha", &["--speed", "2"]);
     let serve =
-        Serve::start(Room::of(&sim).set("provider.main.reply_wait=10s").set("timing.submit_wait=15s"));
+        Serve::start(Sandbox::of(&sim).set("provider.main.reply_wait=10s").set("timing.submit_wait=15s"));
     let address = serve.http.strip_prefix("http://").expect("it is plain http").to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (handles_before, memory_before) = (handles(serve.pid()), memory(serve.pid(), "VmRSS"));
@@ -151,14 +152,14 @@ fn ten_thousand_callers_at_once_are_all_answered_and_leave_nothing_behind() {
         let site = task["params"]["sitekey"].as_str().expect("it has a site");
         let n: usize = site.trim_start_matches("site-").parse().expect("it is one of ours");
         let token = task["answer"].as_str().expect("it was answered");
-        let given = answers.iter().filter(|(caller, _)| caller % ORDERS == n);
-        assert!(given.map(|(_, given)| given).all(|given| given == token), "the token of {site}");
+        let tokens = answers.iter().filter(|(caller, _)| caller % ORDERS == n);
+        assert!(tokens.map(|(_, tokens)| tokens).all(|tokens| tokens == token), "the token of {site}");
     }
     let most = memory(serve.pid(), "VmHWM") - memory_before;
     assert!(most < CALLERS as u64 * BYTES_EACH_MAX, "{most} bytes more than before");
     until("every connection is gone", || {
         (handles(serve.pid()) <= handles_before + HANDLES_MORE).then_some(())
     });
-    usage_equals_ledger_to_the_cent(&serve.room, &sim);
+    usage_equals_ledger_to_the_cent(&serve.sandbox, &sim);
     serve.end_in_peace();
 }

@@ -2,9 +2,9 @@
 //! never lives for long; then calm, and everything that was ever accepted must have come to an end, paid for once but
 //! for the doubts that the usage list.
 
-use crate::engine::{Ended, Engine};
-use crate::provider::{Ledger, Sim};
-use crate::room::{Room, line, page};
+use crate::engine::{EngineEnd, EngineProcess};
+use crate::provider::{Sim, SimLedger};
+use crate::sandbox::{Sandbox, line, page};
 use crate::usage::usage_equals_ledger;
 use crate::wait::{LONG, now, until};
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ const SEEDS: [u64; 2] = [1, 2];
 const KILLS: u32 = 100;
 /// How many orders wait for their answer at any time.
 const IN_FLIGHT: usize = 60;
-/// How often one order is asked for again when its event says that this is the thing to do.
+/// How often one order is placed again when its event says that this is the thing to do.
 const TRIES_MAX: u32 = 5;
 
 /// SplitMix64: the same seed kills at the same moments, as far as a machine repeats itself.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct KillDice(pub(crate) u64);
 
-impl Dice {
+impl KillDice {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -33,46 +33,46 @@ impl Dice {
     }
 }
 
-/// What the callers asked for and were told.
+/// What the callers ordered and got.
 #[derive(Default)]
-struct Callers {
+struct DeathCallers {
     seed: u64,
-    asked: u64,
-    /// Ids that nobody has answered yet, and how often they were asked.
+    next_id: u64,
+    /// Ids without an answer yet, and how often they were sent.
     pending: BTreeMap<u64, u32>,
-    /// The order that an id was told to be accepted as.
+    /// The order under which an id was accepted.
     accepted: BTreeMap<u64, String>,
-    told: BTreeMap<u64, Value>,
+    events: BTreeMap<u64, Value>,
 }
 
-impl Callers {
+impl DeathCallers {
     fn mark(&self, id: u64) -> String {
         // Every third asks for what the one before asks for: they share an order.
         let captcha = if id % 3 == 2 { id - 1 } else { id };
         format!("death-{}-{captcha}", self.seed)
     }
 
-    fn ask(&self, engine: &mut Engine, id: u64) {
+    fn ask(&self, engine: &mut EngineProcess, id: u64) {
         let mut order = line(id, &self.mark(id));
         order["idempotency_key"] = json!(self.mark(id));
         engine.say(&order);
     }
 
     /// Keeps as many orders in flight as there should be.
-    fn top_up(&mut self, engine: &mut Engine) {
+    fn top_up(&mut self, engine: &mut EngineProcess) {
         while self.pending.len() < IN_FLIGHT {
-            let id = self.asked;
-            self.asked += 1;
+            let id = self.next_id;
+            self.next_id += 1;
             self.pending.insert(id, 1);
             self.ask(engine, id);
         }
     }
 
-    fn ask_again(&self, engine: &mut Engine) {
+    fn ask_again(&self, engine: &mut EngineProcess) {
         self.pending.keys().for_each(|id| self.ask(engine, *id));
     }
 
-    /// Notes an event; says whether the same must be asked again.
+    /// Notes an event; says whether the same must be sent again.
     fn hear(&mut self, event: &Value) -> Option<u64> {
         let id = event["id"].as_u64()?;
         if event["event"] == "accepted" {
@@ -84,14 +84,14 @@ impl Callers {
             );
             return None;
         }
-        // What every client does when it is told so.
+        // What every client does on such an event.
         let may_ask = matches!(event["error"]["code"].as_str(), Some("not_yet" | "store"));
         if let Some(tries) = self.pending.get_mut(&id).filter(|tries| may_ask && **tries < TRIES_MAX) {
             *tries += 1;
             return Some(id);
         }
         self.pending.remove(&id);
-        self.told.insert(id, event.clone());
+        self.events.insert(id, event.clone());
         None
     }
 }
@@ -100,14 +100,14 @@ impl Callers {
 enum Moment {
     After(Duration),
     /// Right after so many events of this name, or when this engine has lived for long.
-    Heard(&'static str, u64),
+    CallerOutcome(&'static str, u64),
 }
 
 impl Moment {
-    fn drawn(dice: &mut Dice) -> Self {
+    fn drawn(dice: &mut KillDice) -> Self {
         match dice.below(4) {
-            0 => Self::Heard("accepted", 1 + dice.below(20)),
-            1 => Self::Heard("answered", 1 + dice.below(5)),
+            0 => Self::CallerOutcome("accepted", 1 + dice.below(20)),
+            1 => Self::CallerOutcome("answered", 1 + dice.below(5)),
             // In the middle of starting, too.
             2 => Self::After(Duration::from_millis(dice.below(60))),
             _ => Self::After(Duration::from_millis(dice.below(1_000))),
@@ -116,10 +116,10 @@ impl Moment {
 }
 
 /// Lets the engine work until its moment has come.
-fn live(engine: &mut Engine, callers: &mut Callers, moment: &Moment) {
+fn live(engine: &mut EngineProcess, callers: &mut DeathCallers, moment: &Moment) {
     let (limit, name, mut left) = match moment {
         Moment::After(span) => (*span, "", 1),
-        Moment::Heard(name, count) => (Duration::from_millis(1_500), *name, *count),
+        Moment::CallerOutcome(name, count) => (Duration::from_millis(1_500), *name, *count),
     };
     let end = now() + limit;
     while left > 0 && now() < end {
@@ -144,24 +144,24 @@ fn storm(sim: &Sim) {
 }
 
 /// Kills the engine again and again, and lets the last one finish in calm weather.
-fn ordeal(seed: u64, sim: &Sim, room: &Room) -> (Callers, Ended) {
-    let mut dice = Dice(seed);
-    let mut callers = Callers { seed, ..Callers::default() };
+fn ordeal(seed: u64, sim: &Sim, sandbox: &Sandbox) -> (DeathCallers, EngineEnd) {
+    let mut dice = KillDice(seed);
+    let mut callers = DeathCallers { seed, ..DeathCallers::default() };
     storm(sim);
-    let mut engine = room.engine();
+    let mut engine = sandbox.engine();
     for _ in 0..KILLS {
         callers.top_up(&mut engine);
         live(&mut engine, &mut callers, &Moment::drawn(&mut dice));
         for event in engine.kill() {
             callers.hear(&event);
         }
-        engine = room.engine();
+        engine = sandbox.engine();
         callers.ask_again(&mut engine);
     }
     sim.calm();
     let end = now() + LONG * 2;
     while !callers.pending.is_empty() {
-        assert!(now() < end, "seed {seed}: never told: {:?}", callers.pending);
+        assert!(now() < end, "seed {seed}: never answered: {:?}", callers.pending);
         if let Some(event) = engine.next(LONG)
             && let Some(id) = callers.hear(&event)
         {
@@ -172,26 +172,26 @@ fn ordeal(seed: u64, sim: &Sim, room: &Room) -> (Callers, Ended) {
 }
 
 /// Whatever was accepted has been answered, was refused for good, or waits for a person.
-fn nothing_is_lost(callers: &Callers, dead: &[Value], ledger: &Ledger) {
-    let dead: BTreeSet<&str> = dead.iter().filter_map(|letter| letter["order"].as_str()).collect();
+fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
+    let dead: BTreeSet<&str> = dead.iter().filter_map(|dead_letter| dead_letter["order"].as_str()).collect();
     let sold = ledger.by_page();
     let mut answered = 0;
     for (id, order) in &callers.accepted {
-        let event = callers.told.get(id).unwrap_or_else(|| panic!("{id} was accepted and told nothing"));
+        let event = callers.events.get(id).unwrap_or_else(|| panic!("{id} was accepted and got no event"));
         let page = page(&callers.mark(*id));
         let tasks = sold.get(page.as_str()).map_or(&[][..], Vec::as_slice);
         match (event["event"].as_str(), event["error"]["code"].as_str()) {
             (Some("answered"), _) => {
                 answered += 1;
                 let is_sold = tasks.iter().any(|task| task["answer"] == event["answer"]);
-                assert!(is_sold, "nobody sold this for {page}: {event}");
+                assert!(is_sold, "this was never sold for {page}: {event}");
             }
             (_, Some("dead" | "needs_a_person")) => {
                 let is_late = tasks.iter().any(|task| task["delivered"] == true);
                 // A dead letter that an answer revived after all is no dead letter any more.
                 assert!(dead.contains(order.as_str()) || is_late, "{order} is lost: {event}");
             }
-            // A result that has vanished at the provider: the caller was told so.
+            // A result that has vanished at the provider: the caller got that reason.
             (_, Some("refused" | "held_back")) => {
                 assert!(
                     tasks.iter().any(|task| task["state"] == "vanished"),
@@ -209,7 +209,7 @@ fn nothing_is_lost(callers: &Callers, dead: &[Value], ledger: &Ledger) {
 }
 
 /// No second payment without a reason that stands in the usage.
-pub(crate) fn paid_once(ended: &Ended, ledger: &Ledger) {
+pub(crate) fn paid_once(ended: &EngineEnd, ledger: &SimLedger) {
     let (taken, paid) = (ledger.accepted(), ended.book("paid"));
     let bought = ledger.by_page().len() as u64;
     // A task that gave nothing may be bought again; so may one of which no word came, and that is counted as a double.
@@ -232,7 +232,7 @@ fn two_hundred_kills_at_random_moments_lose_nothing_and_pay_nothing_twice() {
                 "2captcha",
                 &["--speed", "100", "--seed", &seed.to_string(), "--queue", "80"],
             );
-            let room = [
+            let sandbox = [
                 "retry.limits.busy=100",
                 "retry.limits.unreachable=50",
                 "retry.limits.in_doubt=10",
@@ -240,16 +240,16 @@ fn two_hundred_kills_at_random_moments_lose_nothing_and_pay_nothing_twice() {
                 "retry.limits.unlisted_code=20",
                 "timing.deadline=100s",
             ];
-            let room = room.into_iter().fold(Room::of(&sim), Room::set);
-            let (callers, ended) = ordeal(seed, &sim, &room);
+            let sandbox = sandbox.into_iter().fold(Sandbox::of(&sim), Sandbox::set);
+            let (callers, ended) = ordeal(seed, &sim, &sandbox);
             assert_eq!(ended.done()["unreadable_records"], 0);
             // Late pingbacks may still be on their way; the tasks themselves have ended.
             let ledger = until("the last task's end", || {
                 Some(sim.ledger()).filter(|ledger| ledger.total("open") == 0)
             });
-            nothing_is_lost(&callers, &room.dead_letters(), &ledger);
+            nothing_is_lost(&callers, &sandbox.dead_letters(), &ledger);
             paid_once(&ended, &ledger);
-            usage_equals_ledger(&room, &sim);
+            usage_equals_ledger(&sandbox, &sim);
             assert!(ledger.accepted() > u64::from(KILLS), "a storm in which little happened proves little");
         })
     });

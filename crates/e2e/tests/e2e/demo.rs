@@ -1,5 +1,5 @@
-//! The demo, the first thing that a new user runs: its usage must equal the mock provider's ledger on every seed, and it
-//! must say so in a way that a script can read.
+//! The demo, the first thing that a new user runs: its usage must equal the mock provider's ledger on every seed, and
+//! it must say so in a way that a script can read.
 
 use crate::binary::{Ran, quittance, run};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn every_promise_held(ran: &Ran, requests: u64, captchas: u64) -> Value {
     assert_eq!(report["held"], true, "{report}");
     assert_eq!(report["breaches"], Value::Array(Vec::new()), "{report}");
     assert_eq!((of("/requests"), of("/captchas"), of("/lost")), (requests, captchas, 0), "{report}");
-    assert!(of("/kills") >= 1, "an engine that nobody kills proves little: {report}");
+    assert!(of("/kills") >= 1, "an engine without kills proves little: {report}");
     let taken = of("/ledger/taken");
     assert_eq!(
         of("/usage/paid") + of("/ledger/taken_in_doubt"),

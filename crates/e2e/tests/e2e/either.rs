@@ -1,18 +1,18 @@
-//! Either protocol served from either: a provider of each flavour of the JSON protocol behind both doors, and the ledger's
-//! word for what it gave.
+//! Either protocol served from either: a provider of each flavour of the JSON protocol behind both doors, and the
+//! ledger's word for what it gave.
 
 use crate::http::{call, try_call};
 use crate::provider::{KEY, Sim};
-use crate::room::{KEY_VARIABLE, Room};
+use crate::sandbox::{KEY_VARIABLE, Sandbox};
 use crate::serve::Serve;
 use crate::wait::until;
 use serde_json::{Value, json};
 
 const OURS: &str = "0123456789abcdef0123456789abcdef";
 
-fn room(sim: &Sim, flavour: &str) -> Room {
+fn sandbox(sim: &Sim, flavour: &str) -> Sandbox {
     let url = &sim.url;
-    Room::with_config(&format!(
+    Sandbox::with_config(&format!(
         r#"
 listen = "127.0.0.1:0"
 [store]
@@ -43,22 +43,22 @@ key_env = "{KEY_VARIABLE}"
 }
 
 pub(crate) fn classic(base: &str, params: &str) -> String {
-    let (_, said) = call("GET", &format!("{base}/in.php?key={OURS}&{params}"), "");
-    let id = said.strip_prefix("OK|").unwrap_or_else(|| panic!("{params}: {said}"));
+    let (_, output) = call("GET", &format!("{base}/in.php?key={OURS}&{params}"), "");
+    let id = output.strip_prefix("OK|").unwrap_or_else(|| panic!("{params}: {output}"));
     let poll = format!("{base}/res.php?key={OURS}&action=get&id={id}");
     until(&format!("the answer to {params}"), || {
-        let (status, said) = try_call("GET", &poll, "text/plain", "")?;
+        let (status, output) = try_call("GET", &poll, "text/plain", "")?;
         assert_eq!(status, 200);
-        assert!(said == "CAPCHA_NOT_READY" || said.starts_with("OK|"), "{params}: {said}");
-        said.strip_prefix("OK|").map(str::to_owned)
+        assert!(output == "CAPCHA_NOT_READY" || output.starts_with("OK|"), "{params}: {output}");
+        output.strip_prefix("OK|").map(str::to_owned)
     })
 }
 
 fn in_json(base: &str, task: &Value) -> Value {
     let ask = |method: &str, body: &Value| -> Value {
-        let (status, said) = call("POST", &format!("{base}/2captcha/{method}"), &body.to_string());
-        assert_eq!(status, 200, "{said}");
-        serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"))
+        let (status, output) = call("POST", &format!("{base}/2captcha/{method}"), &body.to_string());
+        assert_eq!(status, 200, "{output}");
+        serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"))
     };
     let created = ask("createTask", &json!({ "clientKey": OURS, "task": task }));
     assert_eq!(created["errorId"], 0, "{task}: {created}");
@@ -70,7 +70,7 @@ fn in_json(base: &str, task: &Value) -> Value {
 }
 
 fn is_served(sim: &Sim, flavour: &str) {
-    let serve = Serve::start(room(sim, flavour));
+    let serve = Serve::start(sandbox(sim, flavour));
     let page = |name: &str| format!("https://{flavour}-{name}.example.com/");
     let turnstile =
         classic(&serve.http, &format!("method=turnstile&sitekey=0x4AAAAAAAB&pageurl={}", page("classic")));
@@ -85,10 +85,14 @@ fn is_served(sim: &Sim, flavour: &str) {
         &format!("method=userrecaptcha&version=v3&action=login&googlekey=6Le-v3&pageurl={}", page("v3")),
     );
     let ledger = sim.ledger();
-    for (name, given) in [("classic", turnstile), ("json", recaptcha), ("v3", score)] {
+    for (name, answers) in [("classic", turnstile), ("json", recaptcha), ("v3", score)] {
         let tasks = &ledger.by_page()[page(name).as_str()];
         assert_eq!(tasks.len(), 1, "{flavour} {name}: paid once");
-        assert_eq!((&tasks[0]["protocol"], &tasks[0]["answer"]), (&json!(flavour), &json!(given)), "{name}");
+        assert_eq!(
+            (&tasks[0]["protocol"], &tasks[0]["answer"]),
+            (&json!(flavour), &json!(answers)),
+            "{name}"
+        );
     }
     serve.end_in_peace();
 }

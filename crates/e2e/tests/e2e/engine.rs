@@ -1,7 +1,7 @@
 //! An engine as a process of its own, `quittance solve --lines --settle`: orders go in as lines, events come out as
 //! lines, and it can be killed like any other process.
 
-use crate::binary::{Running, drain};
+use crate::binary::{ChildProcess, drain};
 use crate::wait::LONG;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub(crate) struct Engine {
-    child: Running,
+pub(crate) struct EngineProcess {
+    child: ChildProcess,
     lines: Option<ChildStdin>,
     events: Receiver<Value>,
     err: Option<JoinHandle<String>>,
@@ -23,13 +23,13 @@ pub(crate) struct Engine {
 
 /// What is left of an engine that has ended by itself.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EngineEnd {
     pub(crate) code: Option<i32>,
-    /// All events that nobody had heard yet; the last one is `done`.
+    /// All events that were not read yet; the last one is `done`.
     pub(crate) events: Vec<Value>,
 }
 
-impl Ended {
+impl EngineEnd {
     pub(crate) fn done(&self) -> &Value {
         self.events.last().expect("it was seen to be done")
     }
@@ -39,14 +39,14 @@ impl Ended {
     }
 
     pub(crate) fn count(&self, event: &str) -> usize {
-        self.events.iter().filter(|found| found["event"] == event).count()
+        self.events.iter().filter(|entry| entry["event"] == event).count()
     }
 }
 
-impl Engine {
+impl EngineProcess {
     pub(crate) fn start(mut command: Command, dir: Arc<TempDir>) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Running::start(&mut command);
+        let mut child = ChildProcess::start(&mut command);
         let lines = child.0.stdin.take();
         let events = events(child.0.stdout.take().expect("it is piped"));
         let err = Some(drain(child.0.stderr.take().expect("it is piped")));
@@ -55,7 +55,7 @@ impl Engine {
 
     /// Places an order. An engine that is gone hears nothing, which is what some tests are about.
     pub(crate) fn say(&mut self, line: &Value) {
-        let lines = self.lines.as_mut().expect("nobody speaks after the end");
+        let lines = self.lines.as_mut().expect("no input after the end");
         _ = lines.write_all(format!("{line}\n").as_bytes());
     }
 
@@ -77,25 +77,25 @@ impl Engine {
     fn give_up(&mut self, name: &str) -> ! {
         self.child.kill();
         let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
-        panic!("the engine never said `{name}`; on standard error: {err}");
+        panic!("the engine never wrote `{name}`; on standard error: {err}");
     }
 
-    /// SIGKILL; what it said before it died was said.
+    /// SIGKILL; what it wrote before it died counts.
     pub(crate) fn kill(mut self) -> Vec<Value> {
         self.child.kill();
         self.events.iter().collect()
     }
 
-    /// Nobody speaks any more: it ends when everything has settled.
-    pub(crate) fn finish(mut self) -> Ended {
+    /// No more input: it ends when everything has settled.
+    pub(crate) fn finish(mut self) -> EngineEnd {
         self.lines = None;
-        let mut heard = Vec::new();
+        let mut output_lines = Vec::new();
         while let Some(event) = self.next(LONG * 2) {
-            heard.push(event);
+            output_lines.push(event);
         }
         let code = self.child.end();
         let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
-        let ended = Ended { code, events: heard };
+        let ended = EngineEnd { code, events: output_lines };
         let is_done = ended.events.last().is_some_and(|event| event["event"] == "done");
         assert!(is_done && !err.contains("panicked"), "{ended:?}; on standard error: {err}");
         ended
@@ -103,16 +103,16 @@ impl Engine {
 }
 
 fn events(out: ChildStdout) -> Receiver<Value> {
-    let (heard, events) = mpsc::channel();
+    let (output_lines, events) = mpsc::channel();
     thread::spawn(move || {
         let mut out = BufReader::new(out);
         let mut line = String::new();
         while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            // A line that has no end was cut off by a kill: it was not said.
+            // A line that has no end was cut off by a kill: it does not count.
             if line.ends_with('\n') {
                 let event =
                     serde_json::from_str(&line).unwrap_or_else(|why| panic!("not an event: {why}: {line}"));
-                if heard.send(event).is_err() {
+                if output_lines.send(event).is_err() {
                     return;
                 }
             }

@@ -1,9 +1,9 @@
-//! The OpenAPI document held against the running gateway by a schema-based fuzzer, schemathesis: whatever it thinks up, no
-//! answer is a 5xx, or one that the document does not have. `scripts/clients` installs it.
+//! The OpenAPI document held against the running gateway by a schema-based fuzzer, schemathesis: whatever it thinks
+//! up, no answer is a 5xx, or one that the document does not have. `scripts/clients` installs it.
 
-use crate::binary::{Running, drain, run_within};
+use crate::binary::{ChildProcess, drain, run_within};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,7 @@ const EXAMPLES_MAX: &str = "30";
 /// It asks thousands of questions.
 const FUZZ_WAIT: Duration = Duration::from_secs(300);
 
-/// What fits the document may still make no sense: a kind that nobody knows, an answer that has expired.
+/// What fits the document may still make no sense: an unknown kind, an answer that has expired.
 const RULES: &str = r#"
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "403", "404", "409", "410", "422", "429"]
@@ -34,43 +34,43 @@ expected-statuses = ["400", "401", "403", "404", "405", "413", "415", "422", "42
 "#;
 
 /// The gateway as a process, with one tenant and an operator.
-struct Serving {
-    child: Running,
+struct FuzzedGateway {
+    child: ChildProcess,
     url: String,
     out: Option<JoinHandle<String>>,
     err: Option<JoinHandle<String>>,
 }
 
-impl Serving {
-    fn start(room: &Room) -> Self {
-        let mut command = room.command(&["serve", "--listen", "127.0.0.1:0"]);
+impl FuzzedGateway {
+    fn start(sandbox: &Sandbox) -> Self {
+        let mut command = sandbox.command(&["serve", "--listen", "127.0.0.1:0"]);
         command.args(["--set", &format!("tenant.fuzz.key_env={TENANT_VARIABLE}")]);
         command.args(["--set", &format!("admin.key_env={OPERATOR_VARIABLE}")]);
         command.env(TENANT_VARIABLE, TENANT).env(OPERATOR_VARIABLE, OPERATOR);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Running::start(&mut command);
+        let mut child = ChildProcess::start(&mut command);
         let err = drain(child.0.stderr.take().expect("it is piped"));
         let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
-        let mut said = String::new();
-        while !said.ends_with("ready\n") {
-            if out.read_line(&mut said).expect("it speaks UTF-8") == 0 {
-                panic!("the gateway never got ready: {said}{}", err.join().unwrap_or_default());
+        let mut output = String::new();
+        while !output.ends_with("ready\n") {
+            if out.read_line(&mut output).expect("it speaks UTF-8") == 0 {
+                panic!("the gateway never got ready: {output}{}", err.join().unwrap_or_default());
             }
         }
-        let url = said.lines().find_map(|line| line.strip_prefix("listening on "));
-        let url = url.unwrap_or_else(|| panic!("it does not say where it listens: {said}")).to_owned();
+        let url = output.lines().find_map(|line| line.strip_prefix("listening on "));
+        let url = url.unwrap_or_else(|| panic!("it does not say where it listens: {output}")).to_owned();
         Self { child, url, out: Some(drain(out)), err: Some(err) }
     }
 
-    /// It still lives, and nothing in it broke while nobody looked.
+    /// It still lives, and nothing in it broke meanwhile.
     fn end_in_peace(mut self) {
-        assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");
+        assert!(self.child.0.try_wait().expect("a child of ours can be queried").is_none(), "it has ended");
         self.child.kill();
         for stream in [self.out.take(), self.err.take()].into_iter().flatten() {
-            let said = stream.join().expect("reading does not panic");
-            assert!(!said.contains("panicked"), "{said}");
+            let output = stream.join().expect("reading does not panic");
+            assert!(!output.contains("panicked"), "{output}");
             for secret in [TENANT, OPERATOR] {
-                assert!(!said.contains(secret), "a key is in the log");
+                assert!(!output.contains(secret), "a key is in the log");
             }
         }
     }
@@ -79,22 +79,22 @@ impl Serving {
 fn schemathesis() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named = env::var_os("QUITTANCE_CLIENTS").filter(|place| !place.is_empty());
-    let found =
+    let entry =
         root.join(named.unwrap_or_else(|| "target/clients".into())).join("fuzz-venv/bin/schemathesis");
-    assert!(found.exists(), "schemathesis is not installed: run scripts/clients");
-    found
+    assert!(entry.exists(), "schemathesis is not installed: run scripts/clients");
+    entry
 }
 
 /// Lets it loose with this key on what `more` leaves of the document.
 fn fuzz(key: &str, more: &[&str]) {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    let serving = Serving::start(&room);
-    let rules = room.path("schemathesis.toml");
+    let sandbox = Sandbox::of(&sim);
+    let serving = FuzzedGateway::start(&sandbox);
+    let rules = sandbox.path("schemathesis.toml");
     fs::write(&rules, RULES).expect("a new folder can be written");
     let mut command = Command::new(schemathesis());
     command.env_clear().envs(env::vars_os().filter(|(name, _)| name == "PATH"));
-    command.env("PYTHONDONTWRITEBYTECODE", "1").env("HOME", room.path("")).current_dir(room.path(""));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("HOME", sandbox.path("")).current_dir(sandbox.path(""));
     command.arg("--config-file").arg(&rules).arg("run").arg(format!("{}/openapi.json", serving.url));
     command.args(["--header", &format!("Authorization: Bearer {key}")]);
     command.args(["--checks", "all", "--seed", SEED, "--max-examples", EXAMPLES_MAX]);
@@ -107,7 +107,7 @@ fn fuzz(key: &str, more: &[&str]) {
     serving.end_in_peace();
 }
 
-/// Live streams last as long as what they watch, or for ever: whoever waited for their ends would be here all day.
+/// Live streams last as long as what they watch, or for ever: the test does not wait for their ends.
 #[test]
 fn the_document_is_true_for_a_tenant() {
     fuzz(TENANT, &["--exclude-tag", "admin", "--exclude-tag", "events"]);

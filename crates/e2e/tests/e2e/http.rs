@@ -12,12 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Below the range from which systems take the ports of outgoing calls, so that none of those sits on ours when a killed
-/// engine comes back to it.
+/// Below the range from which systems take the ports of outgoing calls, so that none of those sits on ours when a
+/// killed engine comes back to it.
 const PORTS_FROM: u16 = 20_000;
 const PORTS: u16 = 10_000;
 
-/// A port on loopback that nobody has, and that no other test of this run is given.
+/// A free port on loopback, given out once in this run.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let begin = u16::try_from(process::id().wrapping_mul(131) % u32::from(PORTS)).expect("it is below PORTS");
@@ -34,7 +34,7 @@ pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) ->
     Some((status, body))
 }
 
-/// One GET; the headers, by their names in small letters, and the body.
+/// One GET; the headers, by their names in lower case, and the body.
 pub(crate) fn read_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
     let (head, body) = until(url, || exchange("GET", url, "text/plain", ""));
     let headers = head.lines().filter_map(|line| line.split_once(": "));

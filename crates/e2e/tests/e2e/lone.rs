@@ -1,19 +1,20 @@
-//! One client, alone, while the provider is down: it can only poll, and takes any error for the last word. So it gets none.
+//! One client, alone, while the provider is down: it can only poll, and takes any error for the last word. So it gets
+//! none.
 
 use crate::either::classic;
 use crate::http::call;
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use serde_json::json;
 
 #[test]
 fn a_lone_client_waits_out_a_provider_that_cannot_be_reached() {
     let sim = Sim::start();
-    let serve = Serve::start(Room::of(&sim));
-    let (status, said) =
+    let serve = Serve::start(Sandbox::of(&sim));
+    let (status, output) =
         call("POST", &format!("{}/mock/outage", sim.url), &json!({ "ms": 4000, "refuse": true }).to_string());
-    assert_eq!(status, 200, "{said}");
+    assert_eq!(status, 200, "{output}");
     // Its pauses are a fraction of what they are in life: it is refused far more often than any limit says.
     let answer =
         classic(&serve.http, "method=turnstile&sitekey=0x4AAAAAAAB&pageurl=https://lone.example.com/");

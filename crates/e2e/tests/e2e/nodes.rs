@@ -1,5 +1,5 @@
-//! Three nodes on one store, each a process of its own, with one provider: what one node promises, they promise together,
-//! whatever befalls the store or the nodes. Every promise is shown on Redis and on PostgreSQL.
+//! Three nodes on one store, each a process of its own, with one provider: what one node promises, they promise
+//! together, whatever befalls the store or the nodes. Every promise is shown on Redis and on PostgreSQL.
 
 mod any;
 mod balancer;
@@ -30,10 +30,10 @@ mod takeover;
 macro_rules! on_both_stores {
     ($($(#[$why:meta])* $name:ident),* $(,)?) => {
         mod redis {
-            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::Which::Redis); })*
+            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::ServerKind::Redis); })*
         }
         mod postgres {
-            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::Which::Postgres); })*
+            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::ServerKind::Postgres); })*
         }
     };
 }
@@ -43,7 +43,7 @@ use on_both_stores;
 macro_rules! tell {
     ($($words:tt)*) => {{
         use std::io::Write as _;
-        // Nobody may be listening.
+        // There may be no reader.
         _ = writeln!(std::io::stdout(), $($words)*);
     }};
 }

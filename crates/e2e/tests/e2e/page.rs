@@ -1,14 +1,14 @@
-//! The page in a real Chromium, on the real daemon and the mock provider: what a person does there and what he must see, while the
-//! provider's ledger says what was really paid for. `scripts/browser` installs what it takes.
+//! The page in a real Chromium, on the real daemon and the mock provider: what an operator does there and must see,
+//! while the provider's ledger says what was really paid for. `scripts/browser` installs what it takes.
 
-mod letters;
+mod dead_letters;
 mod looks;
 mod play;
 mod watch;
 
 use crate::http::call;
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use serde_json::{Value, json};
 
@@ -18,28 +18,28 @@ const KEY_SHA256: &str = "e9436abeb989d96bb3187cf28f803c8923686c77b80361a5f3e199
 
 /// A daemon whose operator has a key; callers need none.
 fn daemon(sim: &Sim, settings: &[&str]) -> Serve {
-    let room = Room::of(sim).set(&format!("admin.key_sha256={KEY_SHA256}"));
-    Serve::start(settings.iter().fold(room, |room, setting| room.set(setting)))
+    let sandbox = Sandbox::of(sim).set(&format!("admin.key_sha256={KEY_SHA256}"));
+    Serve::start(settings.iter().fold(sandbox, |sandbox, setting| sandbox.set(setting)))
 }
 
 /// Places an order, and does not wait for it.
 fn place(serve: &Serve, params: &Value) {
     let order = json!({ "kind": "recaptcha_v2", "params": params });
-    let (status, said) = call("POST", &format!("{}/v1/orders", serve.http), &order.to_string());
-    assert!(matches!(status, 200..=202), "{status}: {said}");
+    let (status, output) = call("POST", &format!("{}/v1/orders", serve.http), &order.to_string());
+    assert!(matches!(status, 200..=202), "{status}: {output}");
 }
 
 fn params(mark: &str) -> Value {
-    json!({ "googlekey": format!("6Le-{mark}-0123456789abcdefghijklmnop"), "pageurl": crate::room::page(mark) })
+    json!({ "googlekey": format!("6Le-{mark}-0123456789abcdefghijklmnop"), "pageurl": crate::sandbox::page(mark) })
 }
 
 /// So many orders that the provider has no slot for, until their retries are spent.
-fn graveyard(sim: &Sim, letters: u64) -> Serve {
+fn graveyard(sim: &Sim, entries: u64) -> Serve {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
     let serve = daemon(sim, &["retry.limits.busy=1"]);
-    (0..letters).for_each(|n| place(&serve, &params(&format!("grave-{n}"))));
+    (0..entries).for_each(|n| place(&serve, &params(&format!("grave-{n}"))));
     crate::wait::until("each was tried twice", || {
-        (sim.ledger().requests("in.php") >= 2 * letters).then_some(())
+        (sim.ledger().requests("in.php") >= 2 * entries).then_some(())
     });
     sim.calm();
     serve

@@ -1,6 +1,6 @@
 //! The stand-in provider as a process of its own, `quittance mock`, and its ledger: the judge in all these tests.
 
-use crate::binary::{Running, quittance};
+use crate::binary::{ChildProcess, quittance};
 use crate::http::call;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ use std::process::{ChildStdout, Stdio};
 pub(crate) const KEY: &str = "e2ee2ee2ee2ee2ee2ee2ee2ee2ee2ee2";
 
 pub(crate) struct Sim {
-    child: Running,
+    child: ChildProcess,
     out: BufReader<ChildStdout>,
     pub(crate) url: String,
     pub(crate) profile: &'static str,
 }
 
 impl Sim {
-    /// Calm, on a port of its own; what takes half a minute in life takes a blink, and nobody is banned.
+    /// Calm, on a port of its own; what takes half a minute in life takes a blink, and no client is banned.
     pub(crate) fn start() -> Self {
         Self::start_with("2captcha", &[])
     }
@@ -35,19 +35,19 @@ impl Sim {
         }
         args.extend(more);
         let mut command = quittance(args);
-        let mut child = Running::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
+        let mut child = ChildProcess::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
         let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
         let mut first = String::new();
         out.read_line(&mut first).expect("it says where it listens");
-        let said: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
-        let url = said["url"].as_str().expect("it has a url").to_owned();
+        let output: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
+        let url = output["url"].as_str().expect("it has a url").to_owned();
         Self { child, out, url, profile }
     }
 
     fn ask(&self, verb: &str, path: &str, body: &Value) -> Value {
-        let (status, said) = call(verb, &format!("{}/mock/{path}", self.url), &body.to_string());
-        assert_eq!(status, 200, "{verb} {path}: {said}");
-        serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"))
+        let (status, output) = call(verb, &format!("{}/mock/{path}", self.url), &body.to_string());
+        assert_eq!(status, 200, "{verb} {path}: {output}");
+        serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"))
     }
 
     pub(crate) fn read(&self, path: &str) -> Value {
@@ -68,11 +68,11 @@ impl Sim {
         self.script(&json!([]));
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
-        Ledger(self.read("ledger"))
+    pub(crate) fn ledger(&self) -> SimLedger {
+        SimLedger(self.read("ledger"))
     }
 
-    /// Ends it as a person or a supervisor would; its code, and all that it still said.
+    /// Ends it as a person or a supervisor would; its code, and the rest of its output.
     pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_child(&self.child.0);
         kill_process(pid, signal).expect("our own child can be signalled");
@@ -84,9 +84,9 @@ impl Sim {
 }
 
 /// What the provider really took, and what for.
-pub(crate) struct Ledger(pub(crate) Value);
+pub(crate) struct SimLedger(pub(crate) Value);
 
-impl Ledger {
+impl SimLedger {
     pub(crate) fn total(&self, name: &str) -> u64 {
         self.0["totals"][name].as_u64().unwrap_or_else(|| panic!("the ledger has no total `{name}`"))
     }
@@ -101,7 +101,8 @@ impl Ledger {
         self.0["totals"]["requests"][script].as_u64().unwrap_or(0)
     }
 
-    /// How often tasks were asked for, whatever else `res.php` was asked: a daemon looks at its account now and then.
+    /// How often tasks were polled, whatever other requests `res.php` got: a daemon looks at its account now and
+    /// then.
     pub(crate) fn polls(&self) -> u64 {
         let actions = &self.0["totals"]["actions"];
         ["get", "get2"].iter().filter_map(|action| actions[action].as_u64()).sum()

@@ -1,15 +1,15 @@
-//! The gateway as a process of its own, `quittance serve`, with both of its doors: http, and https with a certificate of
-//! its own making.
+//! The gateway as a process of its own, `quittance serve`, with both of its doors: http, and https with a certificate
+//! of its own making.
 
-use crate::binary::{Running, drain};
-use crate::room::Room;
+use crate::binary::{ChildProcess, drain};
+use crate::sandbox::Sandbox;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{ChildStdout, Stdio};
 use std::thread::JoinHandle;
 
 pub(crate) struct Serve {
-    child: Running,
+    child: ChildProcess,
     out: Option<JoinHandle<String>>,
     err: Option<JoinHandle<String>>,
     pub(crate) http: String,
@@ -18,25 +18,26 @@ pub(crate) struct Serve {
     /// What its certificate is checked with.
     pub(crate) ca: PathBuf,
     /// Its folder is there for as long as it is.
-    pub(crate) room: Room,
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Serve {
-    /// Listens where the room says, and for https on any port.
-    pub(crate) fn start(room: Room) -> Self {
-        let tls = room.path("tls").display().to_string();
-        let mut command = room.command(&["serve", "--tls-listen", "127.0.0.1:0", "--tls-self-signed", &tls]);
+    /// Listens where the sandbox says, and for https on any port.
+    pub(crate) fn start(sandbox: Sandbox) -> Self {
+        let tls = sandbox.path("tls").display().to_string();
+        let mut command =
+            sandbox.command(&["serve", "--tls-listen", "127.0.0.1:0", "--tls-self-signed", &tls]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Running::start(&mut command);
+        let mut child = ChildProcess::start(&mut command);
         let err = drain(child.0.stderr.take().expect("it is piped"));
         let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
-        let Some(said) = until_ready(&mut out) else {
+        let Some(output) = until_ready(&mut out) else {
             child.kill();
             panic!("the gateway never got ready: {}", err.join().unwrap_or_default());
         };
         let find = |prefix: &str| {
-            let found = said.lines().find_map(|line| line.strip_prefix(prefix));
-            found.unwrap_or_else(|| panic!("`{prefix}` is missing: {said}")).to_owned()
+            let entry = output.lines().find_map(|line| line.strip_prefix(prefix));
+            entry.unwrap_or_else(|| panic!("`{prefix}` is missing: {output}")).to_owned()
         };
         let (http, https) = (find("listening on http:"), find("listening on https:"));
         Self {
@@ -46,7 +47,7 @@ impl Serve {
             child,
             out: Some(drain(out)),
             err: Some(err),
-            room,
+            sandbox,
         }
     }
 
@@ -60,10 +61,10 @@ impl Serve {
     }
 
     /// It is gone without a word; what is left can be served again, at the same address.
-    pub(crate) fn killed(self) -> Room {
-        let Self { mut child, room, .. } = self;
+    pub(crate) fn killed(self) -> Sandbox {
+        let Self { mut child, sandbox, .. } = self;
         child.kill();
-        room
+        sandbox
     }
 
     /// Ends it; what it wrote to its log.
@@ -73,22 +74,22 @@ impl Serve {
         err.join().expect("reading does not panic")
     }
 
-    /// Nothing in it broke while nobody looked.
+    /// Nothing in it broke meanwhile.
     pub(crate) fn end_in_peace(mut self) {
-        assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");
+        assert!(self.child.0.try_wait().expect("a child of ours can be queried").is_none(), "it has ended");
         self.child.kill();
         for stream in [self.out.take(), self.err.take()].into_iter().flatten() {
-            let said = stream.join().expect("reading does not panic");
-            assert!(!said.contains("panicked"), "{said}");
+            let output = stream.join().expect("reading does not panic");
+            assert!(!output.contains("panicked"), "{output}");
         }
     }
 }
 
 /// All lines up to `ready`; none if it ended before.
 pub(crate) fn until_ready(out: &mut BufReader<ChildStdout>) -> Option<String> {
-    let mut said = String::new();
-    while !said.ends_with("ready\n") {
-        out.read_line(&mut said).ok().filter(|bytes| *bytes > 0)?;
+    let mut output = String::new();
+    while !output.ends_with("ready\n") {
+        out.read_line(&mut output).ok().filter(|bytes| *bytes > 0)?;
     }
-    Some(said)
+    Some(output)
 }

@@ -1,5 +1,5 @@
-//! The traps that others fell into, as far as they can be seen from outside, each a test named as a sentence. What really
-//! happened is read in the provider's ledger.
+//! The traps that others fell into, as far as they can be seen from outside, each a test named as a sentence. What
+//! really happened is read in the provider's ledger.
 
 mod callbacks;
 mod callers;
@@ -9,14 +9,14 @@ mod polls;
 mod retries;
 mod reuse;
 
-use crate::engine::Engine;
+use crate::engine::EngineProcess;
 use crate::provider::Sim;
-use crate::room::page;
+use crate::sandbox::page;
 use crate::wait::until;
 use serde_json::Value;
 
 /// Waits until the ledger shows this.
-fn seen(sim: &Sim, what: &str, holds: impl Fn(&crate::provider::Ledger) -> bool) {
+fn until_ledger(sim: &Sim, what: &str, holds: impl Fn(&crate::provider::SimLedger) -> bool) {
     until(what, || holds(&sim.ledger()).then_some(()));
 }
 
@@ -28,14 +28,14 @@ fn was_sold(sim: &Sim, mark: &str, answer: &Value) {
     let sold = ledger.by_page().remove(page.as_str()).unwrap_or_default();
     assert!(
         sold.iter().any(|task| &task["answer"] == answer),
-        "nobody sold {answer} for {mark}: {}",
+        "{answer} was never sold for {mark}: {}",
         ledger.0
     );
 }
 
 /// Places one order and waits for its answer.
-fn answer(engine: &mut Engine, sim: &Sim, mark: &str) -> Value {
-    engine.say(&crate::room::line(1, mark));
+fn answer(engine: &mut EngineProcess, sim: &Sim, mark: &str) -> Value {
+    engine.say(&crate::sandbox::line(1, mark));
     let event = engine.hear("answered");
     was_sold(sim, mark, &event["answer"]);
     event

@@ -1,9 +1,9 @@
-//! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was taken and
-//! charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lays at the door of a doubt, or of
-//! an answer that never came; where nothing was lost there is none.
+//! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was
+//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lays at the
+//! door of a doubt, or of an answer that never came; where nothing was lost there is none.
 
-use crate::provider::{Ledger, Sim};
-use crate::room::Room;
+use crate::provider::{Sim, SimLedger};
+use crate::sandbox::Sandbox;
 use crate::wait::{LONG, now, pass};
 use serde_json::Value;
 use std::fs;
@@ -34,24 +34,24 @@ fn number(of: &Value, name: &str) -> u64 {
 }
 
 impl Agreement {
-    fn of(room: &Room, ledger: &Ledger) -> Self {
-        let report = room.run(&["usage", DAYS, "--json"]);
+    fn of(sandbox: &Sandbox, ledger: &SimLedger) -> Self {
+        let report = sandbox.run(&["usage", DAYS, "--json"]);
         report.must_succeed();
         let all = &report.json()["all"];
-        let path = room.path("ledger.json");
-        fs::write(&path, ledger.0.to_string()).expect("the room can be written");
-        let audit = room.run(&["audit", DAYS, "--json", "--ledger", &path.display().to_string()]);
+        let path = sandbox.path("ledger.json");
+        fs::write(&path, ledger.0.to_string()).expect("the sandbox can be written");
+        let audit = sandbox.run(&["audit", DAYS, "--json", "--ledger", &path.display().to_string()]);
         let last = audit.out.lines().last().unwrap_or_else(|| panic!("{audit:?}"));
         let summary = serde_json::from_str::<Value>(last).unwrap_or_else(|why| panic!("{why}: {last}"));
         let audit = summary["summary"].clone();
-        let found = &audit["ledger"];
+        let entry = &audit["ledger"];
         Self {
             paid: number(all, "paid"),
             cost_micros: number(all, "cost_micros"),
-            in_doubt: number(found, "explained_by_doubt"),
-            in_doubt_micros: number(found, "explained_by_doubt_micros"),
-            unanswered_micros: number(found, "unanswered_micros"),
-            given_back_micros: number(found, "given_back_micros"),
+            in_doubt: number(entry, "explained_by_doubt"),
+            in_doubt_micros: number(entry, "explained_by_doubt_micros"),
+            unanswered_micros: number(entry, "unanswered_micros"),
+            given_back_micros: number(entry, "given_back_micros"),
             taken: ledger.accepted(),
             charged_micros: ledger.total("paid_micros") - ledger.total("refunded_micros"),
             audit,
@@ -70,10 +70,10 @@ impl Agreement {
 
 /// Asks until what is still on its way has come.
 #[track_caller]
-pub(crate) fn usage_equals_ledger(room: &Room, sim: &Sim) -> Agreement {
+pub(crate) fn usage_equals_ledger(sandbox: &Sandbox, sim: &Sim) -> Agreement {
     let end = now() + LONG;
     loop {
-        let agreement = Agreement::of(room, &sim.ledger());
+        let agreement = Agreement::of(sandbox, &sim.ledger());
         if agreement.holds() {
             return agreement;
         }
@@ -84,8 +84,8 @@ pub(crate) fn usage_equals_ledger(room: &Room, sim: &Sim) -> Agreement {
 
 /// The same where no word was lost for good: not a cent is missing.
 #[track_caller]
-pub(crate) fn usage_equals_ledger_to_the_cent(room: &Room, sim: &Sim) {
-    let agreement = usage_equals_ledger(room, sim);
+pub(crate) fn usage_equals_ledger_to_the_cent(sandbox: &Sandbox, sim: &Sim) {
+    let agreement = usage_equals_ledger(sandbox, sim);
     let Agreement { in_doubt, in_doubt_micros, unanswered_micros, .. } = agreement;
     assert_eq!((in_doubt, in_doubt_micros, unanswered_micros), (0, 0, 0), "{agreement:#?}");
 }

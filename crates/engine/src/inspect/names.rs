@@ -1,5 +1,5 @@
-//! No name of a field may be, to some reader, the name of another field or of what we say ourselves: that reader would see one of
-//! them replaced. In PHP `key[0]=x` makes a list of our own `key`.
+//! No name of a field may be, to some reader, the name of another field or of what we say ourselves: that reader
+//! would see one of them replaced. In PHP `key[0]=x` makes a list of our own `key`.
 
 use super::{Inspection, Step};
 use crate::targets::NotAllowed;

@@ -1,7 +1,7 @@
-//! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
-//! if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
+//! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same
+//! places; if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
 
-use super::kept::{BUSY_SPAN, Kept, Place};
+use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
 use super::money::{self, Affordable, settle};
 use super::{alive, pool_draft};
 use crate::sizing::{LIVES_UNTIL_IDLE, shortfall};
@@ -9,7 +9,7 @@ use crate::{Engine, lock};
 use futures_util::future::join_all;
 use quittance_lifecycle::{FailCause, Key, Order, Phase, TimelineEvent, Timestamp};
 use quittance_ports::{
-    DocumentFound, DocumentWritten, LevelShown, Members, PoolDocument, PoolSpec, SharedDocument, StoreError,
+    DocumentWritten, LevelView, Members, PoolDocument, PoolSpec, SharedDocument, StoreError, StoredDocument,
     Versioned,
 };
 use quittance_ports::{Goal, SIZE_MAX};
@@ -17,24 +17,24 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often an order on its way to a stock is asked how it stands.
+/// How often the state of an order on its way to a stock is read.
 const CHECK_SPAN: Duration = Duration::from_secs(2);
 /// How often a level that only drifts is written down for people to read.
 const SHOWN_SPAN: Duration = Duration::from_secs(5);
 /// How long a pool rests whose refill came to nothing, and how long at most when that goes on.
 const REST: Duration = Duration::from_secs(30);
 const REST_MAX: Duration = Duration::from_secs(900);
-/// An order that was announced on the document may be placed for so long; and after so long nobody places it any more, and its
-/// place is free. Between the two, whoever was frozen and whoever is ahead of him by a clock do not meet.
+/// An order that was announced in the document may be placed for so long; and after so long no node places it any
+/// more, and its place is free. Between the two, a node that was frozen and a node whose clock is ahead do not meet.
 const PLACED_WITHIN: Duration = Duration::from_secs(5);
 const VOID_AFTER: Duration = Duration::from_secs(10);
 /// How many orders are read or placed at once.
 const AT_ONCE: usize = 32;
 
 /// What is to be bought, decided on one look.
-struct Plan {
-    level: LevelShown,
-    /// The places to refill, and those whose order somebody has announced and never placed.
+struct RefillPlan {
+    level: LevelView,
+    /// The places to refill, and those whose order was announced and never placed.
     refill: Vec<usize>,
     announced: Vec<usize>,
 }
@@ -65,15 +65,14 @@ impl Engine {
     async fn look_at_pools(&self, now: Timestamp) -> Result<(), StoreError> {
         let documents = self.world.membership.documents().await?;
         self.forget_removed(&documents, now).await?;
-        let is_pool =
-            |found: &DocumentFound| matches!(&found.document, SharedDocument::Pool(pool) if !pool.is_removed);
+        let is_pool = |stored: &StoredDocument| matches!(&stored.document, SharedDocument::Pool(pool) if !pool.is_removed);
         let has_pools = documents.iter().any(is_pool);
         // Terms ask for what sites are trusted with, so they are made before the lock is taken again.
-        let made: BTreeMap<String, Option<Kept>> = documents
+        let made: BTreeMap<String, Option<LocalPool>> = documents
             .iter()
-            .filter_map(|found| match &found.document {
+            .filter_map(|stored| match &stored.document {
                 SharedDocument::Pool(document) if !document.is_removed => {
-                    Some((document.spec.name.clone(), self.make_kept(&document.spec)))
+                    Some((document.spec.name.clone(), self.make_local(&document.spec)))
                 }
                 _ => None,
             })
@@ -85,49 +84,49 @@ impl Engine {
         let members = self.world.membership.members().await?;
         for (name, fresh) in made {
             let Some(fresh) = fresh else { continue };
-            let found = {
+            let stored = {
                 let mut pools = lock(&self.pools);
                 let own = pools.demand.get(&name).copied().unwrap_or_default();
-                let Some(kept) = pools.kept.get_mut(&name) else { continue };
+                let Some(local) = pools.local.get_mut(&name) else { continue };
                 // Reports may have changed how long answers are trusted.
-                if kept.usable != fresh.usable {
-                    kept.usable = fresh.usable;
-                    kept.sizer.set_usable(fresh.usable);
+                if local.usable != fresh.usable {
+                    local.usable = fresh.usable;
+                    local.sizer.set_usable(fresh.usable);
                 }
-                (kept.list_price, kept.basis) = (fresh.list_price, fresh.basis);
-                kept.read_callback(now, (self.settings.node, own), &members);
+                (local.list_price, local.basis) = (fresh.list_price, fresh.basis);
+                local.read_callback(now, (self.settings.node, own), &members);
                 pools.documents.get(&SharedDocument::pool_name(&name)).cloned()
             };
             if self.is_keeper(&name, &members)
-                && let Some(found) = found
+                && let Some(stored) = stored
             {
-                self.keep(&name, found).await?;
+                self.keep(&name, stored).await?;
             }
         }
         Ok(())
     }
 
     /// Forgets removed pools whose hour is over. Another node may be faster, and does the same.
-    async fn forget_removed(&self, documents: &[DocumentFound], now: Timestamp) -> Result<(), StoreError> {
-        for found in documents {
-            if let SharedDocument::Pool(pool) = &found.document
+    async fn forget_removed(&self, documents: &[StoredDocument], now: Timestamp) -> Result<(), StoreError> {
+        for stored in documents {
+            if let SharedDocument::Pool(pool) = &stored.document
                 && pool.is_removed
                 && !money::has_spent(pool, now)
             {
                 // If another node has won the race, the document is gone, or it is a pool again.
-                _ = self.world.membership.write_document(&found.name, found.version, None).await?;
+                _ = self.world.membership.write_document(&stored.name, stored.version, None).await?;
             }
         }
         Ok(())
     }
 
-    fn make_kept(&self, spec: &PoolSpec) -> Option<Kept> {
+    fn make_local(&self, spec: &PoolSpec) -> Option<LocalPool> {
         let (_, terms, policy) = self.agree(&spec.kind, pool_draft(spec, None)).ok()?;
-        Kept::new(spec, &terms, self.price_basis(&terms), policy.pace.p50 + BUSY_SPAN)
+        LocalPool::new(spec, &terms, self.price_basis(&terms), policy.pace.p50 + BUSY_SPAN)
     }
 
-    /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the one that a
-    /// hash of both names first.
+    /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the
+    /// one that a hash of both names first.
     #[must_use]
     pub fn is_keeper(&self, work: &str, members: &Members) -> bool {
         let rank = |node: u64| -> [u8; 32] {
@@ -139,23 +138,23 @@ impl Engine {
             .all(|node_status| node_status.node == self.settings.node || rank(node_status.node) < own)
     }
 
-    async fn keep(&self, name: &str, found: DocumentFound) -> Result<(), StoreError> {
-        let DocumentFound { version, document: SharedDocument::Pool(document), .. } = found else {
+    async fn keep(&self, name: &str, stored: StoredDocument) -> Result<(), StoreError> {
+        let StoredDocument { version, document: SharedDocument::Pool(document), .. } = stored else {
             return Ok(());
         };
-        // Nobody else changes it: chores are done one after the other.
-        let Some(mut kept) = lock(&self.pools).kept.get(name).cloned() else { return Ok(()) };
+        // No other task changes it: chores are done one after the other.
+        let Some(mut local) = lock(&self.pools).local.get(name).cloned() else { return Ok(()) };
         let mut next = document.clone().in_currency(&self.settings.currency);
-        kept.bring_up_to_date(&mut next, self.now());
-        let mut plan = self.plan(&mut kept, &mut next).await?;
+        local.bring_up_to_date(&mut next, self.now());
+        let mut plan = self.plan(&mut local, &mut next).await?;
         plan.level.on_their_way += u32::try_from(plan.refill.len()).unwrap_or(u32::MAX);
-        kept.is_idle = plan.level.size == 0 && plan.level.fresh == 0 && plan.level.on_their_way == 0;
+        local.is_idle = plan.level.size == 0 && plan.level.fresh == 0 && plan.level.on_their_way == 0;
         for number in &plan.refill {
             if *number >= next.generations.len() {
                 next.generations.push(next.first_generation);
             }
             next.generations[*number] = next.generations[*number].saturating_add(1);
-            kept.reserve(&mut next, *number);
+            local.reserve(&mut next, *number);
         }
         let is_news = !plan.refill.is_empty()
             || (next.price, next.basis, next.spent) != (document.price, document.basis, document.spent)
@@ -176,59 +175,63 @@ impl Engine {
             let document = SharedDocument::Pool(next);
             match self.world.membership.write_document(&name, version, Some(&document)).await? {
                 DocumentWritten::Done(version) => {
-                    lock(&self.pools).note_document(DocumentFound { name, version, document });
+                    lock(&self.pools).note_document(StoredDocument { name, version, document });
                 }
-                // Somebody else has decided meanwhile: what is known of the places is not what they are.
+                // Another node has decided meanwhile: what is known of the places is out of date.
                 DocumentWritten::Conflict | DocumentWritten::NoRoom => {
-                    kept.places.clear();
+                    local.places.clear();
                     is_ours = false;
                 }
             }
         }
         if is_ours && self.now().since(announced_at) < PLACED_WITHIN {
-            self.fill(&mut kept, &announced).await;
+            self.fill(&mut local, &announced).await;
         }
-        if let Some(place) = lock(&self.pools).kept.get_mut(name).filter(|place| place.spec == kept.spec) {
-            *place = kept;
+        if let Some(place) = lock(&self.pools).local.get_mut(name).filter(|place| place.spec == local.spec) {
+            *place = local;
         }
         Ok(())
     }
 
     /// Places what was announced. Whatever cannot be placed now is found missing at the next look.
-    async fn fill(&self, kept: &mut Kept, announced: &[(usize, u64)]) {
+    async fn fill(&self, local: &mut LocalPool, announced: &[(usize, u64)]) {
         let looked = self.now();
         for some in announced.chunks(AT_ONCE) {
             let placing = some.iter().map(|(number, generation)| {
-                let slot = kept.slot(*number, *generation);
-                self.place(&kept.spec.kind, pool_draft(&kept.spec, Some(slot)))
+                let slot = local.slot(*number, *generation);
+                self.place(&local.spec.kind, pool_draft(&local.spec, Some(slot)))
             });
             for ((number, _), placed) in some.iter().zip(join_all(placing).await) {
-                if kept.places.len() <= *number {
-                    kept.places.resize(*number + 1, Place::Unknown);
+                if local.places.len() <= *number {
+                    local.places.resize(*number + 1, PoolPlace::Unknown);
                 }
-                kept.places[*number] =
-                    if placed.is_ok() { Place::OnItsWay { looked } } else { Place::Unknown };
+                local.places[*number] =
+                    if placed.is_ok() { PoolPlace::OnItsWay { looked } } else { PoolPlace::Unknown };
             }
         }
     }
 
-    async fn plan(&self, kept: &mut Kept, document: &mut PoolDocument) -> Result<Plan, StoreError> {
+    async fn plan(
+        &self,
+        local: &mut LocalPool,
+        document: &mut PoolDocument,
+    ) -> Result<RefillPlan, StoreError> {
         let now = self.now();
-        let fresh_until = now + kept.min_life;
-        let class = self.world.store.list_stock(&kept.target, fresh_until, SIZE_MAX as usize).await?;
+        let fresh_until = now + local.min_life;
+        let class = self.world.store.list_stock(&local.target, fresh_until, SIZE_MAX as usize).await?;
         let class: BTreeSet<Key> = class.into_iter().collect();
         // Once in a usable life is often enough to tell that it is not idle.
-        if kept.is_asked_for && now.since(document.asked_at) >= kept.usable {
+        if local.is_asked_for && now.since(document.asked_at) >= local.usable {
             document.asked_at = now;
         }
-        let announced = self.look_at_places(kept, document, &class).await?;
+        let announced = self.look_at_places(local, document, &class).await?;
         let fresh = u32::try_from(class.len()).unwrap_or(u32::MAX);
-        let is_coming = |place: &&Place| matches!(place, Place::OnItsWay { .. });
-        let coming = kept.places.iter().filter(is_coming).count() + announced.len();
+        let is_coming = |place: &&PoolPlace| matches!(place, PoolPlace::OnItsWay { .. });
+        let coming = local.places.iter().filter(is_coming).count() + announced.len();
         let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
-        let (size, why, rate, lead) = self.level(kept, document, now);
+        let (size, why, rate, lead) = self.level(local, document, now);
         let wanted = shortfall(size, fresh, on_their_way);
-        let (afforded, short) = match kept.affordable(document) {
+        let (afforded, short) = match local.affordable(document) {
             Affordable::NoBudget => (wanted, None),
             Affordable::Refills(most, words) => (wanted.min(most), Some(words)),
         };
@@ -238,20 +241,20 @@ impl Engine {
             _ => why,
         };
         let free = (0..SIZE_MAX as usize)
-            .filter(|number| kept.places.get(*number).is_none_or(|place| *place == Place::Free))
+            .filter(|number| local.places.get(*number).is_none_or(|place| *place == PoolPlace::Free))
             .filter(|number| !announced.contains(number));
-        let level = LevelShown { at: now, size, why, rate_milli: rate, lead, fresh, on_their_way };
-        Ok(Plan { level, refill: free.take(afforded as usize).collect(), announced })
+        let level = LevelView { at: now, size, why, rate_milli: rate, lead, fresh, on_their_way };
+        Ok(RefillPlan { level, refill: free.take(afforded as usize).collect(), announced })
     }
 
     /// The level of now, and why.
     fn level(
         &self,
-        kept: &mut Kept,
+        local: &mut LocalPool,
         document: &PoolDocument,
         now: Timestamp,
     ) -> (u32, String, u64, Duration) {
-        let level = kept.sizer.level(now);
+        let level = local.sizer.level(now);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -259,31 +262,31 @@ impl Engine {
         )]
         let rate = (level.rate * 1000.0) as u64;
         let nothing = |why: &str| (0, why.to_owned(), rate, level.lead);
-        if !kept.spec.is_on {
+        if !local.spec.is_on {
             return nothing("it is switched off");
         }
-        if !kept.is_open(now) {
+        if !local.is_open(now) {
             return nothing("it is outside of its hours");
         }
         if self.paused().is_some() {
-            return nothing("the provider's account must be mended first");
+            return nothing("the provider's account must be fixed first");
         }
-        if now < kept.rests_until {
-            let seconds = kept.rests_until.since(now).as_secs().div_ceil(60) * 60;
-            let code = kept.failed_with.escape_debug();
+        if now < local.rests_until {
+            let seconds = local.rests_until.since(now).as_secs().div_ceil(60) * 60;
+            let code = local.failed_with.escape_debug();
             return nothing(&format!(
                 "its last refill came to nothing ({code}): it rests for up to {seconds} s more"
             ));
         }
-        // The sizer knows what was asked since this node started; the document, what was before.
-        let given_up = kept.usable.saturating_mul(LIVES_UNTIL_IDLE);
-        if matches!(kept.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
+        // The sizer knows the demand since this node started; the document, what was before.
+        let given_up = local.usable.saturating_mul(LIVES_UNTIL_IDLE);
+        if matches!(local.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
             return nothing(&crate::sizing::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
         let is_new = matches!(level.why, crate::sizing::Why::NothingSeenYet);
-        if let (Goal::Served { .. }, true, Some(before)) = (kept.spec.goal, is_new, &document.level)
-            && now.since(before.at) < kept.usable
+        if let (Goal::Served { .. }, true, Some(before)) = (local.spec.goal, is_new, &document.level)
+            && now.since(before.at) < local.usable
             && before.size > 0
         {
             return (before.size, before.why.clone(), before.rate_milli, before.lead);
@@ -294,57 +297,59 @@ impl Engine {
     /// Brings what is known of each place up to date; says which were announced and never placed.
     async fn look_at_places(
         &self,
-        kept: &mut Kept,
+        local: &mut LocalPool,
         document: &mut PoolDocument,
         class: &BTreeSet<Key>,
     ) -> Result<Vec<usize>, StoreError> {
         let now = self.now();
-        kept.places.resize(document.generations.len().max(kept.places.len()), Place::Unknown);
+        local.places.resize(document.generations.len().max(local.places.len()), PoolPlace::Unknown);
         let mut unsure = Vec::new();
         for (number, generation) in document.generations.iter().enumerate() {
-            let key = kept.key(number, *generation, self.settings.keys.secret.as_ref());
-            let place = &mut kept.places[number];
+            let key = local.key(number, *generation, self.settings.keys.secret.as_ref());
+            let place = &mut local.places[number];
             match *place {
-                _ if *generation == 0 => *place = Place::Free,
-                Place::Stands if class.contains(&key) => {}
-                Place::Stands => *place = Place::Free,
-                Place::Free => {}
-                Place::OnItsWay { looked }
+                _ if *generation == 0 => *place = PoolPlace::Free,
+                PoolPlace::Stands if class.contains(&key) => {}
+                PoolPlace::Stands => *place = PoolPlace::Free,
+                PoolPlace::Free => {}
+                PoolPlace::OnItsWay { looked }
                     if looked <= now && now.since(looked) < CHECK_SPAN && !class.contains(&key) => {}
-                Place::OnItsWay { .. } | Place::Unknown => unsure.push((number, key)),
+                PoolPlace::OnItsWay { .. } | PoolPlace::Unknown => unsure.push((number, key)),
             }
         }
-        for place in kept.places.iter_mut().skip(document.generations.len()) {
-            *place = Place::Free;
+        for place in local.places.iter_mut().skip(document.generations.len()) {
+            *place = PoolPlace::Free;
         }
         let is_void = document.level.as_ref().is_none_or(|level| now.since(level.at) >= VOID_AFTER);
         let mut announced = Vec::new();
         for some in unsure.chunks(AT_ONCE) {
             let loads = some.iter().map(|(_, key)| self.world.store.load(key));
-            for ((number, _), found) in some.iter().zip(join_all(loads).await) {
-                match found {
-                    Ok(found) => {
-                        let was_coming = matches!(kept.places[*number], Place::OnItsWay { .. });
-                        kept.places[*number] = match &found {
+            for ((number, _), stored) in some.iter().zip(join_all(loads).await) {
+                match stored {
+                    Ok(stored) => {
+                        let was_coming = matches!(local.places[*number], PoolPlace::OnItsWay { .. });
+                        local.places[*number] = match &stored {
                             None if is_void => {
                                 settle(document, *number, None);
-                                Place::Free
+                                PoolPlace::Free
                             }
                             None => {
                                 announced.push(*number);
-                                Place::Unknown
+                                PoolPlace::Unknown
                             }
-                            Some(found) => {
-                                if !found.order.phase.is_open() {
-                                    kept.learn_price(document, *number, &found.order);
-                                    settle(document, *number, Some(&found.order));
+                            Some(stored) => {
+                                if !stored.order.phase.is_open() {
+                                    local.learn_price(document, *number, &stored.order);
+                                    settle(document, *number, Some(&stored.order));
                                 }
-                                self.look_at_place(kept, found, was_coming, class)
+                                self.look_at_place(local, stored, was_coming, class)
                             }
                         };
                     }
-                    // What cannot be read is somebody's to mend, and no place to be filled meanwhile.
-                    Err(StoreError::Corrupt { .. }) => kept.places[*number] = Place::OnItsWay { looked: now },
+                    // A record that cannot be read is for an operator, and its place is not filled meanwhile.
+                    Err(StoreError::Corrupt { .. }) => {
+                        local.places[*number] = PoolPlace::OnItsWay { looked: now }
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -354,42 +359,42 @@ impl Engine {
 
     fn look_at_place(
         &self,
-        kept: &mut Kept,
-        found: &Versioned,
+        local: &mut LocalPool,
+        stored: &Versioned,
         was_coming: bool,
         class: &BTreeSet<Key>,
-    ) -> Place {
-        let (order, now) = (&found.order, self.now());
+    ) -> PoolPlace {
+        let (order, now) = (&stored.order, self.now());
         match &order.phase {
-            phase if phase.is_open() => Place::OnItsWay { looked: now },
+            phase if phase.is_open() => PoolPlace::OnItsWay { looked: now },
             Phase::Solved { .. } | Phase::Claimed { .. } => {
                 if was_coming && let Some(at) = stood_at(order) {
-                    // Half of the time between two looks passes before anybody sees that one is missing.
-                    kept.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
-                    (kept.failures, kept.rests_until) = (0, Timestamp::ZERO);
+                    // Half of the time between two looks passes before a node notices that one is missing.
+                    local.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
+                    (local.failures, local.rests_until) = (0, Timestamp::ZERO);
                 }
-                if class.contains(&order.key) { Place::Stands } else { Place::Free }
+                if class.contains(&order.key) { PoolPlace::Stands } else { PoolPlace::Free }
             }
             phase @ (Phase::Failed { .. } | Phase::Dead { .. }) if was_coming => {
                 // Several that fail at once are one failure.
-                if kept.rests_until <= now {
-                    let rest = REST.saturating_mul(1 << kept.failures.min(10)).min(REST_MAX);
-                    kept.failures = kept.failures.saturating_add(1);
-                    kept.rests_until = now + rest;
+                if local.rests_until <= now {
+                    let rest = REST.saturating_mul(1 << local.failures.min(10)).min(REST_MAX);
+                    local.failures = local.failures.saturating_add(1);
+                    local.rests_until = now + rest;
                 }
-                kept.failed_with = match phase {
+                local.failed_with = match phase {
                     Phase::Failed { cause: FailCause::Refused(fault), .. } => fault.code.clone(),
                     _ => "no answer in time".to_owned(),
                 };
-                Place::Free
+                PoolPlace::Free
             }
-            _ => Place::Free,
+            _ => PoolPlace::Free,
         }
     }
 }
 
-/// Whether people should be told of a level that nothing was bought for.
-fn is_worth_telling(document: &PoolDocument, level: &LevelShown) -> bool {
+/// Whether a level that nothing was bought for is worth a log line.
+fn is_worth_telling(document: &PoolDocument, level: &LevelView) -> bool {
     let Some(before) = &document.level else { return true };
     let has_changed =
         (before.fresh, before.on_their_way, &before.why) != (level.fresh, level.on_their_way, &level.why);

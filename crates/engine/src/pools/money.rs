@@ -1,7 +1,8 @@
-//! What a pool may spend, and what it has spent. Each refill is counted before it is ordered, at the price that is expected, and
-//! corrected when it is over: by what it really cost, or by nothing, if nobody was paid. What may have been charged stays counted.
+//! What a pool may spend, and what it has spent. Each refill is counted before it is ordered, at the price that is
+//! expected, and corrected when it is over: by its real cost, or by nothing, if it was not charged. What may have
+//! been charged stays counted.
 
-use super::kept::Kept;
+use super::local::LocalPool;
 use super::price_not_known;
 use crate::Engine;
 use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
@@ -18,8 +19,8 @@ pub(super) enum Affordable {
     Refills(u32, String),
 }
 
-/// What the next refill costs, as far as it is known: what the last answer cost, if that was learned under the circumstances of
-/// now, or else what the price list says.
+/// What the next refill costs, as far as it is known: what the last answer cost, if that was learned under the
+/// circumstances of now, or else what the price list says.
 pub(super) fn price(document: &PoolDocument, basis: u64, list_price: Option<Money>) -> Option<Money> {
     document.price.filter(|_| document.basis.digest == basis).or(list_price)
 }
@@ -49,13 +50,13 @@ impl Engine {
     }
 }
 
-impl Kept {
+impl LocalPool {
     pub(super) fn price(&self, document: &PoolDocument) -> Option<Money> {
         price(document, self.basis, self.list_price)
     }
 
-    /// Brings a document up to now: another hour begins with nothing spent, and a price that was learned under other circumstances
-    /// is forgotten.
+    /// Brings a document up to now: another hour begins with nothing spent, and a price that was learned under other
+    /// circumstances is forgotten.
     pub(super) fn bring_up_to_date(&self, document: &mut PoolDocument, now: Timestamp) {
         document.spent = this_hour(document.spent, now);
         if document.basis.digest != self.basis {
@@ -97,7 +98,7 @@ impl Kept {
         }
         let Spent { money: Money(spent), unpriced, .. } = document.spent;
         let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));
-        // A price of 0 was said by the provider or by the operator: such answers are free.
+        // A price of 0 comes from the provider or the operator: such answers are free.
         let refills =
             left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
         // The list may be wrong by any factor. The first answer tells what one really costs.
@@ -124,8 +125,8 @@ fn count(spent: &mut Spent, price: Option<Money>) {
     (spent.money, spent.unpriced) = (sum.sum, sum.unpriced);
 }
 
-/// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour that has
-/// passed is not corrected.
+/// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour
+/// that has passed is not corrected.
 pub(super) fn settle(document: &mut PoolDocument, place: usize, order: Option<&Order>) {
     let Some(reserved) = u32::try_from(place).ok().and_then(|place| document.reserved.remove(&place)) else {
         return;

@@ -85,7 +85,7 @@ impl Wrong {
             | Self::Declined(Declined::Place(PlaceError::BadRequest(BadRequest::MisspeltKind { .. }))) => {
                 "ERROR_TASK_NOT_SUPPORTED"
             }
-            Self::BadTask(BadTask::SaidTwice { .. }) => "ERROR_BAD_PARAMETERS",
+            Self::BadTask(BadTask::ContradictoryNames { .. }) => "ERROR_BAD_PARAMETERS",
             Self::BadTask(BadTask::NotBase64 { .. }) => "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
             Self::Declined(
                 Declined::KindNotForYou { .. } | Declined::Place(PlaceError::UnknownKind { .. }),

@@ -47,7 +47,7 @@ impl OrderService {
                 found.ok_or(NotSeen::Unknown)?
             }
         };
-        match engine.told_at_once(placed) {
+        match engine.outcome_at_once(placed) {
             Some(outcome) => Ok(self.seen(order, outcome, self.inner.engine.now(), accepted.above)),
             None => self.wait_for(order, placed.clone(), timeout, accepted.above).await,
         }

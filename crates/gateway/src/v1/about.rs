@@ -306,7 +306,7 @@ pub(super) async fn ready(State(state): State<AppState>) -> Response {
     let why = match (store, recovering) {
         (true, false) => None,
         (_, true) => forgetting.or_else(|| Some(RECOVERING.to_owned())),
-        (false, false) => forgetting.or_else(|| engine.store_trouble()),
+        (false, false) => forgetting.or_else(|| engine.store_error()),
     };
     super::json(status, &Readiness { ready, serving, store, why })
 }

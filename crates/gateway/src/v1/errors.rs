@@ -108,7 +108,7 @@ fn field(why: &BadRequest) -> String {
         BadRequest::MisspeltParam { name, .. }
         | BadRequest::OtherKind { name, .. }
         | BadRequest::NoSuchVersion { name, .. }
-        | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
+        | BadRequest::ContradictoryNames { other: name, .. } => format!("params.{name}"),
         BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
         BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
         BadRequest::BadTimeout { .. } => "deadline_s".into(),

@@ -19,7 +19,7 @@ fn what_was_packed_comes_out_as_it_was() {
 }
 
 #[test]
-fn no_more_comes_out_than_is_asked_for() {
+fn no_more_comes_out_than_the_limit() {
     for most in [0, 1, 100] {
         let (inside, end) = inflate(&LINES[2..], most);
         assert_eq!((inside.as_slice(), end), (&lines().as_bytes()[..most], End::TooLarge));

@@ -1,4 +1,5 @@
-//! What an attempt costs that came to no answer: what the provider charges for it, or "not known", and never 0 by mistake.
+//! What an attempt costs that came to no answer: what the provider charges for it, or "not known", and never 0 by
+//! mistake.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -11,13 +12,13 @@ use alloc::sync::Arc;
 const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 /// An order and what its steps have added to usage.
-struct Told {
+struct ChargeCase {
     order: Order,
     usage: Counters,
     policy: Policy,
 }
 
-impl Told {
+impl ChargeCase {
     fn new(policy: Policy, price: Option<u64>, is_for_a_pool: bool) -> Self {
         let (key, terms) = agreed(true, Reuse::Exclusive, false);
         let mut terms = (*terms).clone();
@@ -78,10 +79,10 @@ fn a_task_that_cannot_be_solved_costs_what_the_provider_charges_for_it() {
         (Unsolvable::Free, None, (Some(0), 0)),
         (Unsolvable::NotKnown, Some(2_990), (None, 1)),
     ] {
-        let mut told = Told::new(rules(rule), price, false);
-        told.accept();
-        told.poll(10, unsolvable());
-        assert_eq!(told.spent(), spent, "{rule:?} at {price:?}");
+        let mut case = ChargeCase::new(rules(rule), price, false);
+        case.accept();
+        case.poll(10, unsolvable());
+        assert_eq!(case.spent(), spent, "{rule:?} at {price:?}");
     }
 }
 
@@ -91,114 +92,114 @@ fn what_was_spent_is_not_known_while_the_only_task_is_worked_on() {
     for (rule, known) in
         [(Unsolvable::Free, Some(0)), (Unsolvable::Charged, Some(5)), (Unsolvable::NotKnown, None)]
     {
-        let mut told = Told::new(rules(rule), Some(5), false);
-        let spent_known = |told: &Told| told.usage.spent_known().map(|sum| sum.0);
-        assert_eq!(spent_known(&told), Some(0), "nothing was bought");
-        told.accept();
-        assert_eq!(spent_known(&told), None, "it is worked on");
-        told.poll(10, unsolvable());
-        assert_eq!(spent_known(&told), known, "{rule:?}");
+        let mut case = ChargeCase::new(rules(rule), Some(5), false);
+        let spent_known = |case: &ChargeCase| case.usage.spent_known().map(|sum| sum.0);
+        assert_eq!(spent_known(&case), Some(0), "nothing was bought");
+        case.accept();
+        assert_eq!(spent_known(&case), None, "it is worked on");
+        case.poll(10, unsolvable());
+        assert_eq!(spent_known(&case), known, "{rule:?}");
     }
-    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
-    told.accept();
-    told.poll(10, PollOutcome::Answered(delivery("token")));
-    assert_eq!(told.usage.spent_known().map(|sum| sum.0), Some(3), "the answer says its price");
+    let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);
+    case.accept();
+    case.poll(10, PollOutcome::Answered(delivery("token")));
+    assert_eq!(case.usage.spent_known().map(|sum| sum.0), Some(3), "the answer says its price");
 }
 
 #[test]
 fn where_answers_are_free_so_is_what_came_to_none() {
-    let mut told = Told::new(rules(Unsolvable::NotKnown), Some(0), false);
-    told.accept();
-    told.step(300, WAKE);
-    assert!(told.order.phase.is_dead());
-    assert_eq!(told.spent(), (Some(0), 0));
+    let mut case = ChargeCase::new(rules(Unsolvable::NotKnown), Some(0), false);
+    case.accept();
+    case.step(300, WAKE);
+    assert!(case.order.phase.is_dead());
+    assert_eq!(case.spent(), (Some(0), 0));
 }
 
 #[test]
 fn a_task_that_was_refused_at_the_door_costs_nothing() {
-    let mut told = Told::new(rules(Unsolvable::Charged), Some(5), false);
-    told.step(0, WAKE);
+    let mut case = ChargeCase::new(rules(Unsolvable::Charged), Some(5), false);
+    case.step(0, WAKE);
     let rejected = SubmitOutcome::Rejected(Fault::new(FaultClass::Unsolvable, "CODE"));
-    told.step(1, Event::Submitted { attempt: 1, outcome: rejected });
-    assert_eq!(told.spent(), (Some(0), 0));
+    case.step(1, Event::Submitted { attempt: 1, outcome: rejected });
+    assert_eq!(case.spent(), (Some(0), 0));
 }
 
 #[test]
 fn a_task_that_is_gone_may_have_been_charged() {
-    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
-    told.accept();
-    told.poll(10, PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_NO_SUCH_ID")));
-    assert_eq!(told.spent(), (None, 1));
+    let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);
+    case.accept();
+    case.poll(10, PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_NO_SUCH_ID")));
+    assert_eq!(case.spent(), (None, 1));
 }
 
 #[test]
 fn what_was_taken_and_not_answered_by_the_deadline_is_not_known_until_the_answer_comes_after_all() {
-    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
-    told.accept();
-    assert_eq!(told.spent(), (Some(0), 0), "it is waited for");
-    told.step(300, WAKE);
-    assert!(told.order.phase.is_dead());
-    assert_eq!(told.spent(), (None, 1), "the price of an answer that never came is not known");
-    told.step(700, WAKE);
-    assert_eq!(told.spent(), (None, 1), "given up for good, and counted once");
+    let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);
+    case.accept();
+    assert_eq!(case.spent(), (Some(0), 0), "it is waited for");
+    case.step(300, WAKE);
+    assert!(case.order.phase.is_dead());
+    assert_eq!(case.spent(), (None, 1), "the price of an answer that never came is not known");
+    case.step(700, WAKE);
+    assert_eq!(case.spent(), (None, 1), "given up for good, and counted once");
     let word = CallbackResult::Answered(delivery("token"));
-    told.step(710, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
-    assert_eq!(told.spent(), (Some(3), 0), "the cost is counted once, and the unknown is taken back");
+    case.step(710, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
+    assert_eq!(case.spent(), (Some(3), 0), "the cost is counted once, and the unknown is taken back");
 }
 
 /// Each day of usage must be true by itself: the day before keeps "at least", and the next has the cost.
 #[test]
 fn an_answer_on_the_next_day_leaves_the_day_before_at_least() {
-    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
-    told.accept();
-    told.step(300, WAKE);
-    let before = told.usage;
+    let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);
+    case.accept();
+    case.step(300, WAKE);
+    let before = case.usage;
     let word = CallbackResult::Answered(delivery("token"));
-    told.step(24 * 3600, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
+    case.step(24 * 3600, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
     assert_eq!((before.unpriced, before.priced_late, before.cost_micros), (1, 0, 0));
-    assert_eq!((told.usage.unpriced, told.usage.priced_late, told.usage.cost_micros), (1, 0, 3));
-    assert_eq!(told.order.spent().unpriced, 0, "the order itself knows");
+    assert_eq!((case.usage.unpriced, case.usage.priced_late, case.usage.cost_micros), (1, 0, 3));
+    assert_eq!(case.order.spent().unpriced, 0, "the order itself knows");
 }
 
 #[test]
 fn a_cancelled_task_that_was_taken_is_not_known() {
-    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
-    told.accept();
-    told.step(2, Event::Cancelled);
-    assert_eq!(told.spent(), (None, 1));
-    told.poll(10, PollOutcome::Answered(delivery("token")));
-    assert_eq!(told.spent(), (Some(3), 0));
+    let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);
+    case.accept();
+    case.step(2, Event::Cancelled);
+    assert_eq!(case.spent(), (None, 1));
+    case.poll(10, PollOutcome::Answered(delivery("token")));
+    assert_eq!(case.spent(), (Some(3), 0));
 }
 
 #[test]
 fn a_doubt_that_is_paid_over_may_have_been_charged_and_a_refusal_that_comes_late_takes_it_back() {
-    let mut told = Told::new(Policy { callbacks: false, ..rules(Unsolvable::Free) }, Some(5), false);
-    told.step(0, WAKE);
-    told.step(1, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Default::default()) });
-    assert_eq!(told.spent(), (Some(0), 0), "it is waited for");
-    told.wake_when_due();
-    assert_eq!(told.order.last_attempt, 2);
-    assert_eq!(told.spent(), (None, 1));
+    let mut case = ChargeCase::new(Policy { callbacks: false, ..rules(Unsolvable::Free) }, Some(5), false);
+    case.step(0, WAKE);
+    case.step(1, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Default::default()) });
+    assert_eq!(case.spent(), (Some(0), 0), "it is waited for");
+    case.wake_when_due();
+    assert_eq!(case.order.last_attempt, 2);
+    assert_eq!(case.spent(), (None, 1));
     let rejected = SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, "CODE"));
-    told.step(10, Event::Submitted { attempt: 1, outcome: rejected });
-    assert_eq!(told.spent(), (Some(0), 0));
+    case.step(10, Event::Submitted { attempt: 1, outcome: rejected });
+    assert_eq!(case.spent(), (Some(0), 0));
 }
 
 /// A pool counts one price for each refill before it is ordered. A second submit would be charged and not counted.
 #[test]
 fn a_refill_is_not_submitted_again_if_it_may_have_been_charged() {
     let poll_only = |rule| Policy { callbacks: false, ..rules(rule) };
-    let mut doubt = Told::new(poll_only(Unsolvable::Free), Some(5), true);
+    let mut doubt = ChargeCase::new(poll_only(Unsolvable::Free), Some(5), true);
     doubt.step(0, WAKE);
     doubt.step(1, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Default::default()) });
     doubt.wake_when_due();
     assert_eq!(doubt.order.last_attempt, 1, "the pool decides whether to buy again");
     assert!(matches!(doubt.order.phase, Phase::Failed { .. }), "{:?}", doubt.order.phase);
     for (rule, attempts) in [(Unsolvable::Charged, 1), (Unsolvable::NotKnown, 1), (Unsolvable::Free, 2)] {
-        let mut told = Told::new(poll_only(rule), Some(5), true);
-        told.accept();
-        told.poll(10, unsolvable());
-        told.wake_when_due();
-        assert_eq!(told.order.last_attempt, attempts, "{rule:?}");
+        let mut case = ChargeCase::new(poll_only(rule), Some(5), true);
+        case.accept();
+        case.poll(10, unsolvable());
+        case.wake_when_due();
+        assert_eq!(case.order.last_attempt, attempts, "{rule:?}");
     }
 }

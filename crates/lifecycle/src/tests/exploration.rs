@@ -16,7 +16,8 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Names every variant from one list. The match fails to compile when a variant is new, and the test when it is not met.
+/// Names every variant from one list. The match fails to compile when a variant is new, and the test when it is not
+/// met.
 macro_rules! every {
     ($all:ident, $name_of:ident, $of:ident: $($name:ident),* $(,)?) => {
         const $all: &[&str] = &[$(stringify!($name)),*];
@@ -243,7 +244,8 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
         assert!(counters.possible_doubles >= open as u64, "{}", context());
     }
-    // What comes from the stock goes to whoever waits for it, has bought nothing meanwhile, and asked in this name.
+    // An answer from the stock goes to an order with a waiting caller that has bought nothing meanwhile, in the
+    // claimant's name.
     if let Event::ServedFromStock { by, .. } = event {
         assert!(is_from_stock && *by == order.claimant() && order.terms.takes_stock, "{}", context());
         assert!(matches!(order.phase, Phase::Queued { .. }) && order.wanted, "{}", context());
@@ -268,7 +270,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         assert!(answer.is_good_for(next.terms.min_life, now), "{}", context());
         assert!(answer.earliest <= now);
     }
-    // A single-use answer that somebody has stays his.
+    // A single-use answer that is claimed stays with its claimant.
     if let Phase::Claimed { by, .. } = &order.phase
         && !matches!(event, Event::Lost)
         && *event != (Event::Returned { by: *by })
@@ -326,14 +328,14 @@ fn shape(order: &Order) -> String {
     )
 }
 
-/// Every shape with up to so many attempts is explored. A later attempt meets the same code as the second: what came before it is
-/// left behind, trails or is given up, and all of that can happen to the first.
+/// Every shape with up to so many attempts is explored. A later attempt meets the same code as the second: what came
+/// before it is left behind, trails or is given up, and all of that can happen to the first.
 const ATTEMPTS_MAX: u32 = 2;
 
 /// Grows orders from a placement, breadth first, and checks every step on the way.
 fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str, usize>, usize) {
     let first = placed(terms.0, &terms.1, policy);
-    let mut seen = BTreeSet::from([shape(&first)]);
+    let mut visited = BTreeSet::from([shape(&first)]);
     let mut queue = alloc::collections::VecDeque::from([(first, START)]);
     let (mut phases, mut steps) = (BTreeMap::new(), 0);
     while let Some((order, then)) = queue.pop_front() {
@@ -345,7 +347,7 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str
             {
                 check_order(&advance.next);
                 assert_eq!(advance.effect, None, "placing pays for nothing by itself");
-                if advance.next.last_attempt <= ATTEMPTS_MAX && seen.insert(shape(&advance.next)) {
+                if advance.next.last_attempt <= ATTEMPTS_MAX && visited.insert(shape(&advance.next)) {
                     queue.push_back((advance.next, now));
                 }
             }
@@ -360,7 +362,7 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str
                 match decision {
                     Decision::Advance(advance) => {
                         check_step(&order, &event, now, policy, &advance);
-                        if advance.next.last_attempt <= ATTEMPTS_MAX && seen.insert(shape(&advance.next)) {
+                        if advance.next.last_attempt <= ATTEMPTS_MAX && visited.insert(shape(&advance.next)) {
                             queue.push_back((advance.next, now));
                         }
                     }

@@ -103,7 +103,7 @@ fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
     assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says more: 65 s");
 }
 
-/// The node was away when the provider called, asked for the task at its start, and is called again after that.
+/// The node was away when the provider called, polled the task at its start, and is called again after that.
 #[test]
 fn a_callback_that_is_repeated_after_an_outage_dates_the_answer_that_a_poll_brought_meanwhile() {
     let by_poll = life(&shared(), &[polled(51, PollOutcome::Answered(delivery("token")))]);
@@ -131,7 +131,7 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
     };
     for (order, event, why) in [
         (&by_poll, called_back(101, vec![]), "it came after the poll, so it may be a repeat"),
-        (&by_poll, unknown, "nobody knows when it came"),
+        (&by_poll, unknown, "its arrival time is not known"),
         (&by_poll, other, "it brings another answer"),
         (&by_callback, called_back(67, vec![]), "it is the same callback again"),
         (&by_callback, called_back(100, vec![]), "it is a repeat"),
@@ -143,7 +143,7 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
 }
 
 #[test]
-fn a_callback_of_which_nobody_knows_when_it_came_is_dated_from_the_submit() {
+fn a_callback_without_a_known_arrival_time_is_dated_from_the_submit() {
     let word = CallbackResult::Answered(delivery("token"));
     let event = Event::CalledBack { attempt: 1, task: None, word, receipt: None };
     assert_eq!(earliest(&life(&shared(), &[(67, event)])), START);
@@ -176,7 +176,7 @@ fn the_callers_that_an_answer_was_bought_for_get_it_as_long_as_it_lives() {
         assert_eq!(
             solved.hand_out(key, secs(60), START + secs(123)),
             HandOut::Expired,
-            "60 s were asked for"
+            "60 s were requested"
         );
     }
 }
@@ -198,21 +198,21 @@ fn a_repeat_is_given_an_answer_only_if_it_keeps_its_margin_until_the_caller_come
     assert!(is_cached(&later, 127) && !is_cached(&later, 128), "62 + 120 - 40 - 15");
 }
 
-/// Trap: a placement that could not reuse an answer began a new life over it, and the callers that it was bought for got
-/// "not ready", another caller's error, or another caller's token.
+/// Trap: a placement that could not reuse an answer began a new life over it, and the callers that it was bought for
+/// got "not ready", another caller's error, or another caller's token.
 #[test]
 fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_bought_for() {
     let (key, terms) = shared();
     let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
-    let put = |found: &Order, follower: Option<&Order>, at| {
-        place(Some(found), follower, key, &terms, START + secs(at), &calls())
+    let put = |existing: &Order, follower: Option<&Order>, at| {
+        place(Some(existing), follower, key, &terms, START + secs(at), &calls())
     };
     let begun = |placement| match placement {
         Placement::Commit { origin: Origin::Api, advance } => advance.next,
         other => panic!("{other:?}"),
     };
     let Placement::Follow { advance } = put(&solved, None, 150) else { panic!() };
-    assert_eq!(advance.counters, Counters::default(), "nothing is waste, and nothing is asked for twice");
+    assert_eq!(advance.counters, Counters::default(), "nothing is waste, and nothing is bought twice");
     let first = advance.next;
     assert_eq!(first.phase, solved.phase);
     let next = begun(put(&first, None, 150));

@@ -1,4 +1,4 @@
-//! Single lives, told step by step: the traps that others fell into, and what a decision must do about them.
+//! Single lives, step by step: known traps, and what a decision must do about them.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
-/// A life told in one line: each step is an event and the seconds since the placement.
+/// A life in one line: each step is an event and the seconds since the placement.
 fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
     let (key, terms) = agreed(true, Reuse::Shared, false);
     steps.iter().fold(placed(key, &terms, policy), |order, (at, event)| {
@@ -40,7 +40,7 @@ fn called_back(attempt: u32) -> Event {
     }
 }
 
-/// Whoever goes through the submit again does not start counting at zero.
+/// An order that goes through the submit again keeps its count of retries.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
     let policy = policy(true, UnsettledDoubt::Resubmit).with_preset(Preset::Standard);
@@ -96,7 +96,7 @@ fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason()
 }
 
 #[test]
-fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline_changes_nothing() {
+fn a_closed_account_holds_the_order_until_an_operator_fixes_it_and_a_later_deadline_changes_nothing() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
     for class in [FaultClass::NoFunds, FaultClass::AccountBlocked] {
         let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
@@ -119,7 +119,7 @@ fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline
 }
 
 #[test]
-fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
+fn a_replayed_dead_letter_resumes_the_task_that_it_has_paid_for() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
     let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
@@ -173,13 +173,13 @@ fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
     ];
     let solved = tell(&policy, &steps);
     let Phase::Solved { answer, .. } = &solved.phase else { panic!("{:?}", solved.phase) };
-    assert_eq!(answer.expires, Some(START + secs(10 + 120)), "not ready when asked at 10 s");
+    assert_eq!(answer.expires, Some(START + secs(10 + 120)), "not ready at the poll at 10 s");
     let at_once = tell(&policy, &[(5, WAKE), (9, accepted(1)), (30, called_back(1))]);
     let Phase::Solved { answer, .. } = &at_once.phase else { panic!("{:?}", at_once.phase) };
     assert_eq!(
         answer.expires,
         Some(START + secs(5 + 120)),
-        "never asked: it may have been there from the start"
+        "never polled: it may have been there from the start"
     );
 }
 
@@ -207,7 +207,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
 
 /// The word that settles a doubt may stand where it was kept while we could not write: with another node of ours.
 #[test]
-fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
+fn a_doubt_waits_for_a_callback_that_is_here_already_and_not_for_ever() {
     let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
     let policy = Policy { pace, ..policy(true, UnsettledDoubt::Resubmit) };
     let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
@@ -218,7 +218,7 @@ fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
     let reported = tell(&policy, &[(0, WAKE), (20, unknown())]);
     assert_eq!(until(&reported), START + secs(30), "time for others to write");
     let silent = tell(&policy, &[(0, WAKE), (30, WAKE)]);
-    assert_eq!(until(&silent), START + secs(60), "more of it when nobody has reported");
+    assert_eq!(until(&silent), START + secs(60), "longer without a report");
     let late = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE)]);
     assert_eq!(until(&late), START + secs(65), "a timer that rings late says that we were away");
     let again = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE), (65, WAKE)]);
@@ -245,7 +245,7 @@ fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_
 }
 
 #[test]
-fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
+fn an_exclusive_answer_with_a_waiting_caller_goes_to_no_other_order() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Exclusive, false);
     let mut order = placed(key, &terms, &policy);
@@ -260,7 +260,7 @@ fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
     assert!(matches!(claim(key), Decision::Advance(_)));
 }
 
-/// Whether it was paid for is a question for a person, also when nobody wants it any more.
+/// Whether it was paid for is a question for an operator, also when no caller wants it any more.
 #[test]
 fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
     let policy = policy(false, UnsettledDoubt::DeadLetter);
@@ -276,7 +276,7 @@ fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
 }
 
 #[test]
-fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the_record() {
+fn a_task_with_an_unusable_id_is_a_doubt_and_does_not_fill_the_record() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
     let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
     let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
@@ -300,7 +300,7 @@ fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
     let Phase::Dead { cause: DeadCause::DoubtsSpent(evidence), .. } = &order.phase else {
         panic!("{:?}", order.phase)
     };
-    assert_eq!(evidence.seen, "HTTP 504");
+    assert_eq!(evidence.summary, "HTTP 504");
     assert_eq!(order.possible_doubles, 3);
 }
 
@@ -320,7 +320,7 @@ fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dr
 
 /// An order of ten seconds whose kind usually takes fifteen: its answer may be there all the same.
 #[test]
-fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
+fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
     for callbacks in [false, true] {
         let pace = Pace { p50: secs(200), p95: secs(400), p99: secs(600) };
         let policy = Policy { pace, ..policy(callbacks, UnsettledDoubt::Resubmit) };
@@ -350,14 +350,14 @@ fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() 
     };
     assert!(
         seen.next.dead_letter().is_none() && seen.next.phase == solved.phase,
-        "dropping ends the letter only"
+        "dropping ends the dead letter only"
     );
 
     let queued = tell(&policy, &[(2, back)]);
     assert_eq!(queued.due(), Some(START + secs(12)), "another node may know that it was submitted");
 }
 
-/// What nobody remembers is not bought again before a person says so; a task that is known is gone on with.
+/// An order that every node forgot is not bought again before an operator says so; a task that is known is resumed.
 #[test]
 fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_task() {
     let policy = policy(true, UnsettledDoubt::Resubmit);

@@ -1,8 +1,8 @@
-//! Answers: they are paid for, so none is thrown away that anybody could use. How fresh one is follows from the
-//! earliest moment at which it can have been solved, never from when we saw it.
+//! Answers: they are paid for, so no usable answer is thrown away. How fresh one is follows from the earliest moment
+//! at which it can have been solved, never from when we saw it.
 
 use super::people::unborn;
-use super::{Decision, Step, WhyIgnored};
+use super::{Decision, NextOrder, WhyIgnored};
 use crate::answer::{Answer, Money, ProviderAnswer};
 use crate::counters::Counters;
 use crate::event::{CallbackResult, Effect, Outage, Receipt, Via};
@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-/// The spare answer of an attempt as an order of its own, solved and for anybody to take.
+/// The spare answer of an attempt as an order of its own, solved and free to be taken.
 #[must_use]
 pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
     let made = order.attempt(attempt)?;
@@ -33,8 +33,8 @@ pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<O
     Some(surplus)
 }
 
-/// What goes into the usage when an order is served from the stock, whichever answer it is: how much sooner it is there than
-/// if it had been bought.
+/// What goes into the usage when an order is served from the stock, whichever answer it is: how much sooner it is
+/// there than if it had been bought.
 #[must_use]
 pub fn from_stock_order(policy: &Policy) -> Counters {
     Counters { asked: 1, from_stock: 1, saved_ms: millis(policy.pace.p50), ..Counters::default() }
@@ -46,9 +46,9 @@ pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Counters {
     Counters { stock_age_ms: millis(at.since(answer.earliest)), ..Counters::default() }
 }
 
-/// The earliest moment at which an answer that came by callback can have been solved. Providers call at once. A call that
-/// got no answer from us is repeated, so if there was an outage since the task was last known to be unsolved, the first
-/// call may have come when it began.
+/// The earliest moment at which an answer that came by callback can have been solved. Providers call at once. A call
+/// that got no answer from us is repeated, so if there was an outage since the task was last known to be unsolved,
+/// the first call may have come when it began.
 fn solved_after(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> Timestamp {
     let missed = missed_since(unsolved_at, receipt, policy);
     let first_call = missed.map_or(receipt.at, |begun| begun.min(receipt.at));
@@ -61,15 +61,15 @@ fn missed_since(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> O
     receipt.outages.iter().filter(matters).map(|outage| outage.from).min()
 }
 
-/// Whether an answer that a poll brought now would be too old for anybody. A poll does not tell when the task was solved, so its
-/// answer counts as old as it can be.
+/// Whether an answer that a poll brought now would be too old for any caller. A poll does not say when the task was
+/// solved, so its answer counts as old as it can be.
 #[must_use]
 pub fn would_be_too_old(order: &Order, attempt: u32, now: Timestamp, policy: &Policy) -> bool {
     let expires = |attempt: &Attempt| Some(attempt.unsolved_at + order.terms.life? - policy.clock_skew);
     order.attempt(attempt).and_then(expires).is_some_and(|expires| now + order.terms.min_life >= expires)
 }
 
-impl Step {
+impl NextOrder {
     /// An answer to any attempt is paid for: it settles the order, revives it, goes to the stock, or is waste.
     pub(super) fn answered(
         mut self,
@@ -101,7 +101,8 @@ impl Step {
                 self.counters.revived = 1;
                 self.solve(number, answer, via, policy)
             }
-            // Whoever waited has been told; what came after all stands on the stock for whoever asks next.
+            // The waiting callers have their outcome. An answer that comes later stands in the stock for the next
+            // caller.
             Phase::Failed { .. } | Phase::Expired { .. } if good => {
                 self.counters.late = 1;
                 self.next.wanted = false;
@@ -125,8 +126,8 @@ impl Step {
         self.done()
     }
 
-    /// How much life a new answer must have: what its callers asked for, if it settles their order; the margin of a reused
-    /// answer, if it goes to the stock.
+    /// How much life a new answer must have: what its callers requested, if it settles their order; the margin of a
+    /// reused answer, if it goes to the stock.
     fn life_needed(&self) -> Duration {
         let terms = &self.next.terms;
         let is_for_callers = match self.next.phase {
@@ -153,7 +154,7 @@ impl Step {
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));
         let earliest = match (delivery.solved_at, receipt) {
-            (Some(said), _) => said.min(arrived).max(unsolved_at),
+            (Some(reported), _) => reported.min(arrived).max(unsolved_at),
             (None, Some(receipt)) => solved_after(unsolved_at, receipt, policy),
             (None, None) => unsolved_at,
         };
@@ -162,9 +163,10 @@ impl Step {
         Answer { payload: delivery.payload, attempt: number, earliest, expires, cost }
     }
 
-    /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved: it waited
-    /// in the spill, or it came in an outage of ours and is repeated now. It says more than the poll. A callback that comes after
-    /// the poll without such an outage says nothing: it may be the repeat of one that was lost on its way.
+    /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved:
+    /// it waited in the spill, or it came in an outage of ours and is repeated now. It says more than the poll. A
+    /// callback that comes after the poll without such an outage says nothing: it may be the repeat of one that was
+    /// lost on its way.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -214,7 +216,7 @@ impl Step {
         self.counters.solved = 1;
         self.counters.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
         self.leave(policy);
-        // What fills a place in a pool was bought for nobody.
+        // What fills a place in a pool was bought for no caller.
         self.next.wanted &= self.next.terms.slot.is_none();
         self.counters.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.uncollected = answer.expires.is_some();

@@ -1,7 +1,7 @@
-//! What each attempt costs, for usage. A price that is known is counted once. An attempt that was charged, or may have been, at a
-//! price that is not known is counted as `unpriced`, so that no sum takes it for 0.
+//! What each attempt costs, for usage. A price that is known is counted once. An attempt that was charged, or may
+//! have been, at a price that is not known is counted as `unpriced`, so that no sum takes it for 0.
 
-use super::Step;
+use super::NextOrder;
 use crate::answer::Money;
 use crate::fault::FaultClass;
 use crate::order::{Attempt, Progress};
@@ -16,7 +16,7 @@ const fn is_same_day(a: Timestamp, b: Timestamp) -> bool {
     a.as_millis() / DAY_MS == b.as_millis() / DAY_MS
 }
 
-impl Step {
+impl NextOrder {
     /// What this attempt cost is known now; or it is known that the price is not (`None`).
     pub(super) fn charge(&mut self, number: u32, cost: Option<Money>) {
         let now = self.now;
@@ -39,8 +39,8 @@ impl Step {
         }
     }
 
-    /// An attempt that the provider did not take costs nothing. One that it could not solve costs what its rules say. Of any
-    /// other that it took and ended with a fault nobody knows whether it was charged.
+    /// An attempt that the provider did not take costs nothing. One that it could not solve costs what its rules say.
+    /// Of any other that it took and ended with a fault it is not known whether it was charged.
     pub(super) fn charge_for_a_fault(&mut self, number: u32, class: FaultClass, policy: &Policy) {
         let price = self.next.terms.price.filter(|_| !policy.other_currency);
         let is_accepted = self.next.attempt(number).is_some_and(|attempt| attempt.accepted);
@@ -62,8 +62,8 @@ impl Step {
         self.counters.priced_late += u64::from(since.is_some_and(|since| is_same_day(since, now)));
     }
 
-    /// Attempts that the order does not wait for any more, and that may have been charged: their price is not known until word of
-    /// them comes after all.
+    /// Attempts that the order does not wait for any more, and that may have been charged: their price is not known
+    /// until word of them comes after all.
     pub(super) fn count_what_is_left(&mut self) {
         let awaited = self.next.current().filter(|_| self.next.wanted);
         let is_left = |attempt: &&Attempt| {

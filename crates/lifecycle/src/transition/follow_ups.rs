@@ -1,7 +1,7 @@
-//! What is still to be said when the money has been spent: reports to the provider, and word to listeners. Nothing
-//! here pays for anything.
+//! Follow-ups after the money has been spent: reports to the provider, and calls to webhooks. Nothing here pays for
+//! anything.
 
-use super::{Decision, Step, WhyIgnored};
+use super::{Decision, NextOrder, WhyIgnored};
 use crate::afterwards::{
     DeliveryState, FOLLOW_UP_WAIT, REPORT_PAUSES, Report, ReportState, WEBHOOK_PAUSES, WEBHOOKS_MAX,
     WHY_BYTES_MAX, Webhook,
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::string::String;
 
-/// The attempt whose answer a caller means when he says that it was good or bad.
+/// The attempt whose answer a caller's report is about.
 fn answered_attempt(order: &Order) -> Option<u32> {
     match &order.phase {
         Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => Some(answer.attempt),
@@ -25,13 +25,13 @@ fn answered_attempt(order: &Order) -> Option<u32> {
 }
 
 impl Order {
-    /// What a caller has said about the answer that stands, if he has.
+    /// The caller's report about the answer that stands, if there is one.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.attempt(answered_attempt(self)?)?.report.as_ref()
     }
 
-    /// When somebody is to be told something, if anybody is.
+    /// When the next webhook is to be called, if any is.
     pub(crate) fn follow_up_due(&self) -> Option<Timestamp> {
         let reports = self.attempts.iter().filter_map(|attempt| match attempt.report.as_ref()?.state {
             ReportState::Owed { at, .. } => Some(at),
@@ -44,7 +44,8 @@ impl Order {
         reports.chain(tellings).min()
     }
 
-    /// Whether it stands among the dead letters: itself, for a listener who never took his word, or because the store forgot it.
+    /// Whether it stands among the dead letters: itself, for a webhook that was never delivered, or because the store
+    /// forgot it.
     #[must_use]
     pub fn needs_a_person(&self) -> bool {
         matches!(self.phase, Phase::Dead { .. })
@@ -52,7 +53,8 @@ impl Order {
             || (self.has_dead_webhook() && !self.phase.is_open())
     }
 
-    /// Whether a delivery that begins at this moment carries the answer, and not the news that there is none for its caller.
+    /// Whether a delivery that begins at this moment carries the answer, and not the news that there is none for its
+    /// caller.
     fn leaves_by_delivery(&self, begun: Timestamp) -> bool {
         let by = self.taker().unwrap_or(self.key);
         let is_in_stock = matches!(self.phase, Phase::Solved { .. }) && self.must_be_claimed();
@@ -66,7 +68,7 @@ impl Order {
     }
 }
 
-impl Step {
+impl NextOrder {
     /// The first follow_up that is due, if any.
     pub(super) fn run_follow_up(mut self) -> Decision {
         let now = self.now;
@@ -96,8 +98,8 @@ impl Step {
         }
     }
 
-    /// An answer that goes to one caller only belongs to that caller before it leaves, so that a cancellation cannot send it to
-    /// the stock as well. It counts as collected only when the delivery was taken.
+    /// An answer that goes to one caller only belongs to that caller before it leaves, so that a cancellation cannot
+    /// send it to the stock as well. It counts as collected only when the delivery was taken.
     fn reserve_for_delivery(&mut self) {
         let order = &self.next;
         let is_good = matches!(&order.phase, Phase::Solved { answer, .. }
@@ -172,7 +174,7 @@ impl Step {
 
     // ---- listeners -----------------------------------------------------------------------------------------
 
-    /// Somebody wants to be called. Whoever asks twice before he was called is called once.
+    /// A caller adds a webhook. The same webhook, added twice before it was called, is called once.
     pub(super) fn webhook_added(mut self, url: String, dialect: String) -> Decision {
         let owed = |webhook: &Webhook| matches!(webhook.state, DeliveryState::Owed { .. });
         if self.next.webhooks.iter().any(|known| owed(known) && known.url == url && known.dialect == dialect)
@@ -189,7 +191,7 @@ impl Step {
         self.done()
     }
 
-    pub(super) fn told(mut self, number: u32, outcome: DeliveryOutcome) -> Decision {
+    pub(super) fn webhook_tried(mut self, number: u32, outcome: DeliveryOutcome) -> Decision {
         let now = self.now;
         let webhooks = &mut self.next.webhooks;
         let Some(index) = webhooks.iter().position(|webhook| webhook.number == number) else {
@@ -218,7 +220,7 @@ impl Step {
         self.done()
     }
 
-    /// A person sends every word on its way again that nobody took.
+    /// An operator sends every undelivered webhook on its way again.
     pub(super) fn tell_again(&mut self) -> bool {
         let now = self.now;
         let mut is_any = false;
@@ -231,7 +233,7 @@ impl Step {
         is_any
     }
 
-    /// A person gives up on whoever never took his word.
+    /// An operator gives up the webhooks that were never delivered.
     pub(super) fn tell_no_more(&mut self) -> bool {
         let before = self.next.webhooks.len();
         self.next.webhooks.retain(|webhook| matches!(webhook.state, DeliveryState::Owed { .. }));

@@ -1,7 +1,8 @@
-//! What happens to an order that the store forgot. A node that remembers it puts it back and it goes on; what nobody remembers is
-//! for a person; and attempts of a forgotten record count for the record that took its place. Nothing is paid for here.
+//! What happens to an order that the store forgot. A node that remembers it puts it back and it goes on. An order
+//! that no node remembers is for an operator. Attempts of a forgotten record count for the record that took its
+//! place. Nothing is paid for here.
 
-use super::{Decision, Step, WhyIgnored};
+use super::{Decision, NextOrder, WhyIgnored};
 use crate::order::{Attempt, DeadCause, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
@@ -9,9 +10,9 @@ use crate::timeline::TimelineEvent;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-impl Step {
-    /// The order goes on as the node remembers it. Another node may have submitted it since, and puts back more: this one
-    /// submits nothing until then.
+impl NextOrder {
+    /// The order goes on as the node remembers it. Another node may have submitted it since, and puts back more: this
+    /// one submits nothing until then.
     pub(super) fn put_back(mut self, others_by: Timestamp) -> Decision {
         if let Phase::Queued { until, held } = &self.next.phase {
             self.next.phase = Phase::Queued { until: (*until).max(others_by), held: *held };
@@ -29,7 +30,8 @@ impl Step {
         }
     }
 
-    /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits for them.
+    /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits
+    /// for them.
     pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
         let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
         let is_bought = self.next.attempts.iter().any(Attempt::is_own);
@@ -67,8 +69,8 @@ impl Step {
         self.done()
     }
 
-    /// Goes on with a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is when it was
-    /// last given up.
+    /// Goes on with a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is
+    /// when it was last given up.
     pub(super) fn wait_for_what_is_paid(&mut self, since: Timestamp, policy: &Policy) {
         if self.resume_paid(policy) {
             return;

@@ -1,7 +1,7 @@
-//! What callers and people do to an order: place it, cancel it, replay it, and say that the account is mended.
-//! Placing pays for nothing by itself; it decides whether there is something to join, to resume, or to begin.
+//! What callers and operators do to an order: place it, cancel it, replay it, and release a fixed account. Placing
+//! pays for nothing by itself; it decides whether there is something to join, to resume, or to begin.
 
-use super::{Advance, Decision, Step, WhyIgnored};
+use super::{Advance, Decision, NextOrder, WhyIgnored};
 use crate::account::currency_of;
 use crate::answer::Answer;
 use crate::counters::Counters;
@@ -45,7 +45,7 @@ impl Origin {
 
 // A join is the hot path: a box would cost it an allocation, and the value lives in one place for a moment.
 #[expect(clippy::large_enum_variant)]
-#[must_use = "commit the advance before the caller is told"]
+#[must_use = "commit the advance before the caller gets its outcome"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
     Commit {
@@ -58,8 +58,8 @@ pub enum Placement {
         origin: Origin,
         counters: Counters,
     },
-    /// The answer that stands belongs to the callers that it was bought for. Once this is written, the order that follows is
-    /// placed.
+    /// The answer that stands belongs to the callers that it was bought for. Once this is written, the order that
+    /// follows is placed.
     Follow {
         advance: Box<Advance>,
     },
@@ -79,19 +79,20 @@ pub enum Refusal {
     NeedsAPerson,
 }
 
-/// What placing an order means, given what is on record under its key, and under the key of the order that follows that one.
+/// What placing an order means, given what is on record under its key, and under the key of the order that follows
+/// that one.
 ///
-/// Whether a new life begins is always decided by the record under the first key, so that two nodes never begin two: it begins
-/// its own new life, or names the order that follows.
+/// Whether a new life begins is always decided by the record under the first key, so that two nodes never begin two:
+/// it begins its own new life, or names the order that follows.
 pub fn place(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
-    let Some(order) = found else { return begin(key, terms, now, policy) };
+    let Some(order) = existing else { return begin(key, terms, now, policy) };
     let here = place_at(order, terms, now, policy);
     let Some(next) = order.followed_by else { return here };
     if matches!(here, Placement::Stands { .. } | Placement::Refused(_)) {
@@ -115,20 +116,20 @@ pub fn place(
 }
 
 fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
-    Step::new(&unborn(key, Arc::clone(terms), now), now).begin_life(terms, policy)
+    NextOrder::new(&unborn(key, Arc::clone(terms), now), now).begin_life(terms, policy)
 }
 
 /// What it means for the one order that is on record.
 fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
-    // A place in a pool that somebody has filled, or is filling: whoever comes second has nothing to do.
+    // A place in a pool that is filled, or is being filled: a second placement has nothing to do.
     if terms.slot.is_some() {
         return Placement::Stands { key: order.key, origin: Origin::Joined, counters: Counters::default() };
     }
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
     }
-    // The caller may come for the answer a little later, and it must be good then. Under a key of its own it is the job that
-    // the answer was bought for; any other placement reuses it.
+    // The caller may come for the answer a little later, and it must be good then. Under a key of its own it is the
+    // job that the answer was bought for; any other placement reuses it.
     let least_life = if order.terms.keyed { terms.min_life } else { terms.margin };
     let good = |answer: &Answer| answer.is_good_for(least_life + terms.promised_for(), now);
     let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
@@ -144,20 +145,21 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     };
     match &order.phase {
         phase if phase.is_open() => {
-            // A herd joins without a write; only who would otherwise be told "too late" soon moves the deadline.
+            // A herd joins without a write; only a placement that would soon get "too late" moves the deadline.
             if order.wanted && order.deadline.since(now) >= terms.timeout / 2 {
                 return stands(Origin::Joined);
             }
-            Step::new(order, now).rejoin(terms)
+            NextOrder::new(order, now).rejoin(terms)
         }
         Phase::Solved { answer, .. } if good(answer) && order.list_stock().is_some() => {
-            Step::new(order, now).take_off_the_stock(again)
+            NextOrder::new(order, now).take_off_the_stock(again)
         }
-        // Nobody is given again what a caller has said to be bad; whoever comes with his own key repeats himself.
+        // An answer that a caller reported bad is not handed out again; a placement with its own key is a repeat and
+        // gets it.
         Phase::Solved { .. }
             if !order.terms.keyed && order.report().is_some_and(|report| !report.is_good) =>
         {
-            Step::new(order, now).begin_or_follow(terms, policy)
+            NextOrder::new(order, now).begin_or_follow(terms, policy)
         }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
         Phase::Claimed { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
@@ -173,7 +175,7 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         Phase::Dead { cause: DeadCause::StoreForgot, .. } if !has_paid_task(order) => {
             Placement::Refused(Refusal::NeedsAPerson)
         }
-        _ => Step::new(order, now).begin_or_follow(terms, policy),
+        _ => NextOrder::new(order, now).begin_or_follow(terms, policy),
     }
 }
 
@@ -187,13 +189,13 @@ fn has_paid_task(order: &Order) -> bool {
     order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
 }
 
-/// Whether nobody knows, still, what became of an attempt.
+/// Whether the outcome of an attempt is still not known.
 fn is_in_doubt(order: &Order) -> bool {
     order.attempts.iter().any(|attempt| attempt.progress == Progress::Sent)
 }
 
-/// Whoever comes with his own key repeats himself for as long as there is a record. Without one, a single-use
-/// answer is for repeats within the window, and one that can be used again is for everybody.
+/// A placement with its own key is a repeat for as long as there is a record. Without one, a single-use answer is for
+/// repeats within the window, and one that can be used again is for every caller.
 fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy) -> bool {
     let is_in_window = policy.share_window.is_none_or(|window| now <= solved + window);
     order.terms.keyed || !order.terms.single_use || is_in_window
@@ -222,15 +224,16 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
     }
 }
 
-impl Step {
+impl NextOrder {
     fn placement(mut self, origin: Origin) -> Placement {
         self.count_what_is_left();
         let advance = Advance { next: self.next, counters: self.counters, effect: None };
         Placement::Commit { origin, advance: Box::new(advance) }
     }
 
-    /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still come for.
-    /// But where a task is paid for and not answered yet, the new life goes on with that task: to leave it would pay twice.
+    /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still
+    /// come for. But where a task is paid for and not answered yet, the new life goes on with that task: to leave it
+    /// would pay twice.
     fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         let order = &mut self.next;
         match &order.phase {
@@ -290,9 +293,9 @@ impl Step {
             self.tell(TimelineEvent::Expired);
         }
         let order = &mut self.next;
-        let mut buried = Timestamp::ZERO;
+        let mut dead_since = Timestamp::ZERO;
         if let Phase::Dead { at, .. } = order.phase {
-            buried = at;
+            dead_since = at;
             self.counters.revived = 1;
         }
         order.life += 1;
@@ -303,7 +306,7 @@ impl Step {
         order.followed_by = None;
         order.retries = [0; Signal::ALL.len()];
         order.phase = Phase::Queued { until: now, held: false };
-        self.wait_for_what_is_paid(buried, policy);
+        self.wait_for_what_is_paid(dead_since, policy);
     }
 
     /// Waits for an attempt that is paid for and was left behind, if there is one, rather than pay again.
@@ -323,7 +326,7 @@ impl Step {
         is_resumed
     }
 
-    /// Nobody wants it any more. What may be paid for goes on, for the stock; nothing new is bought.
+    /// No caller wants it any more. What may be paid for goes on, for the stock; nothing new is bought.
     pub(super) fn cancelled(mut self) -> Decision {
         match &self.next.phase {
             _ if !self.next.wanted => Decision::Ignore(WhyIgnored::OldNews),
@@ -350,10 +353,10 @@ impl Step {
     }
 
     pub(super) fn replayed(mut self, policy: &Policy) -> Decision {
-        let is_told_again = self.tell_again();
+        let is_called_again = self.tell_again();
         match self.next.phase {
             Phase::Dead { .. } => self.restart(policy),
-            _ if is_told_again => {}
+            _ if is_called_again => {}
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
         self.tell(TimelineEvent::Replayed);
@@ -362,10 +365,10 @@ impl Step {
 
     /// It ends as if it had been cancelled. What may be paid for trails on, for the stock.
     pub(super) fn dropped(mut self) -> Decision {
-        let is_told_no_more = self.tell_no_more() | self.next.put_back.take().is_some();
+        let is_called_no_more = self.tell_no_more() | self.next.put_back.take().is_some();
         if !matches!(self.next.phase, Phase::Dead { .. }) {
             self.tell(TimelineEvent::Dropped);
-            return if is_told_no_more { self.done() } else { Decision::Ignore(WhyIgnored::WrongPhase) };
+            return if is_called_no_more { self.done() } else { Decision::Ignore(WhyIgnored::WrongPhase) };
         }
         self.counters.cancelled = 1;
         self.next.wanted = false;

@@ -1,6 +1,6 @@
 //! What a provider says, in reply to a submit or a poll or by calling back, and what it means for the order.
 
-use super::{Decision, Step, WhyIgnored};
+use super::{Decision, NextOrder, WhyIgnored};
 use crate::event::{CallbackResult, PollOutcome, Receipt, SubmitOutcome, Via};
 use crate::fault::{Evidence, Fault, FaultClass, Signal};
 use crate::order::{Attempt, DeadCause, Phase, Progress, TASK_BYTES_MAX};
@@ -9,13 +9,13 @@ use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::string::String;
 
-impl Step {
+impl NextOrder {
     pub(super) fn submitted(mut self, number: u32, outcome: SubmitOutcome, policy: &Policy) -> Decision {
         let Some(attempt) = self.next.attempt(number) else {
             return Decision::Ignore(WhyIgnored::UnknownAttempt);
         };
         let outcome = match outcome {
-            // Nobody can ask for a task by such a name, and it would fill the record.
+            // A task with such an id cannot be polled, and the id would fill the record.
             SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => {
                 SubmitOutcome::InDoubt(Evidence::new("the name of the task is too long"))
             }
@@ -66,7 +66,7 @@ impl Step {
 
     pub(super) fn first_ask_at(&self, number: u32, policy: &Policy) -> Timestamp {
         let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
-        // Whoever asks after the deadline finds an answer that nobody waits for any more.
+        // A poll after the deadline finds an answer for which no caller waits any more.
         let timeout = self.next.deadline.since(sent);
         let usable = self.next.terms.usable().map_or(timeout, |usable| usable.min(timeout));
         sent + policy.first_ask(Some(usable))
@@ -93,7 +93,7 @@ impl Step {
         let Some(attempt) = self.next.attempt_mut(number) else {
             return Decision::Ignore(WhyIgnored::UnknownAttempt);
         };
-        let is_asked_for = matches!(attempt.progress, Progress::Solving { .. } | Progress::Trailing { .. });
+        let is_polled = matches!(attempt.progress, Progress::Solving { .. } | Progress::Trailing { .. });
         match outcome {
             PollOutcome::Answered(_)
                 if matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. }) =>
@@ -101,12 +101,12 @@ impl Step {
                 Decision::Ignore(WhyIgnored::AlreadyAnswered)
             }
             PollOutcome::Answered(delivery) => self.answered(number, delivery, (Via::Poll, None), policy),
-            _ if !is_asked_for => Decision::Ignore(WhyIgnored::OldNews),
+            _ if !is_polled => Decision::Ignore(WhyIgnored::OldNews),
             PollOutcome::Pending => {
                 // Not `now`: the reply may have been on its way while the task was solved.
                 attempt.unsolved_at = attempt.unsolved_at.max(asked);
                 let again = self.now + policy.poll_interval;
-                // Asked early, for evidence: the callback is still the way by which the answer is expected.
+                // Polled early, for evidence: the answer is still expected by callback.
                 let overdue = if policy.callbacks { self.first_ask_at(number, policy) } else { again };
                 let poll_at = again.max(overdue);
                 self.ask_again(number, poll_at, 0);
@@ -129,7 +129,7 @@ impl Step {
         }
     }
 
-    /// Nobody knows what the provider means: ask a few more times, then leave it to a person. The task stays.
+    /// The provider's reply is not understood: poll a few more times, then leave it to an operator. The task stays.
     pub(super) fn puzzled(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
         self.tell(TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
         if self.next.current() != Some(number) {
@@ -181,7 +181,7 @@ impl Step {
         if matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. }) {
             return self.date_again(number, &word, receipt.as_ref(), policy);
         }
-        // Somebody who knows the address, and not what it is for. What is true can still be asked for.
+        // The caller knows the address, but not the protocol. A poll can still find out what is true.
         if let (Progress::Solving { task: known } | Progress::Trailing { task: known, .. }, Some(named)) =
             (&attempt.progress, &task)
             && known != named

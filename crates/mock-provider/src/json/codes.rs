@@ -1,7 +1,7 @@
-//! The world's codes are those of the classic protocol. Each provider of the other one has names of his own for some of
+//! The world's codes are those of the classic protocol. Each provider of the other one has its own names for some of
 //! them, and two of the four have numbers that mean something.
 
-use super::Flavour;
+use super::MockFlavour;
 
 /// The number of a code that no list has.
 const UNLISTED: u32 = 99;
@@ -41,20 +41,20 @@ const BLOCKED: &str = "ERROR_IP_BLOCKED";
 /// The real one spells it like that.
 const SICK: &str = "ERROR_SERVICE_UNAVALIABLE";
 
-/// What this provider calls it. A code that nobody knows is said as it is.
-pub(super) fn spelled(flavour: Flavour, code: &str) -> &str {
+/// What this provider calls it. An unknown code stays as it is.
+pub(super) fn spelled(flavour: MockFlavour, code: &str) -> &str {
     let column = match flavour {
-        Flavour::TwoCaptcha => 0,
-        Flavour::AntiCaptcha => 1,
-        Flavour::CapMonster => 2,
-        Flavour::CapSolver => 3,
+        MockFlavour::TwoCaptcha => 0,
+        MockFlavour::AntiCaptcha => 1,
+        MockFlavour::CapMonster => 2,
+        MockFlavour::CapSolver => 3,
     };
     NAMES.iter().find(|(classic, _)| *classic == code).map_or(code, |(_, names)| names[column])
 }
 
 /// The `errorId` of a code that is spelled already.
-pub(super) fn number(flavour: Flavour, code: &str) -> u32 {
-    if matches!(flavour, Flavour::CapMonster | Flavour::CapSolver) {
+pub(super) fn number(flavour: MockFlavour, code: &str) -> u32 {
+    if matches!(flavour, MockFlavour::CapMonster | MockFlavour::CapSolver) {
         return 1;
     }
     match code {
@@ -81,10 +81,10 @@ pub(super) fn number(flavour: Flavour, code: &str) -> u32 {
 }
 
 /// Only CapSolver lets the status say that something is wrong.
-pub(super) fn status(flavour: Flavour, code: &str) -> u16 {
+pub(super) fn status(flavour: MockFlavour, code: &str) -> u16 {
     match flavour {
-        Flavour::CapSolver if code == UNKNOWN_KEY => 401,
-        Flavour::CapSolver => 400,
+        MockFlavour::CapSolver if code == UNKNOWN_KEY => 401,
+        MockFlavour::CapSolver => 400,
         _ => 200,
     }
 }
@@ -93,9 +93,9 @@ pub(super) fn status(flavour: Flavour, code: &str) -> u16 {
 pub(super) fn description(code: &str) -> &'static str {
     match code {
         UNKNOWN_KEY => "No account has this key.",
-        BUSY => "Nobody is free at the moment.",
+        BUSY => "No worker is free at the moment.",
         "ERROR_ZERO_BALANCE" => "There is no money left in the account.",
-        "ERROR_CAPTCHA_UNSOLVABLE" => "Nobody could solve it.",
+        "ERROR_CAPTCHA_UNSOLVABLE" => "No worker could solve it.",
         "ERROR_TASK_ABSENT" => "There is no task in the request.",
         "ERROR_TASK_NOT_SUPPORTED" => "Tasks of this type are not taken.",
         NO_TASK | "ERROR_TASKID_INVALID" => "There is no task with this id, or not any more.",

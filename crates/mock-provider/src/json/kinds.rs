@@ -3,14 +3,14 @@
 
 mod list;
 
-use super::Flavour;
+use super::MockFlavour;
 use list::{GEETEST_V4, KINDS};
 use serde_json::{Map, Value};
 
 /// Whether the task goes through the client's proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forms {
-    /// Nobody opens a page for it.
+    /// No page is opened for it.
     Bare,
     /// `...Task` with a proxy, `...TaskProxyless` without.
     Both,
@@ -29,7 +29,7 @@ pub(crate) enum Proxies {
 }
 
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct JsonKind {
     /// Without `Proxyless`.
     names: &'static [&'static str],
     /// CapSolver has capitals of its own.
@@ -45,7 +45,7 @@ pub(crate) struct Kind {
     pub has_agent: bool,
 }
 
-const EMPTY: Kind = Kind {
+const EMPTY: JsonKind = JsonKind {
     names: &[],
     at_capsolver: &[],
     forms: Forms::Both,
@@ -56,14 +56,14 @@ const EMPTY: Kind = Kind {
     has_agent: false,
 };
 
-impl Kind {
-    /// The kind of this name, to the letter, and what it means for the proxy.
+impl JsonKind {
+    /// The kind of exactly this name, and what it means for the proxy.
     pub(crate) fn named(
-        flavour: Flavour,
+        flavour: MockFlavour,
         name: &str,
         task: &Map<String, Value>,
     ) -> Option<(&'static Self, Proxies)> {
-        let is_capsolver = flavour == Flavour::CapSolver;
+        let is_capsolver = flavour == MockFlavour::CapSolver;
         let without = name.strip_suffix("Proxyless");
         let without = without.or_else(|| name.strip_suffix("ProxyLess").filter(|_| is_capsolver));
         let stem = without.unwrap_or(name);
@@ -75,7 +75,7 @@ impl Kind {
             Forms::Bare | Forms::ProxylessOnly => Proxies::Ignored,
             Forms::Both if without.is_some() => Proxies::Ignored,
             // CapMonster has one name for both.
-            Forms::Both if flavour == Flavour::CapMonster => Proxies::Optional,
+            Forms::Both if flavour == MockFlavour::CapMonster => Proxies::Optional,
             Forms::Both | Forms::ProxyOnly => Proxies::Needed,
         };
         let is_v4 = task.get("version").and_then(Value::as_u64) == Some(4) || task.contains_key("captchaId");
@@ -90,9 +90,9 @@ impl Kind {
         }
     }
 
-    /// For a task that came through the classic protocol and is asked for in this one.
+    /// For a task that came through the classic protocol and is polled in this one.
     pub(crate) fn of_method(method: &str) -> &'static Self {
-        const OTHER: &Kind = &EMPTY;
+        const OTHER: &JsonKind = &EMPTY;
         let method = if method == "post" { "base64" } else { method };
         KINDS.iter().find(|kind| kind.method == method).unwrap_or(OTHER)
     }
@@ -103,20 +103,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_to_the_letter() {
+    fn a_name_is_taken_literally() {
         let named = |flavour, name| {
-            let found = Kind::named(flavour, name, &Map::new());
+            let found = JsonKind::named(flavour, name, &Map::new());
             found.map(|(kind, proxies)| (kind.method, proxies))
         };
-        let two = Flavour::TwoCaptcha;
+        let two = MockFlavour::TwoCaptcha;
         assert_eq!(named(two, "RecaptchaV2TaskProxyless"), Some(("userrecaptcha", Proxies::Ignored)));
         assert_eq!(named(two, "RecaptchaV2Task"), Some(("userrecaptcha", Proxies::Needed)));
-        assert_eq!(named(Flavour::CapMonster, "RecaptchaV2Task"), Some(("userrecaptcha", Proxies::Optional)));
+        assert_eq!(
+            named(MockFlavour::CapMonster, "RecaptchaV2Task"),
+            Some(("userrecaptcha", Proxies::Optional))
+        );
         for strange in ["ReCaptchaV2TaskProxyLess", "RecaptchaV3Task", "ImageToTextTaskProxyless", "", "Task"]
         {
             assert_eq!(named(two, strange), None, "{strange}");
         }
-        let solver = Flavour::CapSolver;
+        let solver = MockFlavour::CapSolver;
         assert_eq!(named(solver, "ReCaptchaV2TaskProxyLess"), Some(("userrecaptcha", Proxies::Ignored)));
         assert_eq!(named(solver, "AntiTurnstileTaskProxyLess"), Some(("turnstile", Proxies::Ignored)));
         assert_eq!(named(solver, "RecaptchaV2TaskProxyless"), None);

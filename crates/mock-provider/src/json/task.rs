@@ -1,18 +1,18 @@
 //! A task object, put into the parameters of the classic protocol. What the classic side checks is left to it; here is
 //! what only this protocol can get wrong: types, pictures in a wrapping, and a proxy in five pieces.
 
-use super::kinds::{Kind, Proxies};
-use super::{Flavour, codes};
+use super::kinds::{JsonKind, Proxies};
+use super::{MockFlavour, codes};
 use quittance_protocol::classic::{Form, Part};
 use serde_json::{Map, Value};
 
-type Task = Map<String, Value>;
+type TaskFields = Map<String, Value>;
 
 pub(super) fn read(
-    flavour: Flavour,
-    kind: &Kind,
+    flavour: MockFlavour,
+    kind: &JsonKind,
     proxies: Proxies,
-    task: &Task,
+    task: &TaskFields,
     form: &mut Form,
 ) -> Result<(), &'static str> {
     set(form, "method", kind.method.to_owned());
@@ -42,14 +42,14 @@ fn set(form: &mut Form, name: &str, text: String) {
 }
 
 /// A path may lead into an object.
-fn find<'a>(task: &'a Task, path: &str) -> Option<&'a Value> {
+fn find<'a>(task: &'a TaskFields, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         Some((outer, inner)) => task.get(outer)?.get(inner),
         None => task.get(path),
     }
 }
 
-/// As a form would have it; nothing where nothing was said.
+/// As a form would have it; nothing where the field is absent.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -60,10 +60,10 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Two of them want to be told how good a v3 token must be, and by a number.
-fn check_score(flavour: Flavour, kind: &Kind, task: &Task) -> Result<(), &'static str> {
+/// Two of them need the score of a v3 token, as a number.
+fn check_score(flavour: MockFlavour, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     let is_v3 = kind.fixed.contains(&("version", "v3"));
-    let is_wanted = is_v3 && matches!(flavour, Flavour::TwoCaptcha | Flavour::AntiCaptcha);
+    let is_wanted = is_v3 && matches!(flavour, MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha);
     match task.get("minScore") {
         Some(score) if is_v3 => match score.as_f64() {
             Some(score) if (0.1..=0.9).contains(&score) => Ok(()),
@@ -75,31 +75,31 @@ fn check_score(flavour: Flavour, kind: &Kind, task: &Task) -> Result<(), &'stati
 }
 
 /// All but 2captcha want bare base64 in one line, and two of them take less than the others.
-fn check_body(flavour: Flavour, kind: &Kind, task: &Task) -> Result<(), &'static str> {
+fn check_body(flavour: MockFlavour, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     const ANTICAPTCHA_BYTES_MAX: usize = 500_000;
     const CAPMONSTER_BYTES_MAX: usize = 50_000;
     let is_body = kind.fields.iter().any(|(path, _)| *path == "body");
     let Some(body) = task.get("body").and_then(Value::as_str).filter(|_| is_body) else { return Ok(()) };
     let is_wrapped = body.starts_with("data:") || body.contains(char::is_whitespace);
-    if is_wrapped && flavour != Flavour::TwoCaptcha {
+    if is_wrapped && flavour != MockFlavour::TwoCaptcha {
         return Err("ERROR_IMAGE_TYPE_NOT_SUPPORTED");
     }
     let bytes = body.len() / 4 * 3;
     let is_too_big = match flavour {
-        Flavour::AntiCaptcha => bytes > ANTICAPTCHA_BYTES_MAX,
-        Flavour::CapMonster => bytes > CAPMONSTER_BYTES_MAX,
+        MockFlavour::AntiCaptcha => bytes > ANTICAPTCHA_BYTES_MAX,
+        MockFlavour::CapMonster => bytes > CAPMONSTER_BYTES_MAX,
         _ => false,
     };
     if is_too_big { Err("ERROR_TOO_BIG_CAPTCHA_FILESIZE") } else { Ok(()) }
 }
 
-fn has_proxy(task: &Task) -> bool {
+fn has_proxy(task: &TaskFields) -> bool {
     task.contains_key("proxyAddress") || task.contains_key("proxy")
 }
 
-fn read_proxy(flavour: Flavour, task: &Task, form: &mut Form) -> Result<(), &'static str> {
+fn read_proxy(flavour: MockFlavour, task: &TaskFields, form: &mut Form) -> Result<(), &'static str> {
     let text = |name: &str| task.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    if let Some(line) = text("proxy").filter(|_| flavour == Flavour::CapSolver) {
+    if let Some(line) = text("proxy").filter(|_| flavour == MockFlavour::CapSolver) {
         return read_proxy_line(line, form).ok_or(codes::BAD);
     }
     let (Some(kind), Some(host)) = (text("proxyType"), text("proxyAddress")) else { return Err(codes::BAD) };
@@ -109,7 +109,7 @@ fn read_proxy(flavour: Flavour, task: &Task, form: &mut Form) -> Result<(), &'st
     let port = match task.get("proxyPort") {
         Some(Value::Number(port)) => port.as_u64().and_then(|port| u16::try_from(port).ok()),
         // Only this one is known to be particular about it.
-        Some(Value::String(port)) if flavour != Flavour::AntiCaptcha => port.parse().ok(),
+        Some(Value::String(port)) if flavour != MockFlavour::AntiCaptcha => port.parse().ok(),
         _ => None,
     };
     let port = port.filter(|port| *port > 0).ok_or(codes::BAD)?;
@@ -145,10 +145,10 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn form_of(flavour: Flavour, task: &Value) -> Result<Form, &'static str> {
+    fn form_of(flavour: MockFlavour, task: &Value) -> Result<Form, &'static str> {
         let task = task.as_object().expect("an object");
         let name = task["type"].as_str().expect("a type");
-        let (kind, proxies) = Kind::named(flavour, name, task).expect("a type that is taken");
+        let (kind, proxies) = JsonKind::named(flavour, name, task).expect("a type that is taken");
         let mut form = Form::default();
         read(flavour, kind, proxies, task, &mut form).map(|()| form)
     }
@@ -158,7 +158,7 @@ mod tests {
         let task = json!({"type": "RecaptchaV2EnterpriseTaskProxyless", "websiteURL": "https://a.test/",
             "websiteKey": "6Lkey", "isInvisible": true, "enterprisePayload": {"s": "once"}, "unheard": 1,
             "proxyAddress": "1.2.3.4"});
-        let form = form_of(Flavour::TwoCaptcha, &task).expect("a good task");
+        let form = form_of(MockFlavour::TwoCaptcha, &task).expect("a good task");
         let pairs: Vec<_> =
             form.0.keys().map(|name| (name.as_str(), form.text(name).expect("text"))).collect();
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
                 json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
             let fields = proxy.as_object().expect("an object").clone();
             task.as_object_mut().expect("an object").extend(fields);
-            form_of(Flavour::TwoCaptcha, &task).map(|form| form.text("proxy").map(str::to_owned))
+            form_of(MockFlavour::TwoCaptcha, &task).map(|form| form.text("proxy").map(str::to_owned))
         };
         let good = json!({"proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 80});
         assert_eq!(with(&good), Ok(Some("1.2.3.4:80".to_owned())));
@@ -199,7 +199,7 @@ mod tests {
         }
         for line in ["http://u:p@h:1", "h:1:u:p", "http://h:1:u:p", "http:h:1:u:p"] {
             let task = json!({"type": "AntiCloudflareTask", "websiteURL": "https://a.test/", "proxy": line});
-            let form = form_of(Flavour::CapSolver, &task).expect("a good task");
+            let form = form_of(MockFlavour::CapSolver, &task).expect("a good task");
             assert_eq!((form.text("proxy"), form.text("proxytype")), (Some("u:p@h:1"), Some("HTTP")));
         }
     }
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn the_version_of_a_geetest_decides_its_method() {
         for (flavour, task) in [
-            (Flavour::TwoCaptcha, json!({"version": 4, "initParameters": {"captcha_id": "i"}})),
-            (Flavour::AntiCaptcha, json!({"version": 4, "gt": "i"})),
-            (Flavour::CapSolver, json!({"captchaId": "i"})),
+            (MockFlavour::TwoCaptcha, json!({"version": 4, "initParameters": {"captcha_id": "i"}})),
+            (MockFlavour::AntiCaptcha, json!({"version": 4, "gt": "i"})),
+            (MockFlavour::CapSolver, json!({"captchaId": "i"})),
         ] {
             let mut task = task;
             task["type"] = json!("GeeTestTaskProxyless");

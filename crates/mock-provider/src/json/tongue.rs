@@ -1,31 +1,31 @@
 //! How the four put things. They agree on the outline and on little else: what an id is, what stands beside a solution,
 //! and what the status says.
 
-use super::{Flavour, codes};
+use super::{MockFlavour, codes};
 use crate::answer::AGENT;
-use crate::reply::{Given, NOT_READY, Reply, price};
+use crate::reply::{MockReply, NOT_READY, SolvedTask, price};
 use serde_json::{Map, Value, json};
 
 /// How a client of this protocol is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tongue {
-    pub flavour: Flavour,
+pub(crate) struct JsonDialect {
+    pub flavour: MockFlavour,
     /// The task that it asks for, and how often that was done before.
-    pub asked: Option<(u64, u64)>,
+    pub polled_task: Option<(u64, u64)>,
 }
 
-impl Tongue {
+impl JsonDialect {
     /// The code as this provider calls it.
     pub(crate) fn spelled(self, code: &str) -> &str {
         codes::spelled(self.flavour, code)
     }
 
-    pub(crate) fn code(self, code: &str) -> Reply {
+    pub(crate) fn code(self, code: &str) -> MockReply {
         if code == NOT_READY {
             return self.pending();
         }
         let status = codes::status(self.flavour, self.spelled(code));
-        reply(status, self.refusal(code, self.asked.map(|(id, _)| id)))
+        reply(status, self.refusal(code, self.polled_task.map(|(id, _)| id)))
     }
 
     fn refusal(self, code: &str, id: Option<u64>) -> Map<String, Value> {
@@ -35,19 +35,19 @@ impl Tongue {
         fields.insert("errorCode".to_owned(), code.into());
         fields.insert("errorDescription".to_owned(), codes::description(code).into());
         let has_failed = matches!(code, "ERROR_CAPTCHA_UNSOLVABLE" | "ERROR_TOKEN_EXPIRED");
-        if self.flavour == Flavour::CapSolver && has_failed {
+        if self.flavour == MockFlavour::CapSolver && has_failed {
             fields.insert("status".to_owned(), "failed".into());
             fields.extend(id.map(|id| ("taskId".to_owned(), self.flavour.id_value(id))));
         }
         fields
     }
 
-    fn pending(self) -> Reply {
+    fn pending(self) -> MockReply {
         let mut fields = self.fine();
-        let is_first = self.asked.is_none_or(|(_, before)| before == 0);
-        let status = if self.flavour == Flavour::CapSolver && is_first { "idle" } else { "processing" };
+        let is_first = self.polled_task.is_none_or(|(_, before)| before == 0);
+        let status = if self.flavour == MockFlavour::CapSolver && is_first { "idle" } else { "processing" };
         fields.insert("status".to_owned(), status.into());
-        self.echo_id(&mut fields, self.asked.map(|(id, _)| id));
+        self.echo_id(&mut fields, self.polled_task.map(|(id, _)| id));
         reply(200, fields)
     }
 
@@ -55,7 +55,7 @@ impl Tongue {
     fn fine(self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("errorId".to_owned(), 0.into());
-        if self.flavour == Flavour::CapSolver {
+        if self.flavour == MockFlavour::CapSolver {
             fields.insert("errorCode".to_owned(), "".into());
             fields.insert("errorDescription".to_owned(), "".into());
         }
@@ -63,54 +63,54 @@ impl Tongue {
     }
 
     fn echo_id(self, fields: &mut Map<String, Value>, id: Option<u64>) {
-        let id = id.filter(|_| self.flavour == Flavour::CapSolver);
+        let id = id.filter(|_| self.flavour == MockFlavour::CapSolver);
         fields.extend(id.map(|id| ("taskId".to_owned(), self.flavour.id_value(id))));
     }
 
-    pub(crate) fn accepted(self, id: u64) -> Reply {
+    pub(crate) fn accepted(self, id: u64) -> MockReply {
         let mut fields = self.fine();
         fields.insert("taskId".to_owned(), self.flavour.id_value(id));
-        if self.flavour == Flavour::CapSolver {
+        if self.flavour == MockFlavour::CapSolver {
             fields.insert("status".to_owned(), "idle".into());
         }
         reply(200, fields)
     }
 
-    pub(crate) fn balance(self, micros: u64) -> Reply {
+    pub(crate) fn balance(self, micros: u64) -> MockReply {
         let mut fields = self.fine();
         fields.insert("balance".to_owned(), json!(micros as f64 / 1_000_000.0));
-        if self.flavour == Flavour::CapSolver {
+        if self.flavour == MockFlavour::CapSolver {
             fields.insert("packages".to_owned(), json!([]));
         }
         reply(200, fields)
     }
 
-    pub(crate) fn reported(self) -> Reply {
+    pub(crate) fn reported(self) -> MockReply {
         let mut fields = self.fine();
-        let (name, said) =
-            if self.flavour == Flavour::CapSolver { ("message", "okay") } else { ("status", "success") };
-        fields.insert(name.to_owned(), said.into());
+        let (name, text) =
+            if self.flavour == MockFlavour::CapSolver { ("message", "okay") } else { ("status", "success") };
+        fields.insert(name.to_owned(), text.into());
         reply(200, fields)
     }
 
-    pub(crate) fn answer(self, given: &Given<'_>) -> Reply {
-        reply(200, self.result(given))
+    pub(crate) fn answer(self, solved: &SolvedTask<'_>) -> MockReply {
+        reply(200, self.result(solved))
     }
 
-    fn result(self, given: &Given<'_>) -> Map<String, Value> {
+    fn result(self, solved: &SolvedTask<'_>) -> Map<String, Value> {
         let mut fields = self.fine();
         fields.insert("status".to_owned(), "ready".into());
-        fields.insert("solution".to_owned(), self.solution(given));
-        self.echo_id(&mut fields, Some(given.id));
+        fields.insert("solution".to_owned(), self.solution(solved));
+        self.echo_id(&mut fields, Some(solved.id));
         let facts = match self.flavour {
-            Flavour::TwoCaptcha | Flavour::AntiCaptcha => json!({
-                "cost": price(given.price_micros),
+            MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha => json!({
+                "cost": price(solved.price_micros),
                 "ip": "127.0.0.1",
-                "createTime": given.taken_at_ms / 1_000,
-                "endTime": given.solved_at_ms / 1_000,
+                "createTime": solved.taken_at_ms / 1_000,
+                "endTime": solved.solved_at_ms / 1_000,
                 "solveCount": 1,
             }),
-            Flavour::CapMonster | Flavour::CapSolver => Value::Null,
+            MockFlavour::CapMonster | MockFlavour::CapSolver => Value::Null,
         };
         if let Value::Object(facts) = facts {
             fields.extend(facts);
@@ -118,19 +118,19 @@ impl Tongue {
         fields
     }
 
-    fn solution(self, given: &Given<'_>) -> Value {
-        let kind = given.kind;
-        let mut fields = match &given.answer.value {
+    fn solution(self, solved: &SolvedTask<'_>) -> Value {
+        let kind = solved.kind;
+        let mut fields = match &solved.answer.value {
             Value::Object(fields) => return Value::Object(fields.clone()),
             value => Map::from_iter([(kind.solution.to_owned(), value.clone())]),
         };
-        if kind.solution == "gRecaptchaResponse" && self.flavour == Flavour::TwoCaptcha {
-            fields.insert("token".to_owned(), given.answer.value.clone());
+        if kind.solution == "gRecaptchaResponse" && self.flavour == MockFlavour::TwoCaptcha {
+            fields.insert("token".to_owned(), solved.answer.value.clone());
         }
         let is_token = matches!(kind.solution, "gRecaptchaResponse" | "token");
         let has_agent = match self.flavour {
-            Flavour::CapMonster => false,
-            Flavour::CapSolver => is_token,
+            MockFlavour::CapMonster => false,
+            MockFlavour::CapSolver => is_token,
             _ => kind.has_agent,
         };
         if has_agent {
@@ -140,9 +140,9 @@ impl Tongue {
     }
 
     /// What the callback says: what getTaskResult would, and whose it is.
-    pub(crate) fn callback(self, given: Result<&Given<'_>, &str>, id: u64) -> String {
-        let mut fields = match given {
-            Ok(given) => self.result(given),
+    pub(crate) fn callback(self, solved: Result<&SolvedTask<'_>, &str>, id: u64) -> String {
+        let mut fields = match solved {
+            Ok(solved) => self.result(solved),
             Err(code) => self.refusal(code, Some(id)),
         };
         fields.insert("taskId".to_owned(), self.flavour.id_value(id));
@@ -150,6 +150,6 @@ impl Tongue {
     }
 }
 
-fn reply(status: u16, fields: Map<String, Value>) -> Reply {
-    Reply { status, body: Value::Object(fields).to_string(), is_json: true, is_open: false }
+fn reply(status: u16, fields: Map<String, Value>) -> MockReply {
+    MockReply { status, body: Value::Object(fields).to_string(), is_json: true, is_open: false }
 }

@@ -1,8 +1,9 @@
-//! Who is asking, and whether he may: keys, balances, room, and the bans for those who ask too fast or too often.
+//! Which account a request belongs to, and whether it is allowed: keys, balances, slots, and bans for clients that
+//! are too fast.
 
-use super::{Endpoint, ReadRequest, World};
-use crate::ledger::{AccountStanding, count};
-use crate::settings::{Account, KEY_CHARS, Key, Pace, Profile};
+use super::{Endpoint, MockWorld, ReadRequest};
+use crate::ledger::{AccountSummary, count};
+use crate::settings::{BanLimits, KEY_CHARS, MockAccount, MockKey, MockProfile};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -22,9 +23,9 @@ pub struct AccountChange {
 
 /// One account, as it stands.
 #[derive(Debug)]
-pub(crate) struct AccountState {
+pub(crate) struct AccountRecord {
     pub name: String,
-    key: Key,
+    key: MockKey,
     pub balance_micros: u64,
     pub threads: u32,
     plan_ended: bool,
@@ -51,8 +52,8 @@ impl Strangers {
     }
 }
 
-impl AccountState {
-    pub(crate) fn new(account: &Account) -> Self {
+impl AccountRecord {
+    pub(crate) fn new(account: &MockAccount) -> Self {
         Self {
             name: account.name.clone(),
             key: account.key.clone(),
@@ -77,9 +78,9 @@ impl AccountState {
         self.plan_ended = change.plan_ended.unwrap_or(self.plan_ended);
     }
 
-    pub(crate) fn standing(&self, now: u64) -> AccountStanding {
+    pub(crate) fn standing(&self, now: u64) -> AccountSummary {
         let bans = self.bans.iter().filter(|(_, until)| now < **until);
-        AccountStanding {
+        AccountSummary {
             name: self.name.clone(),
             balance_micros: self.balance_micros,
             threads: self.threads,
@@ -98,7 +99,7 @@ impl AccountState {
     }
 
     /// A submit has come; more of them than a person could send is an offence.
-    fn pace_submit(&mut self, now: u64, pace: &Pace) -> Option<(&'static str, u64)> {
+    fn pace_submit(&mut self, now: u64, pace: &BanLimits) -> Option<(&'static str, u64)> {
         self.submits.push_back(now);
         while self.submits.front().is_some_and(|at| at.saturating_add(pace.submits_window_ms) <= now) {
             self.submits.pop_front();
@@ -110,7 +111,7 @@ impl AccountState {
         Some(("MAX_USER_TURN", pace.turn_ban_ms))
     }
 
-    fn pace_poll(&mut self, pace: &Pace) -> Option<(&'static str, u64)> {
+    fn pace_poll(&mut self, pace: &BanLimits) -> Option<(&'static str, u64)> {
         if self.polls <= pace.polls_per_task * self.accepted + pace.polls_free {
             return None;
         }
@@ -119,12 +120,12 @@ impl AccountState {
         Some(("ERROR: 1005", pace.poll_ban_ms))
     }
 
-    /// What in.php has answered; whoever is refused again and again should have stopped.
+    /// What in.php has answered; a client that is refused again and again should have stopped.
     fn pace_answer(
         &mut self,
         now: u64,
         code: Option<&'static str>,
-        pace: &Pace,
+        pace: &BanLimits,
     ) -> Option<(&'static str, u64)> {
         self.answered.push_back((now, code));
         while self.answered.front().is_some_and(|(at, _)| at.saturating_add(pace.refusals_window_ms) <= now) {
@@ -148,13 +149,13 @@ impl AccountState {
     }
 }
 
-impl World {
+impl MockWorld {
     /// Whose key it is, unless the key, the account or the address it comes from is refused.
     pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
         let pace = self.settings.pace.clone();
         let ip_ban = match self.settings.profile {
-            Profile::TwoCaptcha => "ERROR: 1004",
-            Profile::CaptchaAi => "IP_BANNED",
+            MockProfile::TwoCaptcha => "ERROR: 1004",
+            MockProfile::CaptchaAi => "IP_BANNED",
         };
         if pace.is_on && self.strangers.0.get(&arrival.peer).is_some_and(|(_, until)| now < *until) {
             return Err(ip_ban.to_owned());
@@ -163,7 +164,7 @@ impl World {
         if key.chars().count() != KEY_CHARS {
             return Err("ERROR_WRONG_USER_KEY".to_owned());
         }
-        let is_captchaai = self.settings.profile == Profile::CaptchaAi;
+        let is_captchaai = self.settings.profile == MockProfile::CaptchaAi;
         let known = self.desks.iter().position(|desk| desk.key.is(key));
         let Some(index) = known else {
             self.note_stranger(now, arrival.peer, &pace, ip_ban);
@@ -195,7 +196,7 @@ impl World {
         }
     }
 
-    fn note_stranger(&mut self, now: u64, peer: IpAddr, pace: &Pace, code: &str) {
+    fn note_stranger(&mut self, now: u64, peer: IpAddr, pace: &BanLimits, code: &str) {
         /// How many addresses are remembered.
         const STRANGERS_MAX: usize = 1_024;
         if self.strangers.0.len() >= STRANGERS_MAX {
@@ -214,21 +215,23 @@ impl World {
         count(&mut self.totals.bans, code);
     }
 
-    /// Room and money for one more task.
-    pub(super) fn check_room(&self, desk: usize, price_micros: u64) -> Result<(), String> {
+    /// A free slot and money for one more task.
+    pub(super) fn check_slots(&self, desk: usize, price_micros: u64) -> Result<(), String> {
         let (settings, desk) = (&self.settings, &self.desks[desk]);
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
         match settings.profile {
-            Profile::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
-            Profile::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
-            Profile::TwoCaptcha if desk.balance_micros < price_micros => Err("ERROR_ZERO_BALANCE".to_owned()),
-            Profile::TwoCaptcha if desk.open >= settings.queue_max => busy("ERROR_NO_SLOT_AVAILABLE"),
+            MockProfile::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
+            MockProfile::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
+            MockProfile::TwoCaptcha if desk.balance_micros < price_micros => {
+                Err("ERROR_ZERO_BALANCE".to_owned())
+            }
+            MockProfile::TwoCaptcha if desk.open >= settings.queue_max => busy("ERROR_NO_SLOT_AVAILABLE"),
             _ if self.tasks.len() >= settings.tasks_max => Err("ERROR_NO_SLOT_AVAILABLE".to_owned()),
             _ => Ok(()),
         }
     }
 
-    /// Counts what in.php has answered, and bans whoever does not take the hint.
+    /// Counts what in.php has answered, and bans a client that does not slow down.
     pub(super) fn note_answer(&mut self, now: u64, desk: usize, code: Option<&str>) {
         let code = code.map(|code| match code {
             "ERROR_NO_SLOT_AVAILABLE" => "ERROR_NO_SLOT_AVAILABLE",
@@ -240,7 +243,7 @@ impl World {
         }
         let pace = self.settings.pace.clone();
         if pace.is_on
-            && self.settings.profile == Profile::TwoCaptcha
+            && self.settings.profile == MockProfile::TwoCaptcha
             && let Some((ban, ban_ms)) = self.desks[desk].pace_answer(now, code, &pace)
         {
             self.ban(desk, ban, now.saturating_add(ban_ms));

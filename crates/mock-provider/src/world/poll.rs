@@ -1,30 +1,33 @@
-//! res.php: answers for whoever asks with the right key and the right id, the balance, reports, and the addresses that
-//! may be called back. Asking changes nothing, so it can be repeated.
+//! res.php: answers for requests with the right key and the right id, the balance, reports, and the addresses that
+//! may be called back. A poll changes nothing, so it can be repeated.
 
-use super::{Endpoint, Entrance, Outcome, Plan, ReadRequest, Step, Task, World, deliver, is_gone, refund};
-use crate::answer::Answer;
-use crate::json::{self, Flavour};
+use super::{
+    Endpoint, Entrance, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome, deliver,
+    is_gone, refund,
+};
+use crate::answer::MockAnswer;
+use crate::json::{self, MockFlavour};
 use crate::ledger::{Report, count};
-use crate::pingback::{Address, Words};
-use crate::reply::{Classic, NOT_READY, Reply};
-use crate::script::Deed;
-use crate::settings::Profile;
+use crate::pingback::{PingbackAddress, Words};
+use crate::reply::{Classic, MockReply, NOT_READY};
+use crate::script::FaultAction;
+use crate::settings::MockProfile;
 use std::net::IpAddr;
 
-/// How many ids may be asked for at once.
+/// How many ids may be polled at once.
 const IDS_MAX: usize = 1_000;
 /// How many addresses an account may register.
 const PINGBACKS_MAX: usize = 100;
-/// Below this many solved tasks nobody can be said to complain too often.
+/// Below this many solved tasks no client counts as one that complains too often.
 const REPORTS_COUNT_FROM: u64 = 10;
 
-impl World {
+impl MockWorld {
     pub(super) fn poll(
         &mut self,
         now: u64,
         arrival: &ReadRequest,
-        plan: &Plan,
-        step: &mut Step,
+        plan: &RequestPlan,
+        step: &mut RequestStep,
     ) -> Result<(), String> {
         let desk = self.admit(now, arrival)?;
         arrival.check()?;
@@ -36,7 +39,7 @@ impl World {
             "getbalance" => step.tongue.balance(self.desks[desk].balance_micros),
             "reportgood" => self.report(now, desk, arrival, step, Report::Good)?,
             "reportbad" => self.report(now, desk, arrival, step, Report::Bad)?,
-            "threadsinfo" if self.settings.profile == Profile::CaptchaAi => {
+            "threadsinfo" if self.settings.profile == MockProfile::CaptchaAi => {
                 let (threads, working) = (self.desks[desk].threads, self.desks[desk].open);
                 let tongue = step.tongue.classic()?;
                 tongue.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
@@ -50,7 +53,7 @@ impl World {
     }
 
     /// The answer to a task, or the code instead of it.
-    fn read(&self, now: u64, desk: usize, id: &str) -> Result<(u64, &Task, &Answer), String> {
+    fn read(&self, now: u64, desk: usize, id: &str) -> Result<(u64, &MockTask, &MockAnswer), String> {
         let id = id.trim();
         if id.is_empty() || id.len() > 18 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err("ERROR_WRONG_ID_FORMAT".to_owned());
@@ -60,8 +63,8 @@ impl World {
         let task = task.ok_or("ERROR_WRONG_CAPTCHA_ID")?;
         match &task.outcome {
             _ if !task.is_over => Err(NOT_READY.to_owned()),
-            Outcome::Answer(answer) => Ok((id, task, answer)),
-            Outcome::Code(code) => Err(code.clone()),
+            TaskOutcome::Answer(answer) => Ok((id, task, answer)),
+            TaskOutcome::Code(code) => Err(code.clone()),
         }
     }
 
@@ -70,35 +73,35 @@ impl World {
         now: u64,
         desk: usize,
         arrival: &ReadRequest,
-        plan: &Plan,
-        step: &mut Step,
+        plan: &RequestPlan,
+        step: &mut RequestStep,
         with_price: bool,
-    ) -> Result<Reply, String> {
-        if plan.shaping.contains(&Deed::Vanish) {
+    ) -> Result<MockReply, String> {
+        if plan.shaping.contains(&FaultAction::Vanish) {
             self.vanish(arrival);
         }
         self.check_timeout(arrival)?;
         let (id, task, answer) = self.read(now, desk, arrival.form.text("id").unwrap_or_default())?;
-        step.mark.given.push(id);
-        Ok(step.tongue.answer(&task.given(id, answer, with_price)))
+        step.mark.answered_ids.push(id);
+        Ok(step.tongue.answer(&task.solved_task(id, answer, with_price)))
     }
 
     /// Two providers of the JSON protocol answer only so often for one task.
     fn check_timeout(&self, arrival: &ReadRequest) -> Result<(), String> {
-        let Some((_, task)) = self.asked_for(&arrival.form) else { return Ok(()) };
+        let Some((_, task)) = self.task_of(&arrival.form) else { return Ok(()) };
         match task.flavour() {
             _ if task.polls <= self.settings.json.polls_max => Ok(()),
-            Some(Flavour::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
-            Some(Flavour::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
-            Some(Flavour::TwoCaptcha | Flavour::AntiCaptcha) | None => Ok(()),
+            Some(MockFlavour::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
+            Some(MockFlavour::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
+            Some(MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha) | None => Ok(()),
         }
     }
 
     fn vanish(&mut self, arrival: &ReadRequest) {
-        let id = self.asked_for(&arrival.form).map(|(id, _)| id);
+        let id = self.task_of(&arrival.form).map(|(id, _)| id);
         if let Some(task) = id.and_then(|id| self.tasks.get_mut(&id)) {
             task.vanishes = true;
-            count(&mut self.totals.faults, Deed::Vanish.name());
+            count(&mut self.totals.faults, FaultAction::Vanish.name());
         }
     }
 
@@ -107,9 +110,9 @@ impl World {
         now: u64,
         desk: usize,
         arrival: &ReadRequest,
-        plan: &Plan,
-        step: &mut Step,
-    ) -> Result<Reply, String> {
+        plan: &RequestPlan,
+        step: &mut RequestStep,
+    ) -> Result<MockReply, String> {
         let mut ids: Vec<&str> = arrival.form.text("ids").unwrap_or_default().split(',').collect();
         if ids.len() > IDS_MAX {
             return Err("ERROR_WRONG_ID_FORMAT".to_owned());
@@ -118,14 +121,14 @@ impl World {
             let task = id.trim().parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
             task.into_iter().for_each(|task| task.polls += 1);
         }
-        if plan.action == Some(Deed::FewerParts) {
+        if plan.action == Some(FaultAction::FewerParts) {
             ids.truncate(ids.len() / 2);
         }
         let mut parts = Vec::new();
         for id in ids {
             parts.push(match self.read(now, desk, id) {
                 Ok((id, _, answer)) => {
-                    step.mark.given.push(id);
+                    step.mark.answered_ids.push(id);
                     answer.plain()
                 }
                 Err(code) => code,
@@ -134,17 +137,17 @@ impl World {
         Ok(step.tongue.classic()?.bare(&parts.join("|")))
     }
 
-    /// Whoever answers in the same breath has waited for his task.
-    pub(crate) fn answer_awaited(&mut self, now: u64, id: u64, step: &mut Step) {
+    /// A request that is answered at once has waited for its task.
+    pub(crate) fn answer_awaited(&mut self, now: u64, id: u64, step: &mut RequestStep) {
         self.settle(now);
         let Some(task) = self.tasks.get(&id) else { return };
         step.mark.submitted = Some(id);
         step.reply = match &task.outcome {
-            Outcome::Answer(answer) => {
-                step.mark.given.push(id);
-                step.tongue.answer(&task.given(id, answer, false))
+            TaskOutcome::Answer(answer) => {
+                step.mark.answered_ids.push(id);
+                step.tongue.answer(&task.solved_task(id, answer, false))
             }
-            Outcome::Code(code) => step.tongue.code(code),
+            TaskOutcome::Code(code) => step.tongue.code(code),
         };
     }
 
@@ -153,17 +156,17 @@ impl World {
         now: u64,
         desk: usize,
         arrival: &ReadRequest,
-        step: &Step,
+        step: &RequestStep,
         report: Report,
-    ) -> Result<Reply, String> {
+    ) -> Result<MockReply, String> {
         let refused = match self.settings.profile {
-            Profile::TwoCaptcha => "REPORT_NOT_RECORDED",
-            Profile::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
+            MockProfile::TwoCaptcha => "REPORT_NOT_RECORDED",
+            MockProfile::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
         };
-        let asked = arrival.form.text("id").unwrap_or_default();
-        let told = asked.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
-        told.into_iter().for_each(|task| task.reports += 1);
-        let id = match self.read(now, desk, asked) {
+        let id_text = arrival.form.text("id").unwrap_or_default();
+        let task = id_text.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
+        task.into_iter().for_each(|task| task.reports += 1);
+        let id = match self.read(now, desk, id_text) {
             Ok((id, ..)) => id,
             Err(code) if code.starts_with("ERROR_WRONG_") => return Err(code),
             // Nothing was given that could be good or bad.
@@ -189,7 +192,7 @@ impl World {
             Report::Bad => {
                 self.totals.reported_bad += 1;
                 desk.bad_reports += 1;
-                if profile == Profile::TwoCaptcha {
+                if profile == MockProfile::TwoCaptcha {
                     refund(task, desk, &mut self.totals);
                 }
             }
@@ -197,13 +200,18 @@ impl World {
         Ok(step.tongue.reported())
     }
 
-    fn pingbacks(&mut self, desk: usize, arrival: &ReadRequest, tongue: &Classic) -> Result<Reply, String> {
+    fn pingbacks(
+        &mut self,
+        desk: usize,
+        arrival: &ReadRequest,
+        tongue: &Classic,
+    ) -> Result<MockReply, String> {
         let known = &mut self.desks[desk].pingbacks;
         let address = arrival.form.text("addr");
         match (arrival.form.text("action"), address) {
             (Some("add_pingback"), Some(address)) => {
                 // The real one wants the request to come from the address itself.
-                Address::read(address).map_err(|_| "ERROR_IP_ADDRES".to_owned())?;
+                PingbackAddress::read(address).map_err(|_| "ERROR_IP_ADDRES".to_owned())?;
                 if known.len() < PINGBACKS_MAX {
                     known.insert(address.to_owned());
                 }
@@ -232,21 +240,23 @@ impl World {
         now: u64,
         generation: u64,
         id: u64,
-        lie: Option<&(u64, Outcome)>,
+        lie: Option<&(u64, TaskOutcome)>,
     ) -> Option<(String, Words)> {
         self.settle(now);
         let task = self.tasks.get(&id).filter(|_| generation == self.generation)?;
         let (id, outcome) = lie.map_or((id, &task.outcome), |(id, outcome)| (*id, outcome));
         let words = match (task.flavour(), outcome) {
             (Some(flavour), outcome) => {
-                let tongue = json::Tongue { flavour, asked: None };
+                let tongue = json::JsonDialect { flavour, polled_task: None };
                 Words::Json(match outcome {
-                    Outcome::Answer(answer) => tongue.callback(Ok(&task.given(id, answer, false)), id),
-                    Outcome::Code(code) => tongue.callback(Err(code), id),
+                    TaskOutcome::Answer(answer) => {
+                        tongue.callback(Ok(&task.solved_task(id, answer, false)), id)
+                    }
+                    TaskOutcome::Code(code) => tongue.callback(Err(code), id),
                 })
             }
-            (None, Outcome::Answer(answer)) => Words::Form { id, code: answer.plain() },
-            (None, Outcome::Code(code)) => Words::Form { id, code: code.clone() },
+            (None, TaskOutcome::Answer(answer)) => Words::Form { id, code: answer.plain() },
+            (None, TaskOutcome::Code(code)) => Words::Form { id, code: code.clone() },
         };
         Some((task.pingback.clone()?, words))
     }
@@ -265,7 +275,7 @@ impl World {
         }
     }
 
-    /// Whether a request from there may be told about the usage.
+    /// Whether a request from there may read the usage.
     pub(crate) fn may_control(peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback()
     }
@@ -278,12 +288,12 @@ impl World {
         count(&mut self.totals.faults, name);
     }
 
-    pub(crate) fn entrance(path: &str, profile: Profile) -> Option<Entrance> {
+    pub(crate) fn entrance(path: &str, profile: MockProfile) -> Option<Entrance> {
         match path {
             "/in.php" => Some(Entrance::Classic(Endpoint::In)),
             "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
-            "/solve.php" if profile == Profile::CaptchaAi => Some(Entrance::Classic(Endpoint::Solve)),
-            _ => json::Door::at(path).map(Entrance::Json),
+            "/solve.php" if profile == MockProfile::CaptchaAi => Some(Entrance::Classic(Endpoint::Solve)),
+            _ => json::JsonEndpoint::at(path).map(Entrance::Json),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! in.php: whether a task is taken, what it costs, when it will be solved and by which answer. All of that is settled
-//! when it is taken, so that nothing that is asked later can change it.
+//! when it is taken, so that no later request can change it.
 
-use super::{Endpoint, Outcome, Plan, ReadRequest, Spoken, Step, Task, World};
-use crate::answer::Answer;
-use crate::json::{Flavour, Kind};
+use super::{
+    Endpoint, JsonTaskDetails, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome,
+};
+use crate::answer::MockAnswer;
+use crate::json::{JsonKind, MockFlavour};
 use crate::ledger::count;
-use crate::pingback::{Address, Calls, first_parameter_only};
+use crate::pingback::{Calls, PingbackAddress, first_parameter_only};
 use crate::request::{self, ProviderRequest};
-use crate::rng::{Rng, digest};
-use crate::script::{Deed, Place};
-use crate::settings::Profile;
+use crate::rng::{MockRng, digest};
+use crate::script::{FaultAction, RulePlace};
+use crate::settings::MockProfile;
 
 /// Nothing takes longer, whatever the script says.
 const SOLVE_MS_MAX: u64 = 7 * 24 * 3_600_000;
@@ -38,19 +40,19 @@ const SERVER_ERRORS: &[&str] = &[
 ];
 
 /// What will become of a task.
-struct Fate {
-    outcome: Outcome,
+struct TaskFate {
+    outcome: TaskOutcome,
     solve_ms: u64,
     vanishes: bool,
 }
 
-impl World {
+impl MockWorld {
     pub(super) fn submit(
         &mut self,
         now: u64,
         arrival: &ReadRequest,
-        plan: &Plan,
-        step: &mut Step,
+        plan: &RequestPlan,
+        step: &mut RequestStep,
     ) -> Result<(), String> {
         if arrival.form.text("method") == Some("get_server_errors") {
             step.reply = step.tongue.classic()?.bare(&SERVER_ERRORS.join("|"));
@@ -75,12 +77,12 @@ impl World {
         arrival.check()?;
         let settings = self.settings.clone();
         let wanted = ProviderRequest::read(&arrival.form, &settings)?;
-        if arrival.endpoint == Endpoint::Solve && wanted.shown.is_none() {
+        if arrival.endpoint == Endpoint::Solve && wanted.picture_digest.is_none() {
             return Err("ERROR_UPLOAD".to_owned());
         }
         let price_micros = settings.price_micros(&wanted.method);
         self.make_room();
-        self.check_room(desk, price_micros)?;
+        self.check_slots(desk, price_micros)?;
         Ok((wanted, price_micros))
     }
 
@@ -99,7 +101,7 @@ impl World {
         now: u64,
         desk: usize,
         arrival: &ReadRequest,
-        plan: &Plan,
+        plan: &RequestPlan,
         wanted: &ProviderRequest,
         price_micros: u64,
     ) -> (u64, Option<Calls>) {
@@ -107,22 +109,22 @@ impl World {
         let (pingback, pingback_refused) = self.pingback_of(desk, arrival);
         let goes_back = pingback.is_some() && pingback_refused.is_none();
         let fate = self.fate(id, arrival, plan, wanted, goes_back);
-        let actions = if goes_back { self.pingback_deeds(now, arrival, plan.luck) } else { Vec::new() };
-        let is_early = actions.contains(&Deed::Early);
+        let actions = if goes_back { self.pingback_actions(now, arrival, plan.luck) } else { Vec::new() };
+        let is_early = actions.contains(&FaultAction::Early);
         let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
         let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, actions });
-        let spoken = arrival.ask.as_ref().map(|ask| Spoken {
+        let spoken = arrival.ask.as_ref().map(|ask| JsonTaskDetails {
             flavour: ask.door.flavour,
             task_type: ask.task_type.clone(),
-            kind: ask.kind.unwrap_or_else(|| Kind::of_method(&wanted.method)),
+            kind: ask.kind.unwrap_or_else(|| JsonKind::of_method(&wanted.method)),
         });
-        let task = Task {
+        let task = MockTask {
             desk,
             spoken,
             method: wanted.method.clone(),
             is_get: arrival.is_get,
             is_json_by_default: wanted.method.starts_with("geetest"),
-            params: request::shown(&arrival.form),
+            params: request::ledger_params(&arrival.form),
             luck: plan.luck,
             accepted_at: now,
             price_micros,
@@ -153,39 +155,41 @@ impl World {
         &mut self,
         id: u64,
         arrival: &ReadRequest,
-        plan: &Plan,
+        plan: &RequestPlan,
         wanted: &ProviderRequest,
         goes_back: bool,
-    ) -> Fate {
-        let mut rng = Rng::of(plan.luck, "task", 0);
+    ) -> TaskFate {
+        let mut rng = MockRng::of(plan.luck, "task", 0);
         let span = self.settings.solve_span(&wanted.method);
         let (flavour, profile) = (arrival.flavour(), self.settings.profile);
         let name = flavour.map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id));
         let profile = flavour.is_none().then_some(profile);
-        let answer = Answer::make(&name, plan.luck, wanted, &arrival.form, profile);
+        let answer = MockAnswer::make(&name, plan.luck, wanted, &arrival.form, profile);
         // A machine that answers in the same breath is quicker than people.
         let hurry = if flavour.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
-        let mut fate = Fate {
-            outcome: Outcome::Answer(answer),
+        let mut fate = TaskFate {
+            outcome: TaskOutcome::Answer(answer),
             solve_ms: self.settings.at_speed(rng.between(span.from, span.to)) / hurry,
             vanishes: false,
         };
         if self.is_used_challenge(wanted, arrival) {
-            fate.outcome = Outcome::Code("ERROR_TOKEN_EXPIRED".to_owned());
+            fate.outcome = TaskOutcome::Code("ERROR_TOKEN_EXPIRED".to_owned());
         }
         let rates = &self.faults;
         let mut actions = Vec::new();
-        actions.extend(rng.strikes(rates.unsolvable).then_some(Deed::Unsolvable));
-        actions.extend(rng.strikes(rates.vanished).then_some(Deed::Vanish));
-        actions.extend((rng.strikes(rates.pingback.code) && goes_back).then_some(Deed::Unsolvable));
+        actions.extend(rng.strikes(rates.unsolvable).then_some(FaultAction::Unsolvable));
+        actions.extend(rng.strikes(rates.vanished).then_some(FaultAction::Vanish));
+        actions.extend((rng.strikes(rates.pingback.code) && goes_back).then_some(FaultAction::Unsolvable));
         actions.extend_from_slice(&plan.shaping);
         for action in &actions {
-            self.count_deed(action);
+            self.count_action(action);
             match action {
-                Deed::Unsolvable => fate.outcome = Outcome::Code("ERROR_CAPTCHA_UNSOLVABLE".to_owned()),
-                Deed::Vanish => fate.vanishes = true,
-                Deed::SolveMs(ms) => fate.solve_ms = *ms,
-                Deed::Answer(text) => fate.outcome = Outcome::Answer(Answer::text(text)),
+                FaultAction::Unsolvable => {
+                    fate.outcome = TaskOutcome::Code("ERROR_CAPTCHA_UNSOLVABLE".to_owned())
+                }
+                FaultAction::Vanish => fate.vanishes = true,
+                FaultAction::SolveMs(ms) => fate.solve_ms = *ms,
+                FaultAction::Answer(text) => fate.outcome = TaskOutcome::Answer(MockAnswer::text(text)),
                 _ => {}
             }
         }
@@ -195,19 +199,19 @@ impl World {
     fn gone_at(&self, arrival: &ReadRequest, now: u64, solves_at: u64) -> u64 {
         let limits = &self.settings.json;
         let own = match arrival.flavour() {
-            Some(Flavour::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
-            Some(Flavour::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
-            Some(Flavour::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
-            Some(Flavour::TwoCaptcha) | None => u64::MAX,
+            Some(MockFlavour::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
+            Some(MockFlavour::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
+            Some(MockFlavour::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
+            Some(MockFlavour::TwoCaptcha) | None => u64::MAX,
         };
         own.min(solves_at.saturating_add(self.settings.result_lifetime_ms))
     }
 
-    fn book(&mut self, id: u64, desk: usize, task: Task) {
+    fn book(&mut self, id: u64, desk: usize, task: MockTask) {
         let desk = &mut self.desks[desk];
         desk.open += 1;
         // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
-        if self.settings.profile == Profile::TwoCaptcha {
+        if self.settings.profile == MockProfile::TwoCaptcha {
             desk.balance_micros -= task.price_micros;
         }
         self.totals.accepted += 1;
@@ -221,7 +225,7 @@ impl World {
     fn next_id(&mut self) -> u64 {
         self.sequence += 1;
         let base = 70_000_000_000 + self.settings.seed % 1_000 * 1_000_000_000;
-        base + self.sequence * 10 + Rng::of(self.settings.seed, "id", self.sequence).between(0, 10)
+        base + self.sequence * 10 + MockRng::of(self.settings.seed, "id", self.sequence).between(0, 10)
     }
 
     fn is_used_challenge(&mut self, wanted: &ProviderRequest, arrival: &ReadRequest) -> bool {
@@ -242,12 +246,14 @@ impl World {
     fn pingback_of(&self, desk: usize, arrival: &ReadRequest) -> (Option<String>, Option<&'static str>) {
         let Some(url) = arrival.form.text("pingback") else { return (None, None) };
         let url = if arrival.is_get { first_parameter_only(url) } else { url.to_owned() };
-        let is_registered = || self.desks[desk].pingbacks.iter().any(|known| Address::same_host(known, &url));
-        let is_two_captcha = arrival
-            .flavour()
-            .map_or(self.settings.profile == Profile::TwoCaptcha, |flavour| flavour == Flavour::TwoCaptcha);
+        let is_registered =
+            || self.desks[desk].pingbacks.iter().any(|known| PingbackAddress::same_host(known, &url));
+        let is_two_captcha =
+            arrival.flavour().map_or(self.settings.profile == MockProfile::TwoCaptcha, |flavour| {
+                flavour == MockFlavour::TwoCaptcha
+            });
         let is_strict = self.settings.strict_pingback && is_two_captcha;
-        let refused = match Address::read(&url) {
+        let refused = match PingbackAddress::read(&url) {
             Err(why) => Some(why),
             Ok(_) if is_strict && !is_registered() => Some("not registered"),
             Ok(_) => None,
@@ -255,10 +261,10 @@ impl World {
         (Some(url), refused)
     }
 
-    fn pingback_deeds(&mut self, now: u64, arrival: &ReadRequest, luck: u64) -> Vec<Deed> {
+    fn pingback_actions(&mut self, now: u64, arrival: &ReadRequest, luck: u64) -> Vec<FaultAction> {
         let param = |name: &str| arrival.form.text(name).map(str::to_owned);
-        let mut actions = self.script.due(Place::Pingback, now.saturating_sub(self.started_at), &param);
-        actions.extend(self.faults.on_pingback(&mut Rng::of(luck, "pingback", 0)));
+        let mut actions = self.script.due(RulePlace::Pingback, now.saturating_sub(self.started_at), &param);
+        actions.extend(self.faults.on_pingback(&mut MockRng::of(luck, "pingback", 0)));
         for action in &actions {
             count(&mut self.totals.faults, &format!("pingback_{}", action.name()));
         }
@@ -269,5 +275,5 @@ impl World {
 /// solve.php always waits for the answer, and CapSolver's createTask does for a picture.
 fn is_answered_at_once(arrival: &ReadRequest, wanted: &ProviderRequest) -> bool {
     let is_picture = wanted.pictures > 0;
-    arrival.endpoint == Endpoint::Solve || (arrival.flavour() == Some(Flavour::CapSolver) && is_picture)
+    arrival.endpoint == Endpoint::Solve || (arrival.flavour() == Some(MockFlavour::CapSolver) && is_picture)
 }

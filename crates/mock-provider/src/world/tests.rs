@@ -1,17 +1,17 @@
 //! The provider in a time that the test makes.
 
 use super::*;
-use crate::settings::{DEMO_KEY, Pace, Span};
+use crate::settings::{BanLimits, DEMO_KEY, MillisRange};
 use std::net::Ipv4Addr;
 
 const TURNSTILE: &str = "method=turnstile&sitekey=0x4AAA&pageurl=https://a.test/";
 
-fn world(settings: Settings) -> World {
-    World::new(Arc::new(settings), 0).expect("no script")
+fn world(settings: Settings) -> MockWorld {
+    MockWorld::new(Arc::new(settings), 0).expect("no script")
 }
 
 fn timed(ms: u64) -> Settings {
-    Settings { solve_ms: Span { from: ms, to: ms + 1 }, ..Settings::quick(Profile::TwoCaptcha) }
+    Settings { solve_ms: MillisRange { from: ms, to: ms + 1 }, ..Settings::quick(MockProfile::TwoCaptcha) }
 }
 
 fn arrival(endpoint: Endpoint, params: &str) -> ReadRequest {
@@ -19,11 +19,11 @@ fn arrival(endpoint: Endpoint, params: &str) -> ReadRequest {
     ReadRequest { endpoint, is_get: true, peer: Ipv4Addr::LOCALHOST.into(), form, ask: None }
 }
 
-fn submit(world: &mut World, now: u64) -> String {
+fn submit(world: &mut MockWorld, now: u64) -> String {
     world.take(now, &arrival(Endpoint::In, TURNSTILE)).reply.body
 }
 
-fn poll(world: &mut World, now: u64, params: &str) -> String {
+fn poll(world: &mut MockWorld, now: u64, params: &str) -> String {
     world.take(now, &arrival(Endpoint::Res, params)).reply.body
 }
 
@@ -41,7 +41,7 @@ fn a_task_is_solved_at_its_moment_and_not_before() {
 
 #[test]
 fn sixty_submits_in_three_seconds_are_allowed_however_the_window_slides() {
-    let mut world = world(Settings { pace: Pace::default(), ..timed(1) });
+    let mut world = world(Settings { pace: BanLimits::default(), ..timed(1) });
     for now in (0..60_000).step_by(50) {
         assert!(submit(&mut world, now).starts_with("OK|"), "at {now}");
     }
@@ -51,8 +51,8 @@ fn sixty_submits_in_three_seconds_are_allowed_however_the_window_slides() {
 }
 
 #[test]
-fn the_poll_quota_grows_with_the_tasks_and_starts_anew_after_a_ban() {
-    let mut world = world(Settings { pace: Pace::default(), ..timed(1) });
+fn the_poll_quota_grows_with_the_tasks_and_restarts_after_a_ban() {
+    let mut world = world(Settings { pace: BanLimits::default(), ..timed(1) });
     submit(&mut world, 0);
     for _ in 0..1_220 {
         assert_ne!(poll(&mut world, 10, "action=getbalance"), "ERROR: 1005");
@@ -64,7 +64,7 @@ fn the_poll_quota_grows_with_the_tasks_and_starts_anew_after_a_ban() {
 
 #[test]
 fn a_hundred_and_twenty_refusals_in_a_minute_are_enough_and_spread_out_they_are_not() {
-    let busy = || Settings { pace: Pace::default(), queue_max: 0, ..timed(1) };
+    let busy = || Settings { pace: BanLimits::default(), queue_max: 0, ..timed(1) };
     let mut hasty = world(busy());
     for now in (0..60_000).step_by(500) {
         assert_eq!(submit(&mut hasty, now), "ERROR_NO_SLOT_AVAILABLE");
@@ -78,7 +78,8 @@ fn a_hundred_and_twenty_refusals_in_a_minute_are_enough_and_spread_out_they_are_
 
 #[test]
 fn the_numbered_bans_are_not_captchaais() {
-    let mut settings = Settings { pace: Pace::default(), profile: Profile::CaptchaAi, ..timed(1_000_000) };
+    let mut settings =
+        Settings { pace: BanLimits::default(), profile: MockProfile::CaptchaAi, ..timed(1_000_000) };
     settings.accounts[0].threads = 1;
     let mut world = world(settings);
     assert!(submit(&mut world, 0).starts_with("OK|"));
@@ -105,10 +106,10 @@ fn no_number_in_the_settings_makes_it_panic() {
     for speed in [0.0, f64::NAN, f64::INFINITY, -1.0] {
         let extreme = Settings {
             speed,
-            solve_ms: Span { from: u64::MAX, to: 0 },
+            solve_ms: MillisRange { from: u64::MAX, to: 0 },
             result_lifetime_ms: u64::MAX,
             report_window_ms: u64::MAX,
-            ..Settings::quick(Profile::TwoCaptcha)
+            ..Settings::quick(MockProfile::TwoCaptcha)
         };
         let mut world = world(extreme);
         let id = submit(&mut world, 0).strip_prefix("OK|").expect("it is taken").to_owned();
@@ -120,8 +121,8 @@ fn no_number_in_the_settings_makes_it_panic() {
 #[test]
 fn a_pingback_of_before_a_reset_finds_nothing() {
     let mut world = world(timed(1));
-    let wish = format!("{TURNSTILE}&pingback=http://127.0.0.1:1/");
-    let calls = world.take(0, &arrival(Endpoint::In, &wish)).calls.expect("a pingback is wanted");
+    let request = format!("{TURNSTILE}&pingback=http://127.0.0.1:1/");
+    let calls = world.take(0, &arrival(Endpoint::In, &request)).calls.expect("a pingback is wanted");
     assert!(world.pingback(5, calls.generation, calls.id, None).is_some());
     world.reset(6);
     assert!(world.pingback(7, calls.generation, calls.id, None).is_none());

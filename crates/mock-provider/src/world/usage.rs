@@ -1,14 +1,14 @@
 //! What the judge and the operator may see and change: the ledger, how things stand, the faults and the script.
 
-use super::{Outcome, Task, World, is_gone};
+use super::{MockTask, MockWorld, TaskOutcome, is_gone};
 use crate::faults::Faults;
-use crate::json::Flavour;
-use crate::ledger::{Entry, Ledger, Standing, State, Totals};
-use crate::script::{BadScript, Rule, Script};
+use crate::json::MockFlavour;
+use crate::ledger::{Ledger, LedgerTask, MockState, TaskState, Totals};
+use crate::script::{BadScript, Rule, RuleScript};
 use crate::world::AccountChange;
 use std::collections::BTreeMap;
 
-impl World {
+impl MockWorld {
     /// The tasks taken at `since` or later; none of them if only the sums are wanted.
     pub(crate) fn ledger(&mut self, now: u64, since: u64, with_tasks: bool) -> Ledger {
         self.settle(now);
@@ -23,7 +23,8 @@ impl World {
     }
 
     fn sums(&self, now: u64) -> Totals {
-        let is_vanished = |task: &&Task| matches!(task.outcome, Outcome::Answer(_)) && is_gone(task, now);
+        let is_vanished =
+            |task: &&MockTask| matches!(task.outcome, TaskOutcome::Answer(_)) && is_gone(task, now);
         Totals {
             open: self.open.len() as u64,
             vanished: self.tasks.values().filter(is_vanished).count() as u64,
@@ -31,21 +32,21 @@ impl World {
         }
     }
 
-    fn entry(&self, now: u64, id: u64, task: &Task) -> Entry {
+    fn entry(&self, now: u64, id: u64, task: &MockTask) -> LedgerTask {
         let (answer, code) = match &task.outcome {
             _ if !task.is_over => (None, None),
-            Outcome::Answer(answer) => (Some(answer.value.clone()), None),
-            Outcome::Code(code) => (None, Some(code.clone())),
+            TaskOutcome::Answer(answer) => (Some(answer.value.clone()), None),
+            TaskOutcome::Code(code) => (None, Some(code.clone())),
         };
         let state = match &task.outcome {
-            _ if !task.is_over => State::Open,
-            Outcome::Code(_) => State::Failed,
-            Outcome::Answer(_) if is_gone(task, now) => State::Vanished,
-            Outcome::Answer(_) => State::Solved,
+            _ if !task.is_over => TaskState::Open,
+            TaskOutcome::Code(_) => TaskState::Failed,
+            TaskOutcome::Answer(_) if is_gone(task, now) => TaskState::Vanished,
+            TaskOutcome::Answer(_) => TaskState::Solved,
         };
-        Entry {
+        LedgerTask {
             id: task.flavour().map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id)),
-            protocol: task.flavour().map_or("classic", Flavour::name).to_owned(),
+            protocol: task.flavour().map_or("classic", MockFlavour::name).to_owned(),
             task_type: task.spoken.as_ref().map(|spoken| spoken.task_type.clone()),
             account: self.desks[task.desk].name.clone(),
             method: task.method.clone(),
@@ -72,9 +73,9 @@ impl World {
         }
     }
 
-    pub(crate) fn standing(&mut self, now: u64, outage_until_ms: Option<u64>) -> Standing {
+    pub(crate) fn standing(&mut self, now: u64, outage_until_ms: Option<u64>) -> MockState {
         self.settle(now);
-        Standing {
+        MockState {
             now_ms: now,
             started_at_ms: self.started_at,
             profile: self.settings.profile,
@@ -103,7 +104,7 @@ impl World {
     }
 
     pub(crate) fn set_script(&mut self, rules: Vec<Rule>) -> Result<(), BadScript> {
-        self.script = Script::new(rules)?;
+        self.script = RuleScript::new(rules)?;
         Ok(())
     }
 
@@ -118,13 +119,13 @@ impl World {
         let rules = self.script.rules();
         self.started_at = now;
         self.generation += 1;
-        self.desks = self.settings.accounts.iter().map(super::AccountState::new).collect();
+        self.desks = self.settings.accounts.iter().map(super::AccountRecord::new).collect();
         self.tasks = BTreeMap::new();
         self.open.clear();
         self.occurrences.clear();
         self.challenges.clear();
         self.strangers = super::Strangers::default();
         self.totals = Totals::default();
-        self.script = Script::new(rules).unwrap_or_default();
+        self.script = RuleScript::new(rules).unwrap_or_default();
     }
 }

@@ -1,40 +1,42 @@
 //! Each fault as a client sees it, and the ledger's word for what really happened.
 
-use crate::wire::{AccountState, LIMIT, TURNSTILE, open, quick, v2};
-use quittance_mock_provider::{DEMO_KEY, Deed, Faults, Ledger, Place, Profile, Rule, Settings, Wire};
+use crate::wire::{AccountView, LIMIT, TURNSTILE, open, quick, v2};
+use quittance_mock_provider::{
+    DEMO_KEY, FaultAction, Faults, Ledger, MockProfile, Rule, RulePlace, Settings, WireFaults,
+};
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-async fn with(rules: Vec<Rule>) -> AccountState {
-    let desk = quick(Profile::TwoCaptcha).await;
+async fn with(rules: Vec<Rule>) -> AccountView {
+    let desk = quick(MockProfile::TwoCaptcha).await;
     desk.sim.script(rules).expect("a good script");
     desk
 }
 
-async fn first_submit(action: Deed) -> (AccountState, io::Result<crate::wire::Heard>) {
-    let desk = with(vec![Rule::nth(Place::Submit, 1, action)]).await;
-    let heard = desk.submit(TURNSTILE).await;
-    (desk, heard)
+async fn first_submit(action: FaultAction) -> (AccountView, io::Result<crate::wire::HttpReply>) {
+    let desk = with(vec![Rule::nth(RulePlace::Submit, 1, action)]).await;
+    let reply = desk.submit(TURNSTILE).await;
+    (desk, reply)
 }
 
 #[tokio::test]
 async fn a_lost_reply_is_paid_for_and_a_lost_request_is_not() {
-    let (desk, heard) = first_submit(Deed::ReplyLost).await;
-    assert!(heard.is_err());
+    let (desk, reply) = first_submit(FaultAction::ReplyLost).await;
+    assert!(reply.is_err());
     let task = &desk.sim.ledger().tasks[0];
     assert!(task.charged && !task.reply_delivered);
     assert_eq!(desk.fault("reply_lost"), 1);
 
-    let (desk, heard) = first_submit(Deed::RequestLost).await;
-    assert!(heard.is_err());
+    let (desk, reply) = first_submit(FaultAction::RequestLost).await;
+    assert!(reply.is_err());
     assert_eq!((desk.sim.totals().accepted, desk.fault("request_lost")), (0, 1));
     desk.task(TURNSTILE).await;
 }
 
 #[tokio::test]
 async fn connections_end_both_by_a_reset_and_by_a_close() {
-    let desk = with(vec![Rule::always(Place::Submit, Deed::ReplyLost)]).await;
+    let desk = with(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).await;
     let (mut reset, mut closed) = (0, 0);
     for _ in 0..40 {
         match desk.submit(TURNSTILE).await.expect_err("no answer").kind() {
@@ -49,59 +51,59 @@ async fn connections_end_both_by_a_reset_and_by_a_close() {
 #[tokio::test]
 async fn a_5xx_says_nothing_about_whether_the_task_was_taken() {
     for (taken, accepted) in [(true, 1), (false, 0)] {
-        let (desk, heard) = first_submit(Deed::Status { status: 502, taken }).await;
-        let heard = heard.expect("an answer");
-        assert_eq!(heard.status, 502);
-        assert!(heard.text().starts_with("<html>"));
+        let (desk, reply) = first_submit(FaultAction::Status { status: 502, taken }).await;
+        let reply = reply.expect("an answer");
+        assert_eq!(reply.status, 502);
+        assert!(reply.text().starts_with("<html>"));
         assert_eq!(desk.sim.totals().accepted, accepted);
     }
-    let (desk, heard) = first_submit(Deed::Status { status: 429, taken: false }).await;
-    assert_eq!((heard.expect("an answer").status, desk.fault("429")), (429, 1));
+    let (desk, reply) = first_submit(FaultAction::Status { status: 429, taken: false }).await;
+    assert_eq!((reply.expect("an answer").status, desk.fault("429")), (429, 1));
 }
 
 #[tokio::test]
 async fn pages_noise_and_halves_come_instead_of_answers() {
-    let (desk, heard) = first_submit(Deed::Html { taken: true }).await;
-    let heard = heard.expect("an answer");
-    assert!(heard.status == 200 && heard.text().contains("<html>"));
+    let (desk, reply) = first_submit(FaultAction::Html { taken: true }).await;
+    let reply = reply.expect("an answer");
+    assert!(reply.status == 200 && reply.text().contains("<html>"));
     assert!(!desk.sim.ledger().tasks[0].reply_delivered);
 
-    let (desk, heard) = first_submit(Deed::Truncated { taken: true }).await;
-    assert_eq!(heard.expect_err("half an answer").kind(), io::ErrorKind::UnexpectedEof);
+    let (desk, reply) = first_submit(FaultAction::Truncated { taken: true }).await;
+    assert_eq!(reply.expect_err("half an answer").kind(), io::ErrorKind::UnexpectedEof);
     assert!(!desk.sim.ledger().tasks[0].reply_delivered);
 
-    let (desk, heard) = first_submit(Deed::Garbage { taken: true }).await;
-    assert!(heard.is_err() || heard.is_ok_and(|heard| !heard.body.starts_with(b"OK|")));
+    let (desk, reply) = first_submit(FaultAction::Garbage { taken: true }).await;
+    assert!(reply.is_err() || reply.is_ok_and(|reply| !reply.body.starts_with(b"OK|")));
     assert_eq!(desk.sim.totals().accepted, 1);
 }
 
 #[tokio::test]
-async fn any_code_can_be_said() {
-    let (desk, heard) = first_submit(Deed::Code("ERROR_BLUE_MOON".to_owned())).await;
-    assert_eq!(heard.expect("an answer").text(), "ERROR_BLUE_MOON");
+async fn any_code_can_be_returned() {
+    let (desk, reply) = first_submit(FaultAction::Code("ERROR_BLUE_MOON".to_owned())).await;
+    assert_eq!(reply.expect("an answer").text(), "ERROR_BLUE_MOON");
     assert_eq!(desk.sim.totals().accepted, 0);
 }
 
 #[tokio::test]
 async fn an_answer_can_be_late_or_never_come() {
     let start = Instant::now();
-    let (desk, heard) = first_submit(Deed::Delay { ms: 60 }).await;
+    let (desk, reply) = first_submit(FaultAction::Delay { ms: 60 }).await;
     assert!(
-        heard.expect("an answer").text().starts_with("OK|") && start.elapsed() >= Duration::from_millis(60)
+        reply.expect("an answer").text().starts_with("OK|") && start.elapsed() >= Duration::from_millis(60)
     );
     assert!(desk.sim.ledger().tasks[0].reply_delivered);
 
     let start = Instant::now();
-    let (desk, heard) = first_submit(Deed::Hang { ms: 60, taken: true }).await;
-    assert!(heard.is_err() && start.elapsed() >= Duration::from_millis(60));
+    let (desk, reply) = first_submit(FaultAction::Hang { ms: 60, taken: true }).await;
+    assert!(reply.is_err() && start.elapsed() >= Duration::from_millis(60));
     assert!(!desk.sim.ledger().tasks[0].reply_delivered);
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_has_not_been_told() {
-    let desk = with(vec![Rule::nth(Place::Submit, 1, Deed::Delay { ms: 1_000 })]).await;
+async fn a_client_that_hangs_up_got_no_answer() {
+    let desk = with(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::Delay { ms: 1_000 })]).await;
     tokio::select! {
-        heard = desk.submit(TURNSTILE) => panic!("{heard:?} came too soon"),
+        reply = desk.submit(TURNSTILE) => panic!("{reply:?} came too soon"),
         () = desk.until(|task| task.answer.is_some()) => {}
     }
     desk.submit(&v2("later")).await.expect("an answer");
@@ -113,25 +115,25 @@ async fn a_client_that_hangs_up_has_not_been_told() {
 
 #[tokio::test]
 async fn an_answer_whose_poll_was_lost_was_not_delivered() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let id = desk.finished(TURNSTILE).await;
     let poll = format!("action=get&id={id}");
     for (nth, action) in [
-        Deed::ReplyLost,
-        Deed::Status { status: 500, taken: true },
-        Deed::Html { taken: true },
-        Deed::Truncated { taken: true },
+        FaultAction::ReplyLost,
+        FaultAction::Status { status: 500, taken: true },
+        FaultAction::Html { taken: true },
+        FaultAction::Truncated { taken: true },
     ]
     .into_iter()
     .enumerate()
     {
-        desk.sim.script(vec![Rule::nth(Place::Poll, 1, action)]).expect("a good script");
+        desk.sim.script(vec![Rule::nth(RulePlace::Poll, 1, action)]).expect("a good script");
         _ = desk.poll(&poll).await;
         let entry = desk.entry(&id);
         assert_eq!((entry.polls, entry.reads, entry.delivered), (nth as u64 + 1, 0, false));
     }
     desk.sim
-        .script(vec![Rule::nth(Place::Poll, 1, Deed::Code("ERROR_SERVER_ERROR".to_owned()))])
+        .script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::Code("ERROR_SERVER_ERROR".to_owned()))])
         .expect("a good script");
     assert_eq!(desk.tells(&poll).await, "ERROR_SERVER_ERROR");
     assert!(desk.tells(&poll).await.starts_with("OK|"));
@@ -141,12 +143,12 @@ async fn an_answer_whose_poll_was_lost_was_not_delivered() {
 
 #[tokio::test]
 async fn a_batched_poll_can_have_fewer_parts_than_ids() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let mut ids = Vec::new();
     for page in ["a", "b", "c", "d"] {
         ids.push(desk.finished(&v2(page)).await);
     }
-    desk.sim.script(vec![Rule::nth(Place::Poll, 1, Deed::FewerParts)]).expect("a good script");
+    desk.sim.script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::FewerParts)]).expect("a good script");
     let poll = format!("action=get&ids={}", ids.join(","));
     assert_eq!(desk.tells(&poll).await.split('|').count(), 2);
     assert_eq!(desk.sim.totals().delivered, 2);
@@ -156,7 +158,8 @@ async fn a_batched_poll_can_have_fewer_parts_than_ids() {
 
 #[tokio::test]
 async fn a_rule_can_mean_one_page_also_when_its_task_is_polled() {
-    let mut rule = Rule::always(Place::Poll, Deed::Code("ERROR_PROXY_CONNECTION_FAILED".to_owned()));
+    let mut rule =
+        Rule::always(RulePlace::Poll, FaultAction::Code("ERROR_PROXY_CONNECTION_FAILED".to_owned()));
     rule.matches.insert("pageurl".to_owned(), "https://b*".to_owned());
     let desk = with(vec![rule]).await;
     let (a, b) = (desk.finished(&v2("a")).await, desk.finished(&v2("b")).await);
@@ -166,7 +169,7 @@ async fn a_rule_can_mean_one_page_also_when_its_task_is_polled() {
 
 #[tokio::test]
 async fn what_the_script_wants_the_answer_to_be_it_is() {
-    let desk = with(vec![Rule::always(Place::Submit, Deed::Answer("a|b".to_owned()))]).await;
+    let desk = with(vec![Rule::always(RulePlace::Submit, FaultAction::Answer("a|b".to_owned()))]).await;
     let id = desk.finished(TURNSTILE).await;
     assert_eq!(desk.tells(&format!("action=get2&id={id}")).await, "OK|a|b|0.00299");
 }
@@ -174,19 +177,19 @@ async fn what_the_script_wants_the_answer_to_be_it_is() {
 #[tokio::test]
 async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before() {
     for refuses in [false, true] {
-        let desk = quick(Profile::TwoCaptcha).await;
+        let desk = quick(MockProfile::TwoCaptcha).await;
         let id = desk.finished(TURNSTILE).await;
         desk.sim.outage(Duration::from_millis(300), refuses);
         assert!(desk.sim.state().outage_until_ms.is_some());
         let mut kinds = Vec::new();
-        let heard = loop {
+        let reply = loop {
             match desk.poll(&format!("action=get&id={id}")).await {
-                Ok(heard) => break heard,
+                Ok(reply) => break reply,
                 Err(why) => kinds.push(why.kind()),
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        assert!(heard.text().starts_with("OK|"));
+        assert!(reply.text().starts_with("OK|"));
         assert_eq!(kinds.contains(&io::ErrorKind::ConnectionRefused), refuses, "{kinds:?}");
         assert!(!kinds.is_empty());
     }
@@ -194,7 +197,7 @@ async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as
 
 #[tokio::test]
 async fn connections_can_be_refused_at_a_rate() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     desk.sim.set_faults(Faults { refused: 1.0, ..Faults::default() });
     assert!(desk.submit(TURNSTILE).await.is_err());
     assert_eq!((desk.sim.totals().accepted, desk.fault("refused")), (0, 1));
@@ -204,13 +207,13 @@ async fn connections_can_be_refused_at_a_rate() {
 
 /// What a client sees of a day, in short.
 async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
-    let desk = open(Settings { seed, faults, ..Settings::quick(Profile::TwoCaptcha) }).await;
-    let mut seen = Vec::new();
+    let desk = open(Settings { seed, faults, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let mut history = Vec::new();
     for page in pages {
         let submitted = desk.submit(&v2(page)).await;
-        let said =
-            submitted.map(|heard| format!("{} {}", heard.status, String::from_utf8_lossy(&heard.body)));
-        let said = said.unwrap_or_else(|why| why.kind().to_string());
+        let json_reply =
+            submitted.map(|reply| format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body)));
+        let json_reply = json_reply.unwrap_or_else(|why| why.kind().to_string());
         let ledger = desk.sim.ledger();
         let fate = ledger
             .tasks
@@ -222,25 +225,25 @@ async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
                 desk.until(|other| other.id == task.id && (other.answer.is_some() || other.code.is_some()))
                     .await;
                 let polled = desk.poll(&format!("action=get&id={}", task.id)).await;
-                polled.map_or_else(|why| why.kind().to_string(), |heard| heard.status.to_string())
+                polled.map_or_else(|why| why.kind().to_string(), |reply| reply.status.to_string())
             }
             None => "not taken".to_owned(),
         };
-        let said = if said.starts_with("200 OK|") { "taken" } else { &said };
-        seen.push(format!("{page}: {said} / {polled}"));
+        let json_reply = if json_reply.starts_with("200 OK|") { "taken" } else { &json_reply };
+        history.push(format!("{page}: {json_reply} / {polled}"));
     }
-    seen
+    history
 }
 
 fn rates() -> Faults {
-    let wire = Wire {
+    let wire = WireFaults {
         reply_lost: 0.2,
         request_lost: 0.1,
         status_before: 0.1,
         status_after: 0.1,
         code: 0.1,
         html: 0.1,
-        ..Wire::default()
+        ..WireFaults::default()
     };
     Faults { submit: wire.clone(), poll: wire, unsolvable: 0.1, ..Faults::default() }
 }
@@ -252,8 +255,8 @@ async fn a_seed_repeats_its_faults_and_another_seed_has_others() {
     assert_eq!(one, day(1, rates(), &pages).await);
     assert_ne!(one, day(2, rates(), &pages).await);
     assert!(
-        one.iter().any(|seen| seen.contains("taken /"))
-            && one.iter().any(|seen| seen.contains("502") || seen.contains("50"))
+        one.iter().any(|history| history.contains("taken /"))
+            && one.iter().any(|history| history.contains("502") || history.contains("50"))
     );
 }
 
@@ -272,32 +275,32 @@ async fn what_befalls_a_request_does_not_depend_on_its_neighbours() {
 async fn after_a_storm_the_usage_still_add_up() {
     let mut faults = Faults::storm();
     (faults.slow_ms.from, faults.slow_ms.to, faults.hang_ms) = (1, 10, 20);
-    let mut settings = Settings { seed: 9, faults, ..Settings::quick(Profile::TwoCaptcha) };
+    let mut settings = Settings { seed: 9, faults, ..Settings::quick(MockProfile::TwoCaptcha) };
     settings.accounts[0].balance_micros = 1_000_000_000;
     let desk = open(settings).await;
-    let mut told = 0;
+    let mut callback = 0;
     for page in 0..200 {
-        let heard = desk.submit(&v2(&format!("p{page}"))).await;
-        told += u64::from(heard.is_ok_and(|heard| heard.body.starts_with(b"OK|")));
+        let reply = desk.submit(&v2(&format!("p{page}"))).await;
+        callback += u64::from(reply.is_ok_and(|reply| reply.body.starts_with(b"OK|")));
     }
     assert!(desk.sim.until(LIMIT, |ledger| ledger.totals.open == 0).await);
     let mut read = 0;
     for task in desk.sim.ledger().tasks {
         for _ in 0..3 {
-            let heard = desk.poll(&format!("action=get&id={}", task.id)).await;
-            read += u64::from(heard.is_ok_and(|heard| heard.body.starts_with(b"OK|")));
+            let reply = desk.poll(&format!("action=get&id={}", task.id)).await;
+            read += u64::from(reply.is_ok_and(|reply| reply.body.starts_with(b"OK|")));
         }
     }
     let ledger = desk.sim.ledger();
     let totals = &ledger.totals;
     assert_eq!(totals.accepted, ledger.tasks.len() as u64);
     assert_eq!(totals.accepted, totals.solved + totals.failed);
-    assert_eq!(ledger.tasks.iter().filter(|task| task.reply_delivered).count() as u64, told);
+    assert_eq!(ledger.tasks.iter().filter(|task| task.reply_delivered).count() as u64, callback);
     assert_eq!(ledger.tasks.iter().map(|task| task.reads).sum::<u64>(), read);
     assert_eq!(ledger.tasks.iter().filter(|task| task.delivered).count() as u64, totals.delivered);
     assert_eq!(totals.paid_micros, totals.accepted * 2_990);
     assert_eq!(totals.refunded_micros, totals.failed * 2_990);
-    assert!(totals.accepted > told, "some replies were lost");
+    assert!(totals.accepted > callback, "some replies were lost");
     let balance = desk.sim.state().accounts[0].balance_micros;
     assert_eq!(balance, 1_000_000_000 - totals.paid_micros + totals.refunded_micros);
     for name in ["reply_lost", "request_lost", "status", "refused", "code", "delay_ms"] {
@@ -308,14 +311,14 @@ async fn after_a_storm_the_usage_still_add_up() {
 #[tokio::test]
 async fn a_connection_that_stays_open_is_served_again_and_again() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let mut stream = tokio::net::TcpStream::connect(desk.sim.address()).await.expect("it listens");
     for _ in 0..3 {
         let raw = format!("GET /res.php?key={DEMO_KEY}&action=getbalance HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(raw.as_bytes()).await.expect("it is open");
-        let mut heard = Vec::new();
-        while !heard.ends_with(b"\r\n\r\n10.00") {
-            assert_ne!(stream.read_buf(&mut heard).await.expect("an answer"), 0);
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"\r\n\r\n10.00") {
+            assert_ne!(stream.read_buf(&mut reply).await.expect("an answer"), 0);
         }
     }
     desk.sim.outage(Duration::from_millis(1), true);

@@ -1,24 +1,26 @@
 //! The JSON protocol in the manner of four providers, and the one ledger behind both protocols.
 
-use crate::wire::{AccountState, Heard, Listener, TURNSTILE, png, quick, request};
+use crate::wire::{AccountView, HttpReply, PingbackListener, TURNSTILE, png, quick, request};
 use base64::Engine;
-use quittance_mock_provider::{AccountChange, DEMO_KEY, Deed, Place, Profile, Report, Rule, Shown};
+use quittance_mock_provider::{
+    AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockProfile, Report, Rule, RulePlace,
+};
 use serde_json::{Value, json};
 use std::io;
 
 pub(crate) const FLAVOURS: [&str; 4] = ["2captcha", "anticaptcha", "capmonster", "capsolver"];
 const SITE: &str = "6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI";
 
-pub(crate) async fn post(desk: &AccountState, path: &str, body: &Value) -> io::Result<Heard> {
+pub(crate) async fn post(desk: &AccountView, path: &str, body: &Value) -> io::Result<HttpReply> {
     desk.raw(&request("POST", path, Some("application/json"), body.to_string().as_bytes())).await
 }
 
 /// With the demo key.
-pub(crate) async fn ask(desk: &AccountState, path: &str, mut body: Value) -> Value {
+pub(crate) async fn ask(desk: &AccountView, path: &str, mut body: Value) -> Value {
     body["clientKey"] = json!(DEMO_KEY);
-    let heard = post(desk, path, &body).await.expect("an answer");
-    assert_eq!(heard.header("content-type"), Some("application/json; charset=UTF-8"), "{path}");
-    serde_json::from_slice(&heard.body).unwrap_or_else(|why| panic!("{why}: {}", heard.text()))
+    let reply = post(desk, path, &body).await.expect("an answer");
+    assert_eq!(reply.header("content-type"), Some("application/json; charset=UTF-8"), "{path}");
+    serde_json::from_slice(&reply.body).unwrap_or_else(|why| panic!("{why}: {}", reply.text()))
 }
 
 pub(crate) fn turnstile(flavour: &str) -> Value {
@@ -35,13 +37,13 @@ fn picture(number: u8) -> Value {
     json!({"type": "ImageToTextTask", "body": base64::engine::general_purpose::STANDARD.encode(png(number))})
 }
 
-async fn create(desk: &AccountState, flavour: &str, task: Value) -> Value {
-    let said = ask(desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
-    assert_eq!(said["errorId"], 0, "{said}");
-    said["taskId"].clone()
+async fn create(desk: &AccountView, flavour: &str, task: Value) -> Value {
+    let json_reply = ask(desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
+    assert_eq!(json_reply["errorId"], 0, "{json_reply}");
+    json_reply["taskId"].clone()
 }
 
-pub(crate) async fn result(desk: &AccountState, flavour: &str, id: &Value) -> Value {
+pub(crate) async fn result(desk: &AccountView, flavour: &str, id: &Value) -> Value {
     ask(desk, &format!("/{flavour}/getTaskResult"), json!({ "taskId": id })).await
 }
 
@@ -50,22 +52,24 @@ pub(crate) fn spelled(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-pub(crate) async fn finished(desk: &AccountState, flavour: &str, task: Value) -> Value {
+pub(crate) async fn finished(desk: &AccountView, flavour: &str, task: Value) -> Value {
     let id = create(desk, flavour, task).await;
     let name = spelled(&id);
     desk.until(|task| task.id == name && (task.answer.is_some() || task.code.is_some())).await;
     id
 }
 
-pub(crate) fn script(desk: &AccountState, place: Place, action: Deed) {
+pub(crate) fn script(desk: &AccountView, place: RulePlace, action: FaultAction) {
     desk.sim.script(vec![Rule::always(place, action)]).expect("a good script");
 }
 
 #[tokio::test]
 async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
     for flavour in FLAVOURS {
-        let desk = quick(Profile::TwoCaptcha).await;
-        desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+        let desk = quick(MockProfile::TwoCaptcha).await;
+        desk.sim
+            .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+            .expect("a good script");
         let open = create(&desk, flavour, v2(flavour)).await;
         assert_eq!(open.is_u64(), flavour != "capsolver", "{open}");
         let first = result(&desk, flavour, &open).await;
@@ -82,26 +86,26 @@ async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
         assert_eq!((entry.reads, entry.polls, entry.delivered, entry.reply_delivered), (1, 1, true, true));
         assert_eq!((entry.method.as_str(), entry.protocol.as_str()), ("userrecaptcha", flavour));
         assert_eq!(entry.task_type.as_deref(), v2(flavour)["type"].as_str());
-        assert_eq!(entry.params["googlekey"], Shown::Text(SITE.to_owned()));
-        assert_eq!(entry.params["pageurl"], Shown::Text("https://shop.example.com/".to_owned()));
+        assert_eq!(entry.params["googlekey"], LedgerValue::Text(SITE.to_owned()));
+        assert_eq!(entry.params["pageurl"], LedgerValue::Text("https://shop.example.com/".to_owned()));
     }
 }
 
 #[tokio::test]
-async fn two_captcha_to_the_letter_with_and_without_its_name_in_the_path() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    let said =
+async fn two_captcha_literally_with_and_without_its_name_in_the_path() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    let json_reply =
         ask(&desk, "/createTask", json!({ "task": turnstile(""), "softId": 7, "languagePool": "en" })).await;
     let id = desk.sim.ledger().tasks[0].id.parse::<u64>().expect("decimal");
     assert!(id > 1 << 32);
-    assert_eq!(said, json!({"errorId": 0, "taskId": id}));
+    assert_eq!(json_reply, json!({"errorId": 0, "taskId": id}));
     desk.until(|task| task.answer.is_some()).await;
-    let said = ask(&desk, "/2captcha/getTaskResult", json!({ "taskId": id })).await;
+    let json_reply = ask(&desk, "/2captcha/getTaskResult", json!({ "taskId": id })).await;
     let entry = desk.entry(&id.to_string());
-    assert_eq!(said["cost"], "0.00299");
-    assert_eq!(said["solution"]["token"], entry.answer.expect("it is solved"));
-    assert!(said["solution"]["userAgent"].is_string() && said["ip"].is_string());
-    assert_eq!(said["createTime"], entry.accepted_at_ms / 1_000);
+    assert_eq!(json_reply["cost"], "0.00299");
+    assert_eq!(json_reply["solution"]["token"], entry.answer.expect("it is solved"));
+    assert!(json_reply["solution"]["userAgent"].is_string() && json_reply["ip"].is_string());
+    assert_eq!(json_reply["createTime"], entry.accepted_at_ms / 1_000);
     assert_eq!(ask(&desk, "/getBalance", json!({})).await, json!({"errorId": 0, "balance": 9.99701}));
     let refused = post(&desk, "/getBalance", &json!({"clientKey": "x".repeat(32)})).await.expect("an answer");
     assert_eq!(refused.status, 200);
@@ -112,11 +116,11 @@ async fn two_captcha_to_the_letter_with_and_without_its_name_in_the_path() {
 
 #[tokio::test]
 async fn both_protocols_are_one_world() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let classic = desk.finished(TURNSTILE).await;
     let modern = finished(&desk, "2captcha", turnstile("2captcha")).await;
-    let said = result(&desk, "2captcha", &json!(classic.parse::<u64>().expect("decimal"))).await;
-    assert_eq!(said["solution"]["token"], desk.entry(&classic).answer.expect("it is solved"));
+    let json_reply = result(&desk, "2captcha", &json!(classic.parse::<u64>().expect("decimal"))).await;
+    assert_eq!(json_reply["solution"]["token"], desk.entry(&classic).answer.expect("it is solved"));
     let answer = desk.entry(&modern.to_string()).answer.expect("it is solved");
     assert_eq!(
         desk.tells(&format!("action=get&id={modern}")).await,
@@ -135,8 +139,8 @@ async fn both_protocols_are_one_world() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_by_name_and_number() {
-    let desk = quick(Profile::TwoCaptcha).await;
+async fn an_error_is_reported_by_name_and_number() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let no_key = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://a.test/"});
     let no_proxy = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
     let create = |task: Value| json!({ "task": task });
@@ -157,8 +161,12 @@ async fn what_is_wrong_is_said_by_name_and_number() {
         ("/capsolver/createTask", create(v2("2captcha")), 1, "ERROR_TASK_NOT_SUPPORTED"),
         ("/capsolver/feedbackTask", json!({"taskId": "x"}), 1, "ERROR_INVALID_TASK_DATA"),
     ] {
-        let said = ask(&desk, path, body.clone()).await;
-        assert_eq!((&said["errorId"], &said["errorCode"]), (&json!(number), &json!(code)), "{path} {body}");
+        let json_reply = ask(&desk, path, body.clone()).await;
+        assert_eq!(
+            (&json_reply["errorId"], &json_reply["errorCode"]),
+            (&json!(number), &json!(code)),
+            "{path} {body}"
+        );
     }
     assert_eq!(
         ask(&desk, "/capmonster/createTask", create(no_proxy)).await["errorId"],
@@ -175,13 +183,16 @@ async fn what_is_wrong_is_said_by_name_and_number() {
         balance_micros: Some(0),
         ..AccountChange::default()
     });
-    let said = ask(&desk, "/createTask", create(turnstile(""))).await;
-    assert_eq!((&said["errorId"], &said["errorCode"]), (&json!(10), &json!("ERROR_ZERO_BALANCE")));
+    let json_reply = ask(&desk, "/createTask", create(turnstile(""))).await;
+    assert_eq!(
+        (&json_reply["errorId"], &json_reply["errorCode"]),
+        (&json!(10), &json!("ERROR_ZERO_BALANCE"))
+    );
 }
 
 #[tokio::test]
 async fn only_capsolver_puts_errors_into_the_status() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     for flavour in FLAVOURS {
         let path = format!("/{flavour}/createTask");
         let status = async |body: Value| post(&desk, &path, &body).await.expect("an answer").status;
@@ -196,11 +207,11 @@ async fn only_capsolver_puts_errors_into_the_status() {
 
 #[tokio::test]
 async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    let said = ask(&desk, "/capsolver/createTask", json!({ "task": picture(1) })).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    let json_reply = ask(&desk, "/capsolver/createTask", json!({ "task": picture(1) })).await;
     let entry = desk.sim.ledger().tasks[0].clone();
-    assert_eq!(said["solution"]["text"], entry.answer.clone().expect("it is solved"));
-    assert_eq!((&said["status"], &said["taskId"]), (&json!("ready"), &json!(entry.id)));
+    assert_eq!(json_reply["solution"]["text"], entry.answer.clone().expect("it is solved"));
+    assert_eq!((&json_reply["status"], &json_reply["taskId"]), (&json!("ready"), &json!(entry.id)));
     assert!(entry.delivered && entry.reply_delivered && entry.reads == 1);
     for flavour in ["2captcha", "anticaptcha", "capmonster"] {
         let id = finished(&desk, flavour, picture(1)).await;
@@ -211,25 +222,28 @@ async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
             "the same picture, the same answer"
         );
     }
-    script(&desk, Place::Submit, Deed::Unsolvable);
-    let said = ask(&desk, "/capsolver/createTask", json!({ "task": picture(2) })).await;
-    assert_eq!((&said["status"], &said["errorCode"]), (&json!("failed"), &json!("ERROR_CAPTCHA_UNSOLVABLE")));
+    script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
+    let json_reply = ask(&desk, "/capsolver/createTask", json!({ "task": picture(2) })).await;
+    assert_eq!(
+        (&json_reply["status"], &json_reply["errorCode"]),
+        (&json!("failed"), &json!("ERROR_CAPTCHA_UNSOLVABLE"))
+    );
 }
 
 #[tokio::test]
 async fn a_picture_in_a_wrapping_is_taken_by_one_of_them_only() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let mut task = picture(1);
     task["body"] = json!(format!("data:image/png;base64,{}", task["body"].as_str().expect("text")));
     for (flavour, number) in [("2captcha", 0), ("anticaptcha", 15), ("capmonster", 1), ("capsolver", 1)] {
-        let said = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
-        assert_eq!(said["errorId"], number, "{flavour}: {said}");
+        let json_reply = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
+        assert_eq!(json_reply["errorId"], number, "{flavour}: {json_reply}");
     }
 }
 
 #[tokio::test]
 async fn solutions_have_the_names_of_their_kind() {
-    let desk = quick(Profile::CaptchaAi).await;
+    let desk = quick(MockProfile::CaptchaAi).await;
     let page = "https://a.example.com/";
     let image = |name: &str| {
         let mut task = picture(3);
@@ -271,18 +285,20 @@ async fn solutions_have_the_names_of_their_kind() {
 
 #[tokio::test]
 async fn the_password_of_a_proxy_stays_out_of_the_ledger() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let task = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k",
         "proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 8080, "proxyLogin": "user",
         "proxyPassword": "secret"});
     create(&desk, "anticaptcha", task).await;
-    let Shown::Text(proxy) = desk.sim.ledger().tasks[0].params["proxy"].clone() else { panic!("no text") };
+    let LedgerValue::Text(proxy) = desk.sim.ledger().tasks[0].params["proxy"].clone() else {
+        panic!("no text")
+    };
     assert!(proxy.ends_with("@1.2.3.4:8080") && !proxy.contains("secret"), "{proxy}");
 }
 
 #[tokio::test]
-async fn reports_are_counted_and_each_provider_has_his_own() {
-    let desk = quick(Profile::TwoCaptcha).await;
+async fn reports_are_counted_for_each_provider() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let report = async |path: &str, id: &Value| ask(&desk, path, json!({ "taskId": id })).await;
     let success = json!({"errorId": 0, "status": "success"});
     let (good, bad) =
@@ -295,8 +311,8 @@ async fn reports_are_counted_and_each_provider_has_his_own() {
     assert_eq!((bad.reported, bad.reports, bad.charged), (Some(Report::Bad), 2, false));
 
     let token = finished(&desk, "anticaptcha", v2("")).await;
-    let said = report("/anticaptcha/reportIncorrectImageCaptcha", &token).await;
-    assert_eq!(said["errorCode"], "ERROR_NO_SUCH_CAPCHA_ID", "it is no picture");
+    let json_reply = report("/anticaptcha/reportIncorrectImageCaptcha", &token).await;
+    assert_eq!(json_reply["errorCode"], "ERROR_NO_SUCH_CAPCHA_ID", "it is no picture");
     assert_eq!(report("/anticaptcha/reportIncorrectHcaptcha", &token).await["errorId"], 16);
     assert_eq!(report("/anticaptcha/reportCorrectRecaptcha", &token).await, success);
     let token = finished(&desk, "capmonster", turnstile("")).await;
@@ -313,39 +329,39 @@ async fn reports_are_counted_and_each_provider_has_his_own() {
 #[tokio::test]
 async fn a_callback_brings_what_getting_the_result_would() {
     for flavour in FLAVOURS {
-        let (desk, mut listener) = (quick(Profile::CaptchaAi).await, Listener::open(200).await);
+        let (desk, mut listener) = (quick(MockProfile::CaptchaAi).await, PingbackListener::open(200).await);
         let url = format!("{}/cb?a=1&b=2", listener.url);
-        let wish = json!({"task": turnstile(flavour), "callbackUrl": url});
-        let id = ask(&desk, &format!("/{flavour}/createTask"), wish.clone()).await["taskId"].clone();
+        let task_request = json!({"task": turnstile(flavour), "callbackUrl": url});
+        let id = ask(&desk, &format!("/{flavour}/createTask"), task_request.clone()).await["taskId"].clone();
         let received = listener.next().await;
         assert_eq!((received.verb.as_str(), received.target.as_str()), ("POST", "/cb?a=1&b=2"));
-        let told: Value = serde_json::from_str(&received.body).expect("JSON");
+        let callback: Value = serde_json::from_str(&received.body).expect("JSON");
         desk.until(|task| task.pingbacks_acked == 1 && task.delivered).await;
         let mut expected = result(&desk, flavour, &id).await;
         expected["taskId"] = id.clone();
-        assert_eq!(told, expected);
+        assert_eq!(callback, expected);
 
-        script(&desk, Place::Submit, Deed::Unsolvable);
-        ask(&desk, &format!("/{flavour}/createTask"), wish).await;
-        let told: Value = serde_json::from_str(&listener.next().await.body).expect("JSON");
-        assert_eq!(told["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
-        assert!(told["errorId"] != 0 && told["taskId"] != id && !told["taskId"].is_null());
+        script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
+        ask(&desk, &format!("/{flavour}/createTask"), task_request).await;
+        let callback: Value = serde_json::from_str(&listener.next().await.body).expect("JSON");
+        assert_eq!(callback["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
+        assert!(callback["errorId"] != 0 && callback["taskId"] != id && !callback["taskId"].is_null());
     }
 }
 
 #[tokio::test]
 async fn strangers_forge_callbacks_too() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
-    script(&desk, Place::Pingback, Deed::Forged);
-    let wish = json!({"task": turnstile(""), "callbackUrl": format!("{}/cb/aaaa", listener.url)});
-    let id = ask(&desk, "/createTask", wish).await["taskId"].clone();
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    script(&desk, RulePlace::Pingback, FaultAction::Forged);
+    let task_request = json!({"task": turnstile(""), "callbackUrl": format!("{}/cb/aaaa", listener.url)});
+    let id = ask(&desk, "/createTask", task_request).await["taskId"].clone();
     let mut forged = 0;
     for _ in 0..3 {
         let received = listener.next().await;
-        let told: Value = serde_json::from_str(&received.body).expect("JSON");
-        let is_forged = told["solution"]["token"].as_str().expect("a token").starts_with("sim-forged");
+        let callback: Value = serde_json::from_str(&received.body).expect("JSON");
+        let is_forged = callback["solution"]["token"].as_str().expect("a token").starts_with("sim-forged");
         assert_eq!(is_forged, received.target != "/cb/aaaa");
-        assert!(is_forged || told["taskId"] == id);
+        assert!(is_forged || callback["taskId"] == id);
         forged += u8::from(is_forged);
     }
     assert_eq!(forged, 2);
@@ -353,10 +369,10 @@ async fn strangers_forge_callbacks_too() {
 
 #[tokio::test]
 async fn a_key_that_wants_no_cached_token_is_understood_by_capmonster_alone() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     for (flavour, is_known) in FLAVOURS.into_iter().zip([false, false, true, false]) {
         let body = json!({"clientKey": format!("{DEMO_KEY}__nocache")});
-        let heard = post(&desk, &format!("/{flavour}/getBalance"), &body).await.expect("an answer");
-        assert_eq!(heard.text().contains("balance"), is_known, "{flavour}: {}", heard.text());
+        let reply = post(&desk, &format!("/{flavour}/getBalance"), &body).await.expect("an answer");
+        assert_eq!(reply.text().contains("balance"), is_known, "{flavour}: {}", reply.text());
     }
 }

@@ -5,7 +5,7 @@ mod control;
 mod encodings;
 mod faults;
 mod json;
-mod json_trouble;
+mod json_faults;
 mod pace;
 mod pingbacks;
 mod protocol;

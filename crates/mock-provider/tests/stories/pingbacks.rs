@@ -1,7 +1,9 @@
 //! Calling back, as it should be and as it should not.
 
-use crate::wire::{AccountState, Listener, TURNSTILE, open, quick};
-use quittance_mock_provider::{DEMO_KEY, Deed, Faults, Pingbacks, Place, Profile, Rule, Settings};
+use crate::wire::{AccountView, PingbackListener, TURNSTILE, open, quick};
+use quittance_mock_provider::{
+    DEMO_KEY, FaultAction, Faults, MockProfile, PingbackFaults, Rule, RulePlace, Settings,
+};
 use std::collections::BTreeMap;
 
 fn pairs(text: &str) -> BTreeMap<String, String> {
@@ -12,19 +14,19 @@ fn escaped(url: &str) -> String {
     form_urlencoded::byte_serialize(url.as_bytes()).collect()
 }
 
-async fn with(action: Deed) -> (AccountState, Listener) {
-    let desk = quick(Profile::TwoCaptcha).await;
-    desk.sim.script(vec![Rule::always(Place::Pingback, action)]).expect("a good script");
-    (desk, Listener::open(200).await)
+async fn with(action: FaultAction) -> (AccountView, PingbackListener) {
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    desk.sim.script(vec![Rule::always(RulePlace::Pingback, action)]).expect("a good script");
+    (desk, PingbackListener::open(200).await)
 }
 
-async fn submit(desk: &AccountState, url: &str) -> String {
+async fn submit(desk: &AccountView, url: &str) -> String {
     desk.task(&format!("{TURNSTILE}&pingback={}", escaped(url))).await
 }
 
 #[tokio::test]
 async fn two_captcha_posts_a_form() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
     let id = submit(&desk, &format!("{}/cb/x?a=1&b=2", listener.url)).await;
     let received = listener.next().await;
     assert_eq!((received.verb.as_str(), received.target.as_str()), ("POST", "/cb/x?a=1&b=2"));
@@ -39,7 +41,7 @@ async fn two_captcha_posts_a_form() {
 
 #[tokio::test]
 async fn captchaai_gets_with_the_answer_in_the_query() {
-    let (desk, mut listener) = (quick(Profile::CaptchaAi).await, Listener::open(200).await);
+    let (desk, mut listener) = (quick(MockProfile::CaptchaAi).await, PingbackListener::open(200).await);
     let id = submit(&desk, &format!("{}/cb", listener.url)).await;
     let received = listener.next().await;
     assert_eq!((received.verb.as_str(), received.body.as_str()), ("GET", ""));
@@ -52,7 +54,7 @@ async fn captchaai_gets_with_the_answer_in_the_query() {
 
 #[tokio::test]
 async fn of_an_address_that_was_submitted_by_get_only_the_first_parameter_survives() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
     let url = escaped(&format!("{}/cb?a=1&b=2", listener.url));
     desk.get(&format!("/in.php?key={DEMO_KEY}&{TURNSTILE}&pingback={url}")).await.expect("an answer");
     assert_eq!(listener.next().await.target, "/cb?a=1");
@@ -60,7 +62,7 @@ async fn of_an_address_that_was_submitted_by_get_only_the_first_parameter_surviv
 
 #[tokio::test]
 async fn a_pingback_that_is_not_answered_with_200_delivers_nothing() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(503).await);
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(503).await);
     let id = submit(&desk, &listener.url).await;
     listener.next().await;
     desk.until(|task| task.pingbacks_sent == 1).await;
@@ -69,8 +71,8 @@ async fn a_pingback_that_is_not_answered_with_200_delivers_nothing() {
 }
 
 #[tokio::test]
-async fn a_pingback_that_nobody_listens_for_does_no_harm() {
-    let desk = quick(Profile::TwoCaptcha).await;
+async fn a_pingback_to_a_closed_port_does_no_harm() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let id = submit(&desk, "http://127.0.0.1:1/").await;
     desk.until(|task| task.pingbacks_sent == 1).await;
     assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|"));
@@ -78,8 +80,8 @@ async fn a_pingback_that_nobody_listens_for_does_no_harm() {
 
 #[tokio::test]
 async fn an_unsolvable_task_calls_back_with_its_code() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
-    desk.sim.script(vec![Rule::always(Place::Submit, Deed::Unsolvable)]).expect("a good script");
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    desk.sim.script(vec![Rule::always(RulePlace::Submit, FaultAction::Unsolvable)]).expect("a good script");
     let id = submit(&desk, &listener.url).await;
     assert_eq!(listener.next().await.body, format!("id={id}&code=ERROR_CAPTCHA_UNSOLVABLE"));
     desk.until(|task| task.pingbacks_acked == 1).await;
@@ -88,7 +90,7 @@ async fn an_unsolvable_task_calls_back_with_its_code() {
 
 #[tokio::test]
 async fn only_this_machine_is_called_and_the_ledger_says_why() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     for (url, why) in [
         ("http://example.com/", "not on this machine"),
         ("https://127.0.0.1/", "not http"),
@@ -104,8 +106,8 @@ async fn only_this_machine_is_called_and_the_ledger_says_why() {
 
 #[tokio::test]
 async fn a_strict_provider_calls_only_where_it_was_registered() {
-    let desk = open(Settings { strict_pingback: true, ..Settings::quick(Profile::TwoCaptcha) }).await;
-    let mut listener = Listener::open(200).await;
+    let desk = open(Settings { strict_pingback: true, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let mut listener = PingbackListener::open(200).await;
     let id = submit(&desk, &listener.url).await;
     assert_eq!(desk.entry(&id).pingback_refused.as_deref(), Some("not registered"));
     desk.tells(&format!("action=add_pingback&addr={}", escaped(&listener.url))).await;
@@ -115,7 +117,7 @@ async fn a_strict_provider_calls_only_where_it_was_registered() {
 
 #[tokio::test]
 async fn a_lost_pingback_is_never_sent() {
-    let (desk, listener) = with(Deed::Lost).await;
+    let (desk, listener) = with(FaultAction::Lost).await;
     let id = submit(&desk, &listener.url).await;
     desk.until(|task| task.answer.is_some()).await;
     assert_eq!(desk.fault("pingback_lost"), 1);
@@ -125,7 +127,7 @@ async fn a_lost_pingback_is_never_sent() {
 
 #[tokio::test]
 async fn a_doubled_pingback_comes_twice_and_delivers_once() {
-    let (desk, mut listener) = with(Deed::Doubled).await;
+    let (desk, mut listener) = with(FaultAction::Doubled).await;
     submit(&desk, &listener.url).await;
     assert_eq!(listener.next().await.body, listener.next().await.body);
     desk.until(|task| task.pingbacks_acked == 2).await;
@@ -134,7 +136,7 @@ async fn a_doubled_pingback_comes_twice_and_delivers_once() {
 
 #[tokio::test]
 async fn a_delayed_pingback_comes_later_than_the_answer() {
-    let (desk, mut listener) = with(Deed::Delay { ms: 80 }).await;
+    let (desk, mut listener) = with(FaultAction::Delay { ms: 80 }).await;
     let id = submit(&desk, &listener.url).await;
     desk.until(|task| task.answer.is_some()).await;
     listener.next().await;
@@ -144,7 +146,7 @@ async fn a_delayed_pingback_comes_later_than_the_answer() {
 
 #[tokio::test]
 async fn an_early_pingback_is_there_before_the_id_is() {
-    let (desk, mut listener) = with(Deed::Early).await;
+    let (desk, mut listener) = with(FaultAction::Early).await;
     let id = submit(&desk, &listener.url).await;
     assert!(!listener.is_empty(), "it came before the answer to the submit");
     assert!(listener.next().await.body.starts_with(&format!("id={id}&")));
@@ -153,8 +155,8 @@ async fn an_early_pingback_is_there_before_the_id_is() {
 }
 
 #[tokio::test]
-async fn strangers_call_at_almost_the_right_address_and_at_one_that_nobody_gave() {
-    let (desk, mut listener) = with(Deed::Forged).await;
+async fn strangers_call_at_almost_the_right_address_and_at_an_invented_one() {
+    let (desk, mut listener) = with(FaultAction::Forged).await;
     let id = submit(&desk, &format!("{}/cb/7/0123456789abcdef", listener.url)).await;
     let mut targets = Vec::new();
     for _ in 0..3 {
@@ -179,7 +181,7 @@ async fn strangers_call_at_almost_the_right_address_and_at_one_that_nobody_gave(
 
 #[tokio::test]
 async fn a_pingback_with_a_code_in_place_of_the_answer_delivers_nothing() {
-    let (desk, mut listener) = with(Deed::Code("ERROR_SERVER_ERROR".to_owned())).await;
+    let (desk, mut listener) = with(FaultAction::Code("ERROR_SERVER_ERROR".to_owned())).await;
     let id = submit(&desk, &listener.url).await;
     assert_eq!(listener.next().await.body, format!("id={id}&code=ERROR_SERVER_ERROR"));
     desk.until(|task| task.pingbacks_acked == 1).await;
@@ -189,8 +191,8 @@ async fn a_pingback_with_a_code_in_place_of_the_answer_delivers_nothing() {
 
 #[tokio::test]
 async fn a_task_whose_reply_was_lost_calls_back_all_the_same() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
-    desk.sim.script(vec![Rule::always(Place::Submit, Deed::ReplyLost)]).expect("a good script");
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    desk.sim.script(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).expect("a good script");
     assert!(desk.submit(&format!("{TURNSTILE}&pingback={}", listener.url)).await.is_err());
     let received = listener.next().await;
     let id = desk.sim.ledger().tasks[0].id.clone();
@@ -200,8 +202,8 @@ async fn a_task_whose_reply_was_lost_calls_back_all_the_same() {
 
 #[tokio::test]
 async fn pingbacks_go_wrong_at_the_rates_that_are_set() {
-    let (desk, mut listener) = (quick(Profile::TwoCaptcha).await, Listener::open(200).await);
-    let pingback = Pingbacks { lost: 1.0, early: 1.0, forged: 1.0, ..Pingbacks::default() };
+    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let pingback = PingbackFaults { lost: 1.0, early: 1.0, forged: 1.0, ..PingbackFaults::default() };
     desk.sim.set_faults(Faults { pingback, ..Faults::default() });
     let id = submit(&desk, &listener.url).await;
     assert!(listener.next().await.body.starts_with(&format!("id={id}&code=0.sim-{id}")));
@@ -211,7 +213,7 @@ async fn pingbacks_go_wrong_at_the_rates_that_are_set() {
     for name in ["pingback_lost", "pingback_early", "pingback_forged"] {
         assert_eq!(desk.fault(name), 1, "{name}");
     }
-    let pingback = Pingbacks { code: 1.0, ..Pingbacks::default() };
+    let pingback = PingbackFaults { code: 1.0, ..PingbackFaults::default() };
     desk.sim.set_faults(Faults { pingback, ..Faults::default() });
     let id = submit(&desk, &listener.url).await;
     assert_eq!(listener.next().await.body, format!("id={id}&code=ERROR_CAPTCHA_UNSOLVABLE"));

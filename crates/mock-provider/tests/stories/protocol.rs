@@ -1,9 +1,9 @@
 //! Every action, to the byte, and the shape of every answer.
 
-use crate::wire::{AccountState, TURNSTILE, png, quick, v2};
+use crate::wire::{AccountView, TURNSTILE, png, quick, v2};
 use base64::Engine;
-use quittance_mock_provider::{DEMO_KEY, Place, Profile, Report, Rule};
-use quittance_mock_provider::{Deed, Settings};
+use quittance_mock_provider::{DEMO_KEY, MockProfile, Report, Rule, RulePlace};
+use quittance_mock_provider::{FaultAction, Settings};
 use serde_json::{Value, json};
 
 fn body(number: u8) -> String {
@@ -13,13 +13,15 @@ fn body(number: u8) -> String {
 
 #[tokio::test]
 async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    desk.sim
+        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .expect("a good script");
     let open = desk.task(TURNSTILE).await;
     assert!(open.parse::<u64>().expect("decimal") > 1 << 32);
-    let heard = desk.poll(&format!("action=get&id={open}")).await.expect("an answer");
-    assert_eq!(heard.body, b"CAPCHA_NOT_READY");
-    assert_eq!(heard.header("content-type"), Some("text/html; charset=UTF-8"));
+    let reply = desk.poll(&format!("action=get&id={open}")).await.expect("an answer");
+    assert_eq!(reply.body, b"CAPCHA_NOT_READY");
+    assert_eq!(reply.header("content-type"), Some("text/html; charset=UTF-8"));
     let done = desk.finished(TURNSTILE).await;
     let answer = desk.entry(&done).answer.expect("it is solved");
     let answer = answer.as_str().expect("a token");
@@ -38,8 +40,10 @@ async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
 
 #[tokio::test]
 async fn the_same_in_json() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    desk.sim
+        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .expect("a good script");
     let open = desk.submit(&format!("{TURNSTILE}&json=1")).await.expect("an answer");
     let id = desk.sim.ledger().tasks[0].id.clone();
     assert_eq!(open.text(), format!(r#"{{"status":1,"request":"{id}"}}"#));
@@ -75,10 +79,10 @@ async fn the_same_in_json() {
 
 #[tokio::test]
 async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_be_solved() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     assert_eq!(desk.tells("action=getbalance").await, "10.00");
     assert_eq!(desk.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
-    desk.sim.script(vec![Rule::nth(Place::Submit, 2, Deed::Unsolvable)]).expect("a good script");
+    desk.sim.script(vec![Rule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)]).expect("a good script");
     desk.task(TURNSTILE).await;
     assert_eq!(desk.tells("action=getbalance").await, "9.99701");
     let id = desk.finished(TURNSTILE).await;
@@ -91,7 +95,7 @@ async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_b
 
 #[tokio::test]
 async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let (good, bad) = (desk.finished(TURNSTILE).await, desk.finished(TURNSTILE).await);
     assert_eq!(desk.tells(&format!("action=reportgood&id={good}")).await, "OK_REPORT_RECORDED");
     assert_eq!(
@@ -106,8 +110,8 @@ async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
 }
 
 #[tokio::test]
-async fn who_calls_four_in_ten_answers_bad_is_no_longer_believed() {
-    let desk = quick(Profile::TwoCaptcha).await;
+async fn a_client_that_reports_four_in_ten_answers_bad_is_no_longer_believed() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let mut ids = Vec::new();
     for _ in 0..10 {
         ids.push(desk.finished(TURNSTILE).await);
@@ -121,7 +125,7 @@ async fn who_calls_four_in_ten_answers_bad_is_no_longer_believed() {
 
 #[tokio::test]
 async fn a_report_comes_too_late_after_its_window() {
-    let settings = Settings { report_window_ms: 0, ..Settings::quick(Profile::CaptchaAi) };
+    let settings = Settings { report_window_ms: 0, ..Settings::quick(MockProfile::CaptchaAi) };
     let desk = crate::wire::open(settings).await;
     let id = desk.finished(TURNSTILE).await;
     assert_eq!(desk.tells(&format!("action=reportgood&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
@@ -129,7 +133,7 @@ async fn a_report_comes_too_late_after_its_window() {
 
 #[tokio::test]
 async fn pingback_addresses_are_kept_per_account() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let (one, two) = ("http://127.0.0.1:1/a", "http://127.0.0.1:2/b");
     for address in [one, two] {
         assert_eq!(desk.tells(&format!("action=add_pingback&addr={address}")).await, "OK");
@@ -144,42 +148,45 @@ async fn pingback_addresses_are_kept_per_account() {
 
 #[tokio::test]
 async fn captchaai_has_ways_of_its_own() {
-    let desk = quick(Profile::CaptchaAi).await;
-    desk.sim.script(vec![Rule::nth(Place::Submit, 1, Deed::SolveMs(3_600_000))]).expect("a good script");
-    let said = desk.says(&format!("{}&json=1", v2("a"))).await;
+    let desk = quick(MockProfile::CaptchaAi).await;
+    desk.sim
+        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .expect("a good script");
+    let json_reply = desk.says(&format!("{}&json=1", v2("a"))).await;
     let id = desk.sim.ledger().tasks[0].id.clone();
-    assert_eq!(said, format!(r#"{{"status":1,"request":{id}}}"#), "a number, and only here");
+    assert_eq!(json_reply, format!(r#"{{"status":1,"request":{id}}}"#), "a number, and only here");
     let threads =
         desk.post("/res.php", &format!("key={DEMO_KEY}&action=threadsinfo&json=1")).await.expect("an answer");
     assert_eq!(threads.text(), r#"{"status":1,"threads":100,"working_threads":1}"#);
     assert_eq!(
         desk.says("method=base64&json=1&body=%25").await,
         "ERROR_UPLOAD",
-        "plain although JSON was asked for"
+        "plain although JSON was requested"
     );
-    assert_eq!(quick(Profile::TwoCaptcha).await.tells("action=threadsinfo").await, "ERROR_EMPTY_ACTION");
+    assert_eq!(quick(MockProfile::TwoCaptcha).await.tells("action=threadsinfo").await, "ERROR_EMPTY_ACTION");
 }
 
 #[tokio::test]
 async fn solve_php_answers_a_picture_in_the_same_breath() {
-    let desk = quick(Profile::CaptchaAi).await;
+    let desk = quick(MockProfile::CaptchaAi).await;
     let params = format!("key={DEMO_KEY}&method=base64&body={}", body(3));
-    let said = desk.post("/solve.php", &params).await.expect("an answer");
+    let json_reply = desk.post("/solve.php", &params).await.expect("an answer");
     let entry = desk.sim.ledger().tasks[0].clone();
     let answer = entry.answer.expect("it is solved");
-    assert_eq!(said.text(), format!("OK|{}", answer.as_str().expect("text")));
+    assert_eq!(json_reply.text(), format!("OK|{}", answer.as_str().expect("text")));
     assert!(entry.delivered && entry.reply_delivered);
     let json = desk.post("/solve.php", &format!("{params}&json=1")).await.expect("an answer");
     assert_eq!(json.text(), format!(r#"{{"status":1,"request":{answer}}}"#));
     let other = desk.post("/solve.php", &format!("key={DEMO_KEY}&{TURNSTILE}")).await.expect("an answer");
     assert_eq!(other.text(), "ERROR_UPLOAD");
-    let elsewhere = quick(Profile::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
+    let elsewhere =
+        quick(MockProfile::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
     assert_eq!(elsewhere.status, 404);
 }
 
 #[tokio::test]
 async fn extras_that_documentation_promises() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let open = desk.submit(&format!("{TURNSTILE}&header_acao=1")).await.expect("an answer");
     assert_eq!(open.header("access-control-allow-origin"), Some("*"));
     let closed = desk.poll("action=getbalance").await.expect("an answer");
@@ -195,7 +202,7 @@ async fn extras_that_documentation_promises() {
     );
 }
 
-async fn answer(desk: &AccountState, params: &str) -> (String, Value) {
+async fn answer(desk: &AccountView, params: &str) -> (String, Value) {
     let id = desk.finished(params).await;
     let plain = desk.tells(&format!("action=get&json=0&id={id}")).await;
     let json = desk.tells(&format!("action=get&json=1&id={id}")).await;
@@ -205,7 +212,7 @@ async fn answer(desk: &AccountState, params: &str) -> (String, Value) {
 
 #[tokio::test]
 async fn each_kind_answers_in_its_own_shape() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let page = "pageurl=https://a.example.com/";
     let image = |extra: &str| format!("method=base64&body={}&{extra}", body(1));
     let (text, json) = answer(&desk, &image("numeric=1")).await;
@@ -240,18 +247,18 @@ async fn each_kind_answers_in_its_own_shape() {
 }
 
 #[tokio::test]
-async fn geetest_speaks_json_unless_told_otherwise() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    let said = desk.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
+async fn geetest_replies_in_json_by_default() {
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    let json_reply = desk.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
     let id = desk.sim.ledger().tasks[0].id.clone();
-    assert_eq!(said, format!(r#"{{"status":1,"request":"{id}"}}"#));
+    assert_eq!(json_reply, format!(r#"{{"status":1,"request":"{id}"}}"#));
     desk.until(|task| task.answer.is_some()).await;
     assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with(r#"{"status":1,"request":{"#));
 }
 
 #[tokio::test]
 async fn captchaai_says_bound_answers_in_result_and_geetest_as_a_string() {
-    let desk = quick(Profile::CaptchaAi).await;
+    let desk = quick(MockProfile::CaptchaAi).await;
     let (plain, enterprise) = answer(&desk, &format!("{}&enterprise=1", v2("e"))).await;
     assert_eq!(enterprise["result"], json!(plain));
     assert!(enterprise["user_agent"].is_string() && enterprise.get("request").is_none());

@@ -2,7 +2,9 @@
 
 use crate::wire::{TURNSTILE, open, png, quick, v2};
 use base64::Engine;
-use quittance_mock_provider::{Account, Deed, Key, Place, Profile, Rule, Settings, State};
+use quittance_mock_provider::{
+    FaultAction, MockAccount, MockKey, MockProfile, Rule, RulePlace, Settings, TaskState,
+};
 
 fn image(bytes: &[u8]) -> String {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -12,7 +14,7 @@ fn image(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn bad_requests_are_refused_with_the_code_that_says_why() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let long = format!("textcaptcha={}", "x".repeat(141));
     let cases = [
         ("method=userrecaptcha&pageurl=https://a.test/", "ERROR_WRONG_GOOGLEKEY"),
@@ -59,7 +61,7 @@ async fn bad_requests_are_refused_with_the_code_that_says_why() {
 
 #[tokio::test]
 async fn a_login_of_a_proxy_is_taken_and_not_written_down() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     desk.task(&format!("{TURNSTILE}&proxytype=socks5&proxy=login:hunter2@1.2.3.4:80")).await;
     let ledger = serde_json::to_string(&desk.sim.ledger()).expect("JSON");
     assert!(ledger.contains("@1.2.3.4:80") && !ledger.contains("hunter2"));
@@ -67,19 +69,19 @@ async fn a_login_of_a_proxy_is_taken_and_not_written_down() {
 
 #[tokio::test]
 async fn a_key_is_looked_at_before_anything_else() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     for (key, code) in [("", "ERROR_WRONG_USER_KEY"), ("short", "ERROR_WRONG_USER_KEY")] {
-        let said = desk.get(&format!("/in.php?key={key}")).await.expect("an answer");
-        assert_eq!(said.text(), code);
+        let json_reply = desk.get(&format!("/in.php?key={key}")).await.expect("an answer");
+        assert_eq!(json_reply.text(), code);
     }
     let stranger = "f".repeat(32);
-    let said = desk.get(&format!("/res.php?key={stranger}&action=get&id=1")).await.expect("an answer");
-    assert_eq!(said.text(), "ERROR_KEY_DOES_NOT_EXIST");
+    let json_reply = desk.get(&format!("/res.php?key={stranger}&action=get&id=1")).await.expect("an answer");
+    assert_eq!(json_reply.text(), "ERROR_KEY_DOES_NOT_EXIST");
 }
 
 #[tokio::test]
 async fn ids_and_actions_must_be_right() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     for (params, code) in [
         ("action=get", "ERROR_WRONG_ID_FORMAT"),
         ("action=get&id=abc", "ERROR_WRONG_ID_FORMAT"),
@@ -96,11 +98,11 @@ async fn ids_and_actions_must_be_right() {
 
 #[tokio::test]
 async fn a_task_of_another_account_cannot_be_read() {
-    let mut settings = Settings::quick(Profile::TwoCaptcha);
+    let mut settings = Settings::quick(MockProfile::TwoCaptcha);
     let key = "e".repeat(32);
-    settings.accounts.push(Account {
+    settings.accounts.push(MockAccount {
         name: "other".to_owned(),
-        key: Key::new(key.clone()),
+        key: MockKey::new(key.clone()),
         balance_micros: 1_000_000,
         threads: 1,
         plan_ended: false,
@@ -108,40 +110,41 @@ async fn a_task_of_another_account_cannot_be_read() {
     let desk = open(settings).await;
     let id = desk.finished(TURNSTILE).await;
     for action in ["get", "get2", "reportbad"] {
-        let said = desk.get(&format!("/res.php?key={key}&action={action}&id={id}")).await.expect("an answer");
-        assert_eq!(said.text(), "ERROR_WRONG_CAPTCHA_ID");
+        let json_reply =
+            desk.get(&format!("/res.php?key={key}&action={action}&id={id}")).await.expect("an answer");
+        assert_eq!(json_reply.text(), "ERROR_WRONG_CAPTCHA_ID");
     }
     assert!(!desk.entry(&id).delivered);
 }
 
 #[tokio::test]
 async fn a_geetest_challenge_is_good_for_one_task() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let params =
         |challenge: &str| format!("method=geetest&json=0&gt=g&challenge={challenge}&pageurl=https://a.test/");
     let (first, second) = (desk.finished(&params("one")).await, desk.finished(&params("one")).await);
     let other = desk.finished(&params("two")).await;
-    assert_eq!(desk.entry(&first).state, State::Solved);
+    assert_eq!(desk.entry(&first).state, TaskState::Solved);
     assert_eq!(desk.entry(&second).code.as_deref(), Some("ERROR_TOKEN_EXPIRED"));
-    assert_eq!(desk.entry(&other).state, State::Solved);
+    assert_eq!(desk.entry(&other).state, TaskState::Solved);
 }
 
 #[tokio::test]
 async fn a_result_is_kept_for_so_long_and_then_its_id_is_unknown() {
-    let settings = Settings { result_lifetime_ms: 0, ..Settings::quick(Profile::TwoCaptcha) };
+    let settings = Settings { result_lifetime_ms: 0, ..Settings::quick(MockProfile::TwoCaptcha) };
     let desk = open(settings).await;
     let id = desk.finished(TURNSTILE).await;
     assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
     let entry = desk.entry(&id);
-    assert_eq!((entry.state, entry.delivered, entry.charged), (State::Vanished, false, true));
+    assert_eq!((entry.state, entry.delivered, entry.charged), (TaskState::Vanished, false, true));
     assert_eq!(desk.sim.totals().vanished, 1);
 }
 
 #[tokio::test]
 async fn a_result_can_vanish_between_two_polls() {
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     let id = desk.finished(&v2("v")).await;
-    desk.sim.script(vec![Rule::nth(Place::Poll, 2, Deed::Vanish)]).expect("a good script");
+    desk.sim.script(vec![Rule::nth(RulePlace::Poll, 2, FaultAction::Vanish)]).expect("a good script");
     assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|03Asim-"));
     assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
     assert_eq!(desk.fault("vanish"), 1);
@@ -149,7 +152,7 @@ async fn a_result_can_vanish_between_two_polls() {
 
 #[tokio::test]
 async fn old_tasks_leave_the_ledger_and_stay_in_the_sums() {
-    let settings = Settings { tasks_max: 3, ..Settings::quick(Profile::TwoCaptcha) };
+    let settings = Settings { tasks_max: 3, ..Settings::quick(MockProfile::TwoCaptcha) };
     let desk = open(settings).await;
     let first = desk.finished(TURNSTILE).await;
     for _ in 0..4 {

@@ -1,6 +1,6 @@
 //! A client that sees every byte, and a listener for pingbacks.
 
-use quittance_mock_provider::{DEMO_KEY, Entry, MockProvider, Profile, Settings};
+use quittance_mock_provider::{DEMO_KEY, LedgerTask, MockProfile, MockProvider, Settings};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct HttpReply {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Heard {
+impl HttpReply {
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("text")
     }
@@ -31,7 +31,7 @@ impl Heard {
 }
 
 /// Sends raw bytes and reads to the end. An answer that is not whole is an error.
-pub(crate) async fn talk(address: SocketAddr, raw: &[u8]) -> io::Result<Heard> {
+pub(crate) async fn talk(address: SocketAddr, raw: &[u8]) -> io::Result<HttpReply> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(raw).await?;
     let mut bytes = Vec::new();
@@ -40,9 +40,9 @@ pub(crate) async fn talk(address: SocketAddr, raw: &[u8]) -> io::Result<Heard> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or(broken("no head"))?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.get(9..12).and_then(|status| status.parse().ok()).ok_or(broken("no status"))?;
-    let heard = Heard { status, head, body: bytes[end + 4..].to_vec() };
-    match heard.header("content-length").and_then(|length| length.parse::<usize>().ok()) {
-        Some(length) if length == heard.body.len() => Ok(heard),
+    let reply = HttpReply { status, head, body: bytes[end + 4..].to_vec() };
+    match reply.header("content-length").and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) if length == reply.body.len() => Ok(reply),
         _ => Err(broken("half an answer")),
     }
 }
@@ -59,38 +59,38 @@ pub(crate) fn request(verb: &str, target: &str, content_type: Option<&str>, body
     [head.as_bytes(), body].concat()
 }
 
-pub(crate) struct AccountState {
+pub(crate) struct AccountView {
     pub sim: MockProvider,
 }
 
-pub(crate) async fn open(settings: Settings) -> AccountState {
-    AccountState { sim: MockProvider::start(settings).await.expect("a free port") }
+pub(crate) async fn open(settings: Settings) -> AccountView {
+    AccountView { sim: MockProvider::start(settings).await.expect("a free port") }
 }
 
-pub(crate) async fn quick(profile: Profile) -> AccountState {
+pub(crate) async fn quick(profile: MockProfile) -> AccountView {
     open(Settings::quick(profile)).await
 }
 
-impl AccountState {
-    pub(crate) async fn raw(&self, raw: &[u8]) -> io::Result<Heard> {
+impl AccountView {
+    pub(crate) async fn raw(&self, raw: &[u8]) -> io::Result<HttpReply> {
         tokio::time::timeout(LIMIT, talk(self.sim.address(), raw)).await.expect("an answer in time")
     }
 
-    pub(crate) async fn get(&self, target: &str) -> io::Result<Heard> {
+    pub(crate) async fn get(&self, target: &str) -> io::Result<HttpReply> {
         self.raw(&request("GET", target, None, b"")).await
     }
 
-    pub(crate) async fn post(&self, target: &str, body: &str) -> io::Result<Heard> {
+    pub(crate) async fn post(&self, target: &str, body: &str) -> io::Result<HttpReply> {
         self.raw(&request("POST", target, Some("application/x-www-form-urlencoded"), body.as_bytes())).await
     }
 
     /// in.php with the demo key, by POST.
-    pub(crate) async fn submit(&self, params: &str) -> io::Result<Heard> {
+    pub(crate) async fn submit(&self, params: &str) -> io::Result<HttpReply> {
         self.post("/in.php", &format!("key={DEMO_KEY}&{params}")).await
     }
 
     /// res.php with the demo key, by GET.
-    pub(crate) async fn poll(&self, params: &str) -> io::Result<Heard> {
+    pub(crate) async fn poll(&self, params: &str) -> io::Result<HttpReply> {
         self.get(&format!("/res.php?key={DEMO_KEY}&{params}")).await
     }
 
@@ -104,8 +104,8 @@ impl AccountState {
 
     /// Places a task and says its id.
     pub(crate) async fn task(&self, params: &str) -> String {
-        let said = self.says(params).await;
-        said.strip_prefix("OK|").unwrap_or_else(|| panic!("not taken: {said}")).to_owned()
+        let json_reply = self.says(params).await;
+        json_reply.strip_prefix("OK|").unwrap_or_else(|| panic!("not taken: {json_reply}")).to_owned()
     }
 
     /// Places a task and waits until it is over.
@@ -115,17 +115,17 @@ impl AccountState {
         id
     }
 
-    pub(crate) fn entry(&self, id: &str) -> Entry {
+    pub(crate) fn entry(&self, id: &str) -> LedgerTask {
         self.sim.ledger().task(id).cloned().unwrap_or_else(|| panic!("no task {id}"))
     }
 
     /// Waits until some task is like that.
     #[track_caller]
-    pub(crate) fn until(&self, mut is: impl FnMut(&Entry) -> bool) -> impl Future<Output = ()> {
+    pub(crate) fn until(&self, mut is: impl FnMut(&LedgerTask) -> bool) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
-            let seen = self.sim.until(LIMIT, |ledger| ledger.tasks.iter().any(&mut is)).await;
-            assert!(seen, "{place}: not in time: {:#?}", self.sim.ledger());
+            let history = self.sim.until(LIMIT, |ledger| ledger.tasks.iter().any(&mut is)).await;
+            assert!(history, "{place}: not in time: {:#?}", self.sim.ledger());
         }
     }
 
@@ -151,26 +151,26 @@ pub(crate) fn png(number: u8) -> Vec<u8> {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedPingback {
     pub verb: String,
     pub target: String,
     pub body: String,
 }
 
 /// Listens for pingbacks, and answers each with the status.
-pub(crate) struct Listener {
+pub(crate) struct PingbackListener {
     pub url: String,
-    received: mpsc::UnboundedReceiver<Received>,
+    received: mpsc::UnboundedReceiver<ReceivedPingback>,
     job: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Listener {
+impl Drop for PingbackListener {
     fn drop(&mut self) {
         self.job.abort();
     }
 }
 
-impl Listener {
+impl PingbackListener {
     pub(crate) async fn open(status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -185,7 +185,7 @@ impl Listener {
         Self { url, received, job }
     }
 
-    pub(crate) async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> ReceivedPingback {
         let next = tokio::time::timeout(LIMIT, self.received.recv()).await;
         next.expect("a pingback in time").expect("the listener lives")
     }
@@ -195,7 +195,7 @@ impl Listener {
     }
 }
 
-async fn take(mut stream: TcpStream, status: u16) -> Option<Received> {
+async fn take(mut stream: TcpStream, status: u16) -> Option<ReceivedPingback> {
     let mut bytes = Vec::new();
     let (end, length) = loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -211,12 +211,12 @@ async fn take(mut stream: TcpStream, status: u16) -> Option<Received> {
     };
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let mut words = head.split(' ');
-    let received = Received {
+    let received = ReceivedPingback {
         verb: words.next()?.to_owned(),
         target: words.next()?.to_owned(),
         body: String::from_utf8_lossy(&bytes[end + 4..end + 4 + length]).into_owned(),
     };
-    let answer = format!("HTTP/1.1 {status} Said\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let answer = format!("HTTP/1.1 {status} Status\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     stream.write_all(answer.as_bytes()).await.ok()?;
     Some(received)
 }

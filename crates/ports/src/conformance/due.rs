@@ -1,7 +1,7 @@
-//! Whoever waits has a timer. A claim spares other nodes the work for a while, and lapses by itself, so a crash
-//! makes an order late and never lost.
+//! Every order that waits has a timer. A claim spares other nodes the work for a while, and lapses by itself, so a
+//! crash makes an order late and never lost.
 
-use super::samples::{self, START, Sample, after};
+use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create, write};
 use crate::store::{Due, Store};
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ async fn claimed(store: &dyn Store, now: Timestamp, until: Timestamp) -> Vec<Key
 }
 
 fn keys(due: &Due) -> Vec<Key> {
-    due.orders.iter().map(|found| found.order.key).collect()
+    due.orders.iter().map(|record| record.order.key).collect()
 }
 
 /// Creates one order for each of these moments, in seconds after the start, and says which they are.
@@ -53,7 +53,7 @@ pub async fn due_orders_come_soonest_first_up_to_the_limit(store: Arc<dyn Store>
     assert_eq!(keys(&claim(&*store, after(60), after(100), 100).await), [d, e]);
 }
 
-/// Whoever claimed it and died makes it late, not lost.
+/// A node that claims an order and dies makes it late, not lost.
 pub async fn a_due_order_is_claimed_once_until_the_claim_lapses(store: Arc<dyn Store>) {
     let order = samples::queued("claimed", START).order;
     let version = create(&*store, &order).await;
@@ -92,21 +92,21 @@ pub async fn a_claim_ends_when_the_order_is_written(store: Arc<dyn Store>) {
     let version = create(&*store, &queued.order).await;
     assert_eq!(claimed(&*store, START, after(1000)).await, [queued.order.key]);
     let solving = samples::solving("written", START);
-    let poll_at = solving.order.due().expect("whoever waits has a timer");
+    let poll_at = solving.order.due().expect("an order that waits has a timer");
     write(&*store, version, &solving.order).await;
     assert_eq!(claimed(&*store, START, after(1000)).await, [], "its new timer is later");
     assert_eq!(claimed(&*store, poll_at, after(1000)).await, [queued.order.key], "and long before the claim");
 }
 
-/// An order that nobody can finish comes up again and again; the others must not starve behind it.
+/// An order that no node can finish comes up again and again; the others must not starve behind it.
 pub async fn a_lapsed_claim_stands_behind_what_was_due_sooner(store: Arc<dyn Store>) {
     let [poison, patient, late] = create_due_at(&*store, [1, 20, 40]).await;
     assert_eq!(claimed(&*store, after(10), after(30)).await, [poison]);
     assert_eq!(claimed(&*store, after(50), after(90)).await, [patient, poison, late]);
 }
 
-/// Of whatever was not returned: what is due later, what was beyond the limit, and what somebody has claimed.
-pub async fn the_next_timer_is_told(store: Arc<dyn Store>) {
+/// The next timer of all orders that were not returned: due later, beyond the limit, or claimed by another node.
+pub async fn the_next_timer_is_returned(store: Arc<dyn Store>) {
     assert_eq!(claim(&*store, after(99), after(100), 10).await, Due::default(), "nothing waits");
     create(&*store, &samples::dead("no timer", START).order).await;
     assert_eq!(claim(&*store, after(99), after(100), 10).await.next, None, "nothing waits yet");
@@ -126,8 +126,9 @@ pub async fn the_next_timer_is_told(store: Arc<dyn Store>) {
 
 /// Earlier, later, not at all, and back.
 pub async fn the_due_index_follows_each_write(store: Arc<dyn Store>) {
-    let until =
-        |sample: Sample, until| sample.then(Event::Woken { stamp: 1, gate: Gate::ShutUntil(until) }).order;
+    let until = |sample: SampleOrder, until| {
+        sample.then(Event::Woken { stamp: 1, gate: Gate::ShutUntil(until) }).order
+    };
     let queued = samples::queued("moved", START);
     let key = queued.order.key;
     let mut version = create(&*store, &until(queued.clone(), after(100))).await;

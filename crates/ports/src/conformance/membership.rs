@@ -3,8 +3,8 @@
 use super::AVAILABLE;
 use super::samples::START;
 use crate::document::{
-    DOCUMENTS_MAX, DocumentFound, DocumentWritten, LevelShown, PoolDocument, PoolSpec, PriceBasis, Reserved,
-    SharedDocument, Spent, TrustDocument,
+    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument,
+    Spent, StoredDocument, TrustDocument,
 };
 use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One promise of a membership that nobody else uses and nobody has used.
+/// One promise of a membership. It needs a fresh one that only this test uses.
 pub type MembershipPromise = fn(Arc<dyn Membership>) -> super::Promised;
 
 /// Makes a `#[test]` of each promise of a membership. Takes the `fn(MembershipPromise)` that runs one.
@@ -31,13 +31,13 @@ macro_rules! membership_conformance {
     ($run:expr) => {
         $crate::membership_conformance! { @tests [$run]
             a_card_is_read_back_and_replaced_by_the_next_of_its_node
-            whoever_signs_out_is_gone_and_nobody_else
-            the_stores_time_is_told_and_does_not_run_backwards
-            a_seal_is_told_until_it_is_lifted
-            that_orders_are_on_their_way_is_told_until_they_have_come
+            a_node_that_signs_out_is_gone_and_no_other
+            the_stores_time_is_returned_and_does_not_run_backwards
+            a_seal_is_reported_until_it_is_lifted
+            a_filling_store_says_so_until_its_orders_have_arrived
             a_document_is_read_back_the_same_until_it_is_taken_away
             one_writer_of_a_document_wins
-            there_is_room_for_so_many_documents_and_no_more
+            the_number_of_documents_is_limited
         }
     };
 }
@@ -100,7 +100,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(membership
     assert_eq!(node_statuses(&*membership).await, [second, first]);
 }
 
-pub async fn whoever_signs_out_is_gone_and_nobody_else(membership: Arc<dyn Membership>) {
+pub async fn a_node_that_signs_out_is_gone_and_no_other(membership: Arc<dyn Membership>) {
     for node in [1, 2] {
         membership.heartbeat(&node_status(node, "one of two")).await.expect(AVAILABLE);
     }
@@ -110,7 +110,7 @@ pub async fn whoever_signs_out_is_gone_and_nobody_else(membership: Arc<dyn Membe
     }
 }
 
-pub async fn the_stores_time_is_told_and_does_not_run_backwards(membership: Arc<dyn Membership>) {
+pub async fn the_stores_time_is_returned_and_does_not_run_backwards(membership: Arc<dyn Membership>) {
     let before = membership.heartbeat(&node_status(1, "clockwatcher")).await.expect(AVAILABLE);
     let members = membership.members().await.expect(AVAILABLE);
     assert!(members.now >= before, "{:?} after {before:?}", members.now);
@@ -118,7 +118,7 @@ pub async fn the_stores_time_is_told_and_does_not_run_backwards(membership: Arc<
     assert!(membership.heartbeat(&node_status(1, "clockwatcher")).await.expect(AVAILABLE) >= before);
 }
 
-pub async fn a_seal_is_told_until_it_is_lifted(membership: Arc<dyn Membership>) {
+pub async fn a_seal_is_reported_until_it_is_lifted(membership: Arc<dyn Membership>) {
     assert_eq!(membership.sealed().await.expect(AVAILABLE), None);
     for note in ["moved to \u{e9}lsewhere", "and 'on'"] {
         membership.seal(Some(note)).await.expect(AVAILABLE);
@@ -129,7 +129,7 @@ pub async fn a_seal_is_told_until_it_is_lifted(membership: Arc<dyn Membership>) 
 }
 
 /// A note about orders that are on their way is kept until it is removed, and is not the seal.
-pub async fn that_orders_are_on_their_way_is_told_until_they_have_come(membership: Arc<dyn Membership>) {
+pub async fn a_filling_store_says_so_until_its_orders_have_arrived(membership: Arc<dyn Membership>) {
     assert_eq!(membership.filling().await.expect(AVAILABLE), None);
     for note in ["from \u{e9}lsewhere", "and 'on'"] {
         membership.set_filling(Some(note)).await.expect(AVAILABLE);
@@ -165,7 +165,7 @@ fn pool(name: &str) -> SharedDocument {
         basis: PriceBasis { digest: u64::MAX, since: START },
         currency: "EUR".into(),
         asked_at: START,
-        level: Some(LevelShown {
+        level: Some(LevelView {
             at: START,
             size: 5,
             why: "because".into(),
@@ -219,7 +219,7 @@ async fn written(
 ) -> Version {
     match membership.write_document(name, expected, document).await.expect(AVAILABLE) {
         DocumentWritten::Done(version) => version,
-        lost => panic!("nobody else writes {name} here: {lost:?}"),
+        lost => panic!("only this test writes {name}: {lost:?}"),
     }
 }
 
@@ -231,7 +231,7 @@ pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership:
     for document in documents {
         let name = document.name();
         let version = written(membership, &name, Version::ABSENT, Some(&document)).await;
-        expected.push(DocumentFound { name, version, document });
+        expected.push(StoredDocument { name, version, document });
     }
     assert_eq!(membership.documents().await.expect(AVAILABLE), expected);
     let first = expected.remove(0);
@@ -239,10 +239,10 @@ pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership:
     assert!(again > first.version);
     let gone = written(membership, &first.name, again, None).await;
     assert_eq!(membership.documents().await.expect(AVAILABLE), expected);
-    let anew = written(membership, &first.name, Version::ABSENT, Some(&first.document)).await;
-    assert!(anew > again && anew > gone.min(again), "no version comes back");
+    let second_time = written(membership, &first.name, Version::ABSENT, Some(&first.document)).await;
+    assert!(second_time > again && second_time > gone.min(again), "no version comes back");
     let old = membership.write_document(&first.name, again, Some(&first.document)).await.expect(AVAILABLE);
-    assert_eq!(old, DocumentWritten::Conflict, "whoever slept through all of that loses");
+    assert_eq!(old, DocumentWritten::Conflict, "a node that slept through all of that loses");
 }
 
 pub async fn one_writer_of_a_document_wins(membership: Arc<dyn Membership>) {
@@ -263,7 +263,7 @@ pub async fn one_writer_of_a_document_wins(membership: Arc<dyn Membership>) {
     }
 }
 
-pub async fn there_is_room_for_so_many_documents_and_no_more(membership: Arc<dyn Membership>) {
+pub async fn the_number_of_documents_is_limited(membership: Arc<dyn Membership>) {
     let membership = &*membership;
     let mut last = (String::new(), Version::ABSENT);
     for n in 0..DOCUMENTS_MAX {

@@ -1,5 +1,5 @@
-//! Random operations on a store and on the memory store side by side, with every answer compared. It finds what
-//! nobody thought of promising; one seed is one run, and a failure names its seed and its step.
+//! Random operations on a store and on the memory store side by side, with every answer compared. It finds breaches
+//! that no single promise names; one seed is one run, and a failure names its seed and its step.
 
 use super::AVAILABLE;
 use super::samples::{self, POLICY, START};
@@ -28,10 +28,10 @@ pub async fn it_answers_like_the_memory_store(store: Arc<dyn Store>) {
 
 /// Panics at the first answer in which the store differs from the memory store.
 pub async fn random_operations(store: Arc<dyn Store>, seed: u64, steps: usize) {
-    let mut model = Model {
+    let mut model = ModelCheck {
         store,
         reference: MemoryStore::default(),
-        dice: Dice(seed),
+        dice: ModelDice(seed),
         now: START,
         written: BTreeMap::new(),
         watches: Vec::new(),
@@ -49,9 +49,9 @@ fn key_of(name: &str) -> Key {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+struct ModelDice(u64);
 
-impl Dice {
+impl ModelDice {
     fn members(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -71,33 +71,33 @@ impl Dice {
 
 /// A write that both have made, each under a version of its own.
 #[derive(Clone)]
-struct Written {
+struct ModelWrite {
     order: Arc<Order>,
     ours: Version,
     theirs: Version,
 }
 
 /// One order, watched in both stores.
-struct Watched {
+struct ModelWatch {
     ours: Watch,
     theirs: Watch,
     /// How many notices of writes before it may still be on their way, where a notice has a way to go.
     late: usize,
 }
 
-struct Model {
+struct ModelCheck {
     store: Arc<dyn Store>,
     reference: MemoryStore,
-    dice: Dice,
+    dice: ModelDice,
     now: Timestamp,
     /// Every write ever made, also of records that are gone: a frozen node may come back with any of them.
-    written: BTreeMap<Key, Vec<Written>>,
-    watches: Vec<Watched>,
+    written: BTreeMap<Key, Vec<ModelWrite>>,
+    watches: Vec<ModelWatch>,
     /// Where we are, for the message of whatever fails.
     at: String,
 }
 
-impl Model {
+impl ModelCheck {
     async fn step(&mut self) {
         // Mostly little by little, or nothing would be alive; now and then far, or nothing would be forgotten.
         let span = match self.dice.below(60) {
@@ -157,7 +157,7 @@ impl Model {
     /// Versions are for each store to choose, but they must name the same write.
     #[track_caller]
     fn same_records(&self, what: &str, ours: &[Versioned], theirs: &[Versioned]) {
-        let orders = |all: &[Versioned]| all.iter().map(|found| found.order.clone()).collect::<Vec<_>>();
+        let orders = |all: &[Versioned]| all.iter().map(|record| record.order.clone()).collect::<Vec<_>>();
         self.same(what, &orders(ours), &orders(theirs));
         for (ours, theirs) in ours.iter().zip(theirs) {
             let writes = self.written.get(&ours.order.key).into_iter().flatten();
@@ -169,19 +169,20 @@ impl Model {
     async fn commit(&mut self) {
         let name = self.name();
         let key = key_of(&name);
-        let class = self.reference.load(&key).await.expect(AVAILABLE).map(|found| found.version);
+        let class = self.reference.load(&key).await.expect(AVAILABLE).map(|record| record.version);
         let writes = self.written.get(&key).cloned().unwrap_or_default();
-        let seen = match self.dice.below(8) {
+        let expected = match self.dice.below(8) {
             0 => None,
             1 if !writes.is_empty() => Some(self.dice.one_of(&writes)),
             _ => writes.iter().find(|write| Some(write.ours) == class).cloned(),
         };
         let Some(Advance { next, counters, .. }) =
-            self.advance(&name, seen.as_ref().map(|seen| &*seen.order))
+            self.advance(&name, expected.as_ref().map(|expected| &*expected.order))
         else {
             return;
         };
-        let (ours, theirs) = seen.map_or((Version::ABSENT, Version::ABSENT), |seen| (seen.ours, seen.theirs));
+        let (ours, theirs) =
+            expected.map_or((Version::ABSENT, Version::ABSENT), |expected| (expected.ours, expected.theirs));
         let at = self.skewed_now();
         let next = Arc::new(next);
         let ours = self.reference.commit(ours, &next, &counters, at).await.expect(AVAILABLE);
@@ -190,10 +191,11 @@ impl Model {
             (Commit::Done(ours), Commit::Done(theirs)) => {
                 let earlier = writes.iter().map(|write| write.theirs).max().unwrap_or(Version::ABSENT);
                 assert!(theirs > earlier, "{}: {theirs:?} was given after {earlier:?}", self.at);
-                self.written.entry(key).or_default().push(Written { order: next, ours, theirs });
+                self.written.entry(key).or_default().push(ModelWrite { order: next, ours, theirs });
             }
             (Commit::Conflict(ours), Commit::Conflict(theirs)) => {
-                let list = |found: Option<Box<Versioned>>| found.into_iter().map(|f| *f).collect::<Vec<_>>();
+                let list =
+                    |record: Option<Box<Versioned>>| record.into_iter().map(|f| *f).collect::<Vec<_>>();
                 self.same_records("who won", &list(ours), &list(theirs));
             }
             (ours, theirs) => self.same("a commit", &ours, &theirs),
@@ -224,8 +226,8 @@ impl Model {
         })
     }
 
-    fn place(&mut self, name: &str, found: Option<&Order>) -> Option<Advance> {
-        let (key, terms) = match found {
+    fn place(&mut self, name: &str, record: Option<&Order>) -> Option<Advance> {
+        let (key, terms) = match record {
             Some(order) => (order.key, Arc::clone(&order.terms)),
             None => {
                 let kind = if self.dice.below(4) == 0 { samples::scribble() } else { samples::riddle() };
@@ -237,7 +239,7 @@ impl Model {
                 (key, Arc::new(terms))
             }
         };
-        match place(found, None, key, &terms, self.now, &POLICY) {
+        match place(record, None, key, &terms, self.now, &POLICY) {
             Placement::Commit { advance, .. } => Some(*advance),
             Placement::Stands { .. } | Placement::Follow { .. } | Placement::Refused(_) => None,
         }
@@ -307,13 +309,13 @@ impl Model {
         let counters = Counters { from_stock: 1, ..Counters::default() };
         let ours = self.reference.take(&target, good_until, &by, at, &counters).await.expect(AVAILABLE);
         let theirs = self.store.take(&target, good_until, &by, at, &counters).await.expect(AVAILABLE);
-        let orders = |found: &Option<Versioned>| found.as_ref().map(|found| Arc::clone(&found.order));
+        let orders = |record: &Option<Versioned>| record.as_ref().map(|record| Arc::clone(&record.order));
         self.same("what was taken", &orders(&ours), &orders(&theirs));
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return };
         let writes = self.written.entry(ours.order.key).or_default();
         if writes.iter().all(|write| write.ours != ours.version) {
             let (order, ours, theirs) = (ours.order, ours.version, theirs.version);
-            writes.push(Written { order, ours, theirs });
+            writes.push(ModelWrite { order, ours, theirs });
         }
     }
 
@@ -339,8 +341,8 @@ impl Model {
         let site = self.dice.one_of(&["", "a.test", "b.test"]).into();
         let account = self.dice.one_of(&["one USD", "two USD", "one RUB"]).into();
         let line = UsageRow { day: Day::of(self.now), tenant, kind: "riddle".into(), site, account };
-        let asked = self.dice.one_of(&[0, 1, 1_000_000_007]);
-        let counters = Counters { asked, joined: asked / 2, ..Counters::default() };
+        let amount = self.dice.one_of(&[0, 1, 1_000_000_007]);
+        let counters = Counters { asked: amount, joined: amount / 2, ..Counters::default() };
         self.reference.count(&line, &counters).await.expect(AVAILABLE);
         self.store.count(&line, &counters).await.expect(AVAILABLE);
     }
@@ -379,14 +381,15 @@ impl Model {
             let key = self.key();
             let ours = self.reference.watch(&key).await.expect(AVAILABLE);
             let theirs = self.store.watch(&key).await.expect(AVAILABLE);
-            let told = self.written.get(&key).into_iter().flatten().filter(|write| !write.order.is_awaited());
-            self.watches.push(Watched { ours, theirs, late: told.count() });
+            let awaited =
+                self.written.get(&key).into_iter().flatten().filter(|write| !write.order.is_awaited());
+            self.watches.push(ModelWatch { ours, theirs, late: awaited.count() });
         }
     }
 
     /// Where the reference has rung, the store must, if not at once; where it has not, the store should not have.
     async fn look_at_watches(&mut self) {
-        for Watched { ours, theirs, late } in &mut self.watches {
+        for ModelWatch { ours, theirs, late } in &mut self.watches {
             if ours.changed().now_or_never().is_some() {
                 theirs.changed().await;
             } else if theirs.changed().now_or_never().is_some() {

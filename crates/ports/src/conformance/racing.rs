@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const RACERS: u64 = 10;
 
-/// All of them commit at once over `expected`; exactly one wins, and all others are told which.
+/// All of them commit at once over `expected`; exactly one wins, and all others learn which.
 async fn race(store: &dyn Store, expected: Version, racers: &[Arc<Order>]) {
     let outcomes = join_all(racers.iter().map(|order| commit(store, expected, order))).await;
     let won: Vec<Versioned> = outcomes
@@ -23,14 +23,14 @@ async fn race(store: &dyn Store, expected: Version, racers: &[Arc<Order>]) {
         .collect();
     let [winner] = &won[..] else { panic!("{} of {} racers won", won.len(), racers.len()) };
     for outcome in outcomes {
-        if let Commit::Conflict(found) = outcome {
-            assert_eq!(found.as_deref(), Some(winner), "a loser is told who won");
+        if let Commit::Conflict(record) = outcome {
+            assert_eq!(record.as_deref(), Some(winner), "a loser gets the winner's record");
         }
     }
     assert_eq!(store.load(&winner.order.key).await.expect(AVAILABLE).as_ref(), Some(winner));
 }
 
-/// Ten processes place the same order; one of them made it, and the others are told which.
+/// Ten processes place the same order; one of them made it, and the others learn which.
 pub async fn one_creator_wins(store: Arc<dyn Store>) {
     let racers: Vec<_> = (0..RACERS).map(|n| samples::queued("herd", after(n)).order).collect();
     race(&*store, Version::ABSENT, &racers).await;
@@ -38,25 +38,25 @@ pub async fn one_creator_wins(store: Arc<dyn Store>) {
 
 /// Ten processes move the same order on from the same version.
 pub async fn one_writer_wins(store: Arc<dyn Store>) {
-    let seen = create(&*store, &samples::queued("herd", START).order).await;
+    let version_read = create(&*store, &samples::queued("herd", START).order).await;
     let racers: Vec<_> = (0..RACERS).map(|n| samples::submitting("herd", after(n)).order).collect();
-    race(&*store, seen, &racers).await;
+    race(&*store, version_read, &racers).await;
 }
 
-pub async fn a_commit_with_an_old_version_loses_and_is_told_who_won(store: Arc<dyn Store>) {
+pub async fn a_commit_with_an_old_version_loses_and_gets_the_winner(store: Arc<dyn Store>) {
     let queued = samples::queued("contested", START).order;
     let first = create(&*store, &queued).await;
     let order = samples::submitting("contested", START).order;
     let version = write(&*store, first, &order).await;
     let stands = Commit::Conflict(Some(Box::new(Versioned { version, order })));
-    let never_given = Version(version.0 + 1_000_000);
-    for wrong in [first, Version::ABSENT, never_given] {
+    let never_returned = Version(version.0 + 1_000_000);
+    for wrong in [first, Version::ABSENT, never_returned] {
         assert_eq!(commit(&*store, wrong, &samples::failed("contested", START).order).await, stands);
     }
 }
 
-/// Whoever expects a record where there is none has slept through its end, and must not bring it back.
-pub async fn a_commit_to_a_record_that_is_gone_loses_to_nobody(store: Arc<dyn Store>) {
+/// A node that expects a record where there is none has slept through its end, and must not bring it back.
+pub async fn a_commit_to_a_record_that_is_gone_loses_without_a_winner(store: Arc<dyn Store>) {
     let order = samples::failed("gone", START).order;
     let version = create(&*store, &order).await;
     assert_eq!(store.purge(after(7200), 1).await.expect(AVAILABLE), 1);
@@ -107,7 +107,7 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
 async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
     let records = list(store, Which::ALL, None, 100).await;
     let stock: Vec<Key> = store.list_stock(&samples::target(page), START, 100).await.expect(AVAILABLE);
-    // A claim for nobody tells the next timer and hides nothing.
+    // A claim of no orders returns the next timer and hides nothing.
     let timer = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;
     (records, stock, timer, store.usage(day, day).await.expect(AVAILABLE))
 }

@@ -1,6 +1,6 @@
 //! A record is what was written, whole, under a version that no other write of its key ever has.
 
-use super::samples::{self, START, Sample, after, draft, riddle};
+use super::samples::{self, START, SampleOrder, after, draft, riddle};
 use super::{AVAILABLE, commit, create, list, write};
 use crate::store::{Commit, Store, Version, Versioned, Which};
 use quittance_lifecycle::{Event, Key};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 /// Nothing was ever written under this key.
 pub async fn absent_is_none(store: Arc<dyn Store>) {
-    create(&*store, &samples::queued("somebody", START).order).await;
+    create(&*store, &samples::queued("another", START).order).await;
     assert_eq!(store.load(&Key([7; 32])).await.expect(AVAILABLE), None);
 }
 
 /// Every phase, every state of an attempt, and whatever is hard to write down.
 pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
     let mut written = Vec::new();
-    for Sample { order, .. } in samples::every_phase() {
+    for SampleOrder { order, .. } in samples::every_phase() {
         let version = create(&*store, &order).await;
         written.push(Versioned { version, order });
     }
@@ -28,12 +28,12 @@ pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
     assert_eq!(listed, written, "and a list shows them as they are");
 }
 
-/// Pictures are part of the order; whoever takes it over must be able to send them again.
+/// Pictures are part of the order; a node that takes it over must be able to send them again.
 pub async fn a_record_of_a_megabyte_is_read_back_the_same(store: Arc<dyn Store>) {
     let picture: Vec<u8> =
         (0..1_048_576_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
     let draft = draft("https://example.com/wall").with("picture", picture);
-    let Sample { order, .. } = Sample::placed("large", draft, &riddle(), START);
+    let SampleOrder { order, .. } = SampleOrder::placed("large", draft, &riddle(), START);
     let version = create(&*store, &order).await;
     let whole = Versioned { version, order };
     assert_eq!(store.load(&whole.order.key).await.expect(AVAILABLE).as_ref(), Some(&whole));
@@ -53,7 +53,7 @@ pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
         samples::failed("steps", START),
     ];
     let mut version = Version::ABSENT;
-    for Sample { order, .. } in steps {
+    for SampleOrder { order, .. } in steps {
         version = write(&*store, version, &order).await;
         let loaded = store.load(&order.key).await.expect(AVAILABLE);
         assert_eq!(loaded, Some(Versioned { version, order }));
@@ -63,7 +63,7 @@ pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
 
 /// Also when nothing but the version changes.
 pub async fn versions_grow(store: Arc<dyn Store>) {
-    let Sample { order, .. } = samples::queued("again", START);
+    let SampleOrder { order, .. } = samples::queued("again", START);
     let mut version = Version::ABSENT;
     for _ in 0..20 {
         let next = write(&*store, version, &order).await;
@@ -72,15 +72,15 @@ pub async fn versions_grow(store: Arc<dyn Store>) {
     }
 }
 
-/// A node may sleep while a record is purged and made anew, and wake up with the version of the old one.
+/// A node may sleep while a record is purged and created again, and wake up with the version of the old one.
 pub async fn a_version_never_comes_back_after_a_purge(store: Arc<dyn Store>) {
-    let Sample { order: first, .. } = samples::failed("phoenix", START);
+    let SampleOrder { order: first, .. } = samples::failed("phoenix", START);
     let mut old = vec![create(&*store, &first).await];
     old.push(write(&*store, old[0], &first).await);
     let forgotten = store.purge(after(2 * 3600), 10).await.expect(AVAILABLE);
     assert_eq!(forgotten, 1, "it could be forgotten an hour after it failed");
 
-    let Sample { order: second, .. } = samples::queued("phoenix", after(3 * 3600));
+    let SampleOrder { order: second, .. } = samples::queued("phoenix", after(3 * 3600));
     let created = create(&*store, &second).await;
     let written = write(&*store, created, &second).await;
     let stands = Versioned { version: written, order: second };

@@ -10,8 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Hands each call to the next of its stores in turn. Give it handles on the same orders, as two processes have
-/// them, and run the suite: what one of them writes the other reads, and whoever waits at one is woken by the other.
+/// Hands each call to the next of its stores in turn. Give it handles on the same orders, as two processes have them,
+/// and run the suite: what one of them writes the other reads, and a caller that waits at one is woken by the other.
 pub struct Relay {
     nodes: Vec<Arc<dyn Store>>,
     calls: AtomicUsize,
@@ -22,7 +22,7 @@ impl Relay {
     /// If there are no stores at all.
     #[must_use]
     pub fn new(nodes: Vec<Arc<dyn Store>>) -> Self {
-        assert!(!nodes.is_empty(), "a relay of nobody");
+        assert!(!nodes.is_empty(), "a relay needs at least one store");
         Self { nodes, calls: AtomicUsize::new(0) }
     }
 

@@ -53,7 +53,7 @@ pub fn riddle() -> Kind {
     }
 }
 
-/// A kind whose answers live for ever and are for everybody.
+/// A kind whose answers live for ever and can be shared.
 #[must_use]
 pub fn scribble() -> Kind {
     Kind { name: Cow::Borrowed("scribble"), life: None, single_use: false, ..riddle() }
@@ -67,14 +67,14 @@ pub fn after(seconds: u64) -> Timestamp {
 
 /// An order, the clock that it lives by, and what its last step adds to the usage.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleOrder {
     pub order: Arc<Order>,
     pub counters: Counters,
     pub now: Timestamp,
     pub policy: Policy,
 }
 
-impl Sample {
+impl SampleOrder {
     /// Places what a draft asks for; `name` is its idempotency key.
     #[must_use]
     pub fn placed(name: &str, draft: Draft, kind: &Kind, now: Timestamp) -> Self {
@@ -87,12 +87,12 @@ impl Sample {
         let (key, mut terms) = draft
             .check(kind, KeySettings::default(), &policy, now, 0)
             .expect("samples ask for nothing wrong");
-        terms.account = "somebody USD".into();
+        terms.account = "provider USD".into();
         match place(None, None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
                 Self { order: Arc::new(advance.next), counters: advance.counters, now, policy }
             }
-            other => panic!("an order that nobody has placed before is simply placed: {other:?}"),
+            other => panic!("the first placement of an order commits it: {other:?}"),
         }
     }
 
@@ -151,7 +151,7 @@ pub fn refused(attempt: u32, class: FaultClass) -> Event {
 #[must_use]
 pub fn webhooks_failed(order: &Order, at: Timestamp) -> Order {
     let state = DeliveryState::Dead { at, why: "no answer".into() };
-    let caller = Webhook { number: 1, url: "http://127.0.0.1/told".into(), dialect: "v1".into(), state };
+    let caller = Webhook { number: 1, url: "http://127.0.0.1/webhook".into(), dialect: "v1".into(), state };
     Order { webhooks: vec![caller], last_webhook: 1, ..order.clone() }
 }
 
@@ -166,7 +166,7 @@ pub fn delivery() -> ProviderAnswer {
     }
 }
 
-/// A caller's wishes with all that makes records hard to write: quotes, a zero byte, no text at all, raw bytes.
+/// A caller's request with all that makes records hard to write: quotes, a zero byte, no text at all, raw bytes.
 #[must_use]
 pub fn draft(page: &str) -> Draft {
     Draft { reuse: Some(Reuse::Shared), ..Draft::new("O'Hara & S\u{f8}n") }
@@ -185,37 +185,37 @@ pub fn of_tenant(order: &Order, tenant: &str) -> Arc<Order> {
 
 /// Placed, and due at this moment.
 #[must_use]
-pub fn queued(name: &str, due: Timestamp) -> Sample {
-    Sample::placed(name, draft("https://example.com/door"), &riddle(), due)
+pub fn queued(name: &str, due: Timestamp) -> SampleOrder {
+    SampleOrder::placed(name, draft("https://example.com/door"), &riddle(), due)
 }
 
 #[must_use]
-pub fn submitting(name: &str, now: Timestamp) -> Sample {
+pub fn submitting(name: &str, now: Timestamp) -> SampleOrder {
     queued(name, now).then(woken())
 }
 
 #[must_use]
-pub fn solving(name: &str, now: Timestamp) -> Sample {
+pub fn solving(name: &str, now: Timestamp) -> SampleOrder {
     submitting(name, now).then(accepted(1))
 }
 
 #[must_use]
-pub fn in_doubt(name: &str, now: Timestamp) -> Sample {
+pub fn in_doubt(name: &str, now: Timestamp) -> SampleOrder {
     submitting(name, now).then(submitted(1, SubmitOutcome::InDoubt(Evidence::default())))
 }
 
-/// Solved, for whoever placed it.
+/// Solved, for the caller that placed it.
 #[must_use]
-pub fn solved(name: &str, now: Timestamp) -> Sample {
+pub fn solved(name: &str, now: Timestamp) -> SampleOrder {
     let outcome = PollOutcome::Answered(delivery());
     solving(name, now).then(Event::Polled { attempt: 1, asked: now, outcome })
 }
 
-/// Solved, and on the stock of its page for anybody to take until it expires.
+/// Solved, and in the stock of its page, free to be taken until it expires.
 #[must_use]
-pub fn stocked(name: &str, page: &str, expires: Timestamp) -> Sample {
+pub fn stocked(name: &str, page: &str, expires: Timestamp) -> SampleOrder {
     let now = Timestamp::from_millis(expires.as_millis() - 120_000);
-    Sample::placed(name, draft(page), &riddle(), now)
+    SampleOrder::placed(name, draft(page), &riddle(), now)
         .then(woken())
         .then(Event::Cancelled)
         .then(submitted(1, SubmitOutcome::Answered(delivery())))
@@ -224,28 +224,28 @@ pub fn stocked(name: &str, page: &str, expires: Timestamp) -> Sample {
 /// The stock on which [`stocked`] puts its order.
 #[must_use]
 pub fn target(page: &str) -> Target {
-    Sample::placed("any", draft(page), &riddle(), START).order.terms.target
+    SampleOrder::placed("any", draft(page), &riddle(), START).order.terms.target
 }
 
 #[must_use]
-pub fn taken(sample: Sample) -> Sample {
+pub fn taken(sample: SampleOrder) -> SampleOrder {
     sample.then(Event::Claimed { by: Key([9; 32]), min_life: Duration::ZERO })
 }
 
 #[must_use]
-pub fn expired(name: &str, expires: Timestamp) -> Sample {
+pub fn expired(name: &str, expires: Timestamp) -> SampleOrder {
     stocked(name, "https://example.com/door", expires).at(expires).then(woken())
 }
 
 /// Refused for good at this moment; it may be forgotten an hour later.
 #[must_use]
-pub fn failed(name: &str, now: Timestamp) -> Sample {
+pub fn failed(name: &str, now: Timestamp) -> SampleOrder {
     submitting(name, now).then(refused(1, FaultClass::Caller))
 }
 
-/// A dead letter, buried at its deadline.
+/// A dead letter since its deadline.
 #[must_use]
-pub fn dead(name: &str, placed: Timestamp) -> Sample {
+pub fn dead(name: &str, placed: Timestamp) -> SampleOrder {
     let sample = queued(name, placed);
     let deadline = sample.order.deadline;
     sample.at(deadline).then(woken())
@@ -253,7 +253,7 @@ pub fn dead(name: &str, placed: Timestamp) -> Sample {
 
 /// Orders that between them know every phase, and every state that an attempt can be in.
 #[must_use]
-pub fn every_phase() -> Vec<Sample> {
+pub fn every_phase() -> Vec<SampleOrder> {
     let twice = |name| {
         let doubted = in_doubt(name, START);
         let until = doubted.order.due().expect("a doubt has a timer");
@@ -279,7 +279,7 @@ pub fn every_phase() -> Vec<Sample> {
             .under(patient)
             .then(submitted(1, SubmitOutcome::InDoubt(Evidence::default()))),
         solved("solved", START),
-        Sample::placed("for ever", draft("https://example.com/wall"), &scribble(), START)
+        SampleOrder::placed("for ever", draft("https://example.com/wall"), &scribble(), START)
             .then(woken())
             .then(submitted(1, SubmitOutcome::Answered(delivery()))),
         stocked("stocked", "https://example.com/door", after(120)),

@@ -1,6 +1,6 @@
 //! The stock: every answer stands on the stock of its target with an expiry of its own, and the oldest goes first.
 
-use super::samples::{self, START, Sample, after};
+use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create, write};
 use crate::store::Store;
 use quittance_lifecycle::{Event, Key, Timestamp};
@@ -15,7 +15,7 @@ pub(super) async fn list_stock(store: &dyn Store, page: &str, now: Timestamp, li
 
 /// Stocks an answer for each of these moments at which it expires, in seconds after the start.
 pub(super) async fn stock<const N: usize>(store: &dyn Store, page: &str, expires: [u64; N]) -> [Key; N] {
-    let samples: [Sample; N] =
+    let samples: [SampleOrder; N] =
         std::array::from_fn(|n| samples::stocked(&format!("{page} answer {n}"), page, after(expires[n])));
     for (sample, expires) in samples.iter().zip(expires) {
         assert_eq!(sample.order.list_stock(), Some((samples::target(page), after(expires))));
@@ -51,7 +51,7 @@ pub async fn the_stock_of_a_target_holds_nothing_of_another(store: Arc<dyn Store
     assert_eq!(list_stock(&*store, "https://example.com/nowhere", START, 100).await, []);
 }
 
-/// Nor what is wanted by whoever placed it, before or after it was for anybody.
+/// An answer that its own caller still wants is not in the stock, before or after it was free to be taken.
 pub async fn what_was_taken_is_off_the_stock(store: Arc<dyn Store>) {
     let [first, second, third] =
         ["first", "second", "third"].map(|name| samples::stocked(name, HERE, after(120)));
@@ -67,14 +67,14 @@ pub async fn what_was_taken_is_off_the_stock(store: Arc<dyn Store>) {
     let (gone, spoilt) = (first.order.key, second.order.key);
     write(&*store, versions[0], &samples::taken(first).order).await;
     left.retain(|key| *key != gone);
-    assert_eq!(list_stock(&*store, HERE, START, 100).await, left, "it went to somebody");
+    assert_eq!(list_stock(&*store, HERE, START, 100).await, left, "it was taken");
     write(&*store, versions[1], &second.at(after(120)).then(samples::woken()).order).await;
     left.retain(|key| *key != spoilt);
     assert_eq!(list_stock(&*store, HERE, START, 100).await, left, "it was found expired");
 
     // And one that comes back to the stock is there again.
     let placed = samples::stocked("fourth", HERE, after(120));
-    let before = Sample::placed("fourth", samples::draft(HERE), &samples::riddle(), START)
+    let before = SampleOrder::placed("fourth", samples::draft(HERE), &samples::riddle(), START)
         .then(samples::woken())
         .then(Event::Cancelled);
     let version = create(&*store, &before.order).await;

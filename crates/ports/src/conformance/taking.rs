@@ -1,4 +1,5 @@
-//! What leaves a stock leaves it once: for one taker, soonest to expire first, and as if the order itself had been claimed.
+//! What leaves a stock leaves it once: for one taker, soonest to expire first, and as if the order itself had been
+//! claimed.
 
 use super::samples::{self, START, after};
 use super::stock::{HERE, THERE, list_stock, stock};
@@ -22,10 +23,11 @@ async fn take(store: &dyn Store, page: &str, good_until: Timestamp, by: u8) -> O
 }
 
 async fn key_taken(store: &dyn Store, page: &str, good_until: Timestamp, by: u8) -> Option<Key> {
-    take(store, page, good_until, by).await.map(|found| found.order.key)
+    take(store, page, good_until, by).await.map(|record| record.order.key)
 }
 
-/// Each by its own expiry; and what expires before it is wanted stays for whoever needs less of it.
+/// Each answer leaves by its own expiry. One that expires too soon for this taker stays for a taker that needs less
+/// life.
 pub async fn the_soonest_to_expire_is_taken_first_and_the_last_like_any_other(store: Arc<dyn Store>) {
     let store = &*store;
     let [c, a, b] = stock(store, HERE, [130, 110, 120]).await;
@@ -50,23 +52,24 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
     let stocked = samples::stocked("taken", HERE, after(120));
     let before = create(store, &stocked.order).await;
     let expected = (*stocked.order).clone().taken(taker(1), START);
-    let found = take(store, HERE, after(60), 1).await.expect("it stands there");
-    assert_eq!(*found.order, expected);
-    assert!(found.version > before);
-    assert_eq!(store.load(&expected.key).await.expect(AVAILABLE), Some(found.clone()));
-    assert_eq!(super::list(store, crate::store::Which::ALL, None, 9).await, core::slice::from_ref(&found));
+    let record = take(store, HERE, after(60), 1).await.expect("it stands there");
+    assert_eq!(*record.order, expected);
+    assert!(record.version > before);
+    assert_eq!(store.load(&expected.key).await.expect(AVAILABLE), Some(record.clone()));
+    assert_eq!(super::list(store, crate::store::Which::ALL, None, 9).await, core::slice::from_ref(&record));
     let day = Day::of(START);
     let usage = store.usage(day, day).await.expect(AVAILABLE);
     assert_eq!(usage, [(UsageRow::of(&expected, START), one())], "and it is in the usage");
-    // Until its caller has come for it, it is due when it expires: then it is waste. After that it is forgotten in its time.
+    // Until its caller has come for it, it is due when it expires: then it is waste. After that it is forgotten in
+    // its time.
     let due = store.claim_due(after(119), after(300), 9).await.expect(AVAILABLE);
     assert_eq!((due.orders, due.next), (Vec::new(), Some(after(120))));
     let due = store.claim_due(after(120), after(121), 9).await.expect(AVAILABLE);
-    assert_eq!(due.orders, core::slice::from_ref(&found));
+    assert_eq!(due.orders, core::slice::from_ref(&record));
     let expected = Order { uncollected: false, ..expected };
     let collected = Arc::new(expected.clone());
     let written =
-        store.commit(found.version, &collected, &Counters::default(), START).await.expect(AVAILABLE);
+        store.commit(record.version, &collected, &Counters::default(), START).await.expect(AVAILABLE);
     assert!(matches!(written, Commit::Done(_)), "{written:?}");
     let due = store.claim_due(after(200), after(300), 9).await.expect(AVAILABLE);
     assert_eq!((due.orders, due.next), (Vec::new(), None));
@@ -83,23 +86,23 @@ pub async fn one_answer_goes_to_one_of_many_takers(store: Arc<dyn Store>) {
     let takers = (0..40).map(|n| take(&*store, HERE, START, n));
     let taken: Vec<Versioned> = join_all(takers).await.into_iter().flatten().collect();
     assert_eq!(taken.len(), keys.len());
-    let distinct: BTreeSet<Key> = taken.iter().map(|found| found.order.key).collect();
+    let distinct: BTreeSet<Key> = taken.iter().map(|record| record.order.key).collect();
     assert_eq!(distinct, BTreeSet::from(keys));
-    let owners: BTreeSet<Key> = taken.iter().filter_map(|found| found.order.taker()).collect();
+    let owners: BTreeSet<Key> = taken.iter().filter_map(|record| record.order.taker()).collect();
     assert_eq!(owners.len(), keys.len(), "and each of them has one");
     let day = Day::of(START);
     let usage = store.usage(day, day).await.expect(AVAILABLE);
     assert_eq!(usage.iter().map(|(_, counters)| counters.from_stock).sum::<u64>(), keys.len() as u64);
 }
 
-/// Whoever does not know whether he was given anything asks again: it is counted once, and nobody else goes short.
-pub async fn whoever_takes_again_is_given_the_same(store: Arc<dyn Store>) {
+/// A taker that lost the reply takes again: the answer is counted once, and no other taker goes short.
+pub async fn a_repeated_take_gives_the_same(store: Arc<dyn Store>) {
     let store = &*store;
     let [first, second] = stock(store, HERE, [110, 120]).await;
-    let found = take(store, HERE, START, 1).await.expect("it stands there");
-    assert_eq!(found.order.key, first);
+    let record = take(store, HERE, START, 1).await.expect("it stands there");
+    assert_eq!(record.order.key, first);
     for good_until in [START, after(119), after(500)] {
-        assert_eq!(take(store, HERE, good_until, 1).await, Some(found.clone()));
+        assert_eq!(take(store, HERE, good_until, 1).await, Some(record.clone()));
     }
     assert_eq!(key_taken(store, HERE, START, 2).await, Some(second));
     let day = Day::of(START);
@@ -111,43 +114,43 @@ pub async fn what_is_given_back_can_be_taken_by_another(store: Arc<dyn Store>) {
     let store = &*store;
     let stocked = samples::stocked("there and back", HERE, after(120));
     create(store, &stocked.order).await;
-    let found = take(store, HERE, START, 1).await.expect("it stands there");
-    let back = samples::next(&found.order, Event::Returned { by: taker(1) }, START);
+    let record = take(store, HERE, START, 1).await.expect("it stands there");
+    let back = samples::next(&record.order, Event::Returned { by: taker(1) }, START);
     assert!(matches!(back.phase, Phase::Solved { .. }));
-    write(store, found.version, &Arc::new(back)).await;
+    write(store, record.version, &Arc::new(back)).await;
     assert_eq!(list_stock(store, HERE, START, 9).await, [stocked.order.key]);
     assert_eq!(key_taken(store, HERE, START, 2).await, Some(stocked.order.key));
-    assert_eq!(key_taken(store, HERE, START, 1).await, None, "it is no longer his");
+    assert_eq!(key_taken(store, HERE, START, 1).await, None, "it no longer belongs to this claimant");
 }
 
-pub async fn what_was_taken_can_be_moved_on_by_whoever_saw_it_taken(store: Arc<dyn Store>) {
+pub async fn a_taken_answer_can_be_moved_on_by_a_writer_with_its_version(store: Arc<dyn Store>) {
     let store = &*store;
     let stocked = samples::stocked("moved on", HERE, after(120));
     let before = create(store, &stocked.order).await;
-    let found = take(store, HERE, START, 1).await.expect("it stands there");
+    let record = take(store, HERE, START, 1).await.expect("it stands there");
     let expired = stocked.at(after(120)).then(samples::woken());
     match store.commit(before, &expired.order, &Counters::default(), START).await.expect(AVAILABLE) {
-        Commit::Conflict(Some(winner)) => assert_eq!(*winner, found, "it was taken in time"),
-        other => panic!("whoever has not seen it taken loses: {other:?}"),
+        Commit::Conflict(Some(winner)) => assert_eq!(*winner, record, "it was taken in time"),
+        other => panic!("a writer with the version before the take loses: {other:?}"),
     }
-    let reported = samples::next(&found.order, Event::Reported { is_good: false }, START);
-    write(store, found.version, &Arc::new(reported.clone())).await;
+    let reported = samples::next(&record.order, Event::Reported { is_good: false }, START);
+    write(store, record.version, &Arc::new(reported.clone())).await;
     let there = store.load(&reported.key).await.expect(AVAILABLE).expect("it is there");
     assert_eq!(*there.order, reported);
-    assert_eq!(take(store, HERE, START, 1).await.map(|found| found.version), Some(there.version));
+    assert_eq!(take(store, HERE, START, 1).await.map(|record| record.version), Some(there.version));
 }
 
-/// A paid attempt that trails behind, somebody who is to be called: taking the answer ends none of it.
+/// A paid attempt that trails behind, and a webhook that is still to be called: taking the answer ends neither.
 pub async fn what_else_a_taken_order_has_to_do_is_still_done(store: Arc<dyn Store>) {
     let store = &*store;
-    let listened = Event::WebhookAdded { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
+    let listened = Event::WebhookAdded { url: "http://127.0.0.1/webhook".into(), dialect: "v1".into() };
     let stocked = samples::stocked("busy", HERE, after(120)).then(listened);
-    let due = stocked.order.due().expect("somebody is to be called");
+    let due = stocked.order.due().expect("a webhook is to be called");
     assert!(due < after(120) && stocked.order.list_stock().is_some());
     create(store, &stocked.order).await;
-    let found = take(store, HERE, START, 1).await.expect("it stands there");
-    assert_eq!(found.order.due(), Some(due));
+    let record = take(store, HERE, START, 1).await.expect("it stands there");
+    assert_eq!(record.order.due(), Some(due));
     assert_eq!(store.purge(after(1_000_000), 9).await.expect(AVAILABLE), 0, "something is owed");
     let claimed = store.claim_due(due, after(300), 9).await.expect(AVAILABLE);
-    assert_eq!(claimed.orders, [found]);
+    assert_eq!(claimed.orders, [record]);
 }

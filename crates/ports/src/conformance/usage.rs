@@ -1,6 +1,6 @@
 //! The usage is neither ahead of the orders nor behind them: what a step adds is added with the step, once.
 
-use super::samples::{self, START, Sample, after};
+use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create};
 use crate::store::{Commit, Day, OrderCounts, Store, UsageRow, Version, Which};
 use futures_util::future::join_all;
@@ -50,7 +50,7 @@ pub async fn usage_add_up_with_the_commits(store: Arc<dyn Store>) {
     for (at, base) in commits {
         match store.commit(version, &order, &full(base), at).await.expect(AVAILABLE) {
             Commit::Done(next) => version = next,
-            Commit::Conflict(found) => panic!("nobody else writes here: {found:?}"),
+            Commit::Conflict(record) => panic!("only this test writes here: {record:?}"),
         }
     }
     let first = Day::of(START);
@@ -76,7 +76,7 @@ pub async fn a_lost_race_is_not_booked(store: Arc<dyn Store>) {
 }
 
 pub async fn count_adds_what_changed_no_order(store: Arc<dyn Store>) {
-    let Sample { order, counters, .. } = samples::queued("booked", START);
+    let SampleOrder { order, counters, .. } = samples::queued("booked", START);
     assert_ne!(counters, Counters::default(), "a placement is something to count");
     let _ = store.commit(Version::ABSENT, &order, &counters, START).await.expect(AVAILABLE);
     let line = UsageRow::of(&order, START);
@@ -98,7 +98,7 @@ pub async fn no_count_is_lost_among_many(store: Arc<dyn Store>) {
     assert_eq!(usage(&*store, line.day, line.day).await, [(line, expected)]);
 }
 
-/// Ordered byte by byte, whatever the language of the machine says about letters.
+/// Ordered byte by byte, whatever the language of the machine says about characters.
 pub async fn usage_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>) {
     let day = Day::of(START).0;
     let mut lines: Vec<UsageRow> = Vec::new();
@@ -119,8 +119,8 @@ pub async fn usage_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>
     expected.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (from, to) in [(0, 4), (1, 3), (2, 2), (3, 9)] {
         let within = |line: &UsageRow| (day + from..=day + to).contains(&line.day.0);
-        let asked: Vec<_> = expected.iter().filter(|(line, _)| within(line)).cloned().collect();
-        assert_eq!(usage(&*store, Day(day + from), Day(day + to)).await, asked, "days {from} to {to}");
+        let requested: Vec<_> = expected.iter().filter(|(line, _)| within(line)).cloned().collect();
+        assert_eq!(usage(&*store, Day(day + from), Day(day + to)).await, requested, "days {from} to {to}");
     }
     assert_eq!(usage(&*store, Day(day + 3), Day(day + 1)).await, [], "no day is in between");
     assert_eq!(usage(&*store, Day::of(Timestamp::ZERO), Day(day - 1)).await, []);
@@ -152,13 +152,13 @@ pub async fn closed_usage_keep_their_sums(store: Arc<dyn Store>) {
         (line_of(day + 1, "ann", "riddle", UsageRow::ALL_SITES), sum([full(2), full(11), full(101)])),
         (by_account(day + 1, "ann", "riddle", UsageRow::ALL_SITES, "one RUB"), full(7)),
     ];
-    let kept = before.iter().filter(|(line, _)| line.day.0 >= day + 2).cloned();
-    let expected: Vec<_> = summed.into_iter().chain(kept).collect();
+    let remaining = before.iter().filter(|(line, _)| line.day.0 >= day + 2).cloned();
+    let expected: Vec<_> = summed.into_iter().chain(remaining).collect();
     for _ in 0..2 {
         store.compact_usage(Day(day + 2), Day(day + 1)).await.expect(AVAILABLE);
         assert_eq!(usage(&*store, first, last).await, expected);
     }
-    // Whoever was late with a count is added when the usage is next closed.
+    // A count that comes late is added when the usage is next closed.
     store.count(&line_of(day + 1, "ann", "riddle", "b.test"), &full(1000)).await.expect(AVAILABLE);
     store.compact_usage(Day(day + 2), Day(day + 1)).await.expect(AVAILABLE);
     let mut expected = expected;
@@ -175,7 +175,7 @@ pub async fn nothing_is_lost_when_usage_are_closed_in_a_crowd(store: Arc<dyn Sto
         counters.iter().zip(lines.iter().cycle()).map(|(counters, line)| store.count(line, counters)),
     );
     let closing = join_all((0..6).map(|_| store.compact_usage(Day(day + 1), Day(day))));
-    // Whoever closes reads first, and is overtaken.
+    // A node that closes the usage reads first, and is overtaken.
     let (closed, counted) = futures_util::future::join(closing, counting).await;
     counted.into_iter().chain(closed).for_each(|outcome| outcome.expect(AVAILABLE));
     store.compact_usage(Day(day + 1), Day(day)).await.expect(AVAILABLE);
@@ -183,7 +183,7 @@ pub async fn nothing_is_lost_when_usage_are_closed_in_a_crowd(store: Arc<dyn Sto
     assert_eq!(usage(&*store, Day(day), Day(day)).await, expected);
 }
 
-pub async fn a_count_counts_who_is_open_and_who_waits_for_a_person(store: Arc<dyn Store>) {
+pub async fn a_count_counts_open_orders_and_those_that_wait_for_an_operator(store: Arc<dyn Store>) {
     assert_eq!(store.order_counts().await.expect(AVAILABLE), OrderCounts::default());
     let (mut open, mut dead) = (0, 0);
     for sample in samples::every_phase() {

@@ -1,5 +1,5 @@
-//! Waiting callers are woken, in every process, and nobody sleeps and looks. A test here simply waits: that nothing
-//! comes is for whoever runs it to notice, who knows how long word takes with this store.
+//! Waiting callers are woken, in every process; none sleeps and polls. A test here simply waits. The runner notices
+//! that nothing comes: it knows how long a notice takes with this store.
 
 use super::samples::{self, START, after};
 use super::{AVAILABLE, commit, create, write};
@@ -23,7 +23,7 @@ fn is_rung(watch: &mut Watch) -> bool {
 const WATCHED: &str = "watched";
 const UNWATCHED: &str = "unwatched";
 
-/// Whoever waits for it has nothing to be told yet.
+/// The order has nothing yet for the callers that wait for it.
 fn awaited(name: &str) -> Arc<Order> {
     samples::queued(name, START).order
 }
@@ -32,7 +32,7 @@ fn solved(name: &str) -> Arc<Order> {
     samples::solved(name, START).order
 }
 
-/// All that waiters can be told. An order that was cancelled may still strive for an answer, but not for them.
+/// All outcomes that end a wait. An order that was cancelled may still get an answer, but not for its callers.
 fn news() -> Vec<Arc<Order>> {
     let stocked = samples::stocked(WATCHED, "https://example.com/door", after(120));
     let samples = [
@@ -48,7 +48,7 @@ fn news() -> Vec<Arc<Order>> {
     samples.map(|sample| sample.order).into()
 }
 
-/// Nobody needs to be waiting at the moment of the commit.
+/// No caller needs to be waiting at the moment of the commit.
 pub async fn a_watch_misses_no_commit_made_after_it_returns(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
@@ -64,7 +64,7 @@ pub async fn a_watch_misses_no_commit_made_after_it_returns(store: Arc<dyn Store
 }
 
 /// A watch wakes a caller that is already asleep.
-pub async fn a_watch_wakes_whoever_waits_already(store: Arc<dyn Store>) {
+pub async fn a_watch_wakes_a_caller_that_waits_already(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
@@ -73,7 +73,7 @@ pub async fn a_watch_wakes_whoever_waits_already(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else(store: Arc<dyn Store>) {
+pub async fn a_watch_wakes_all_waiters_of_the_order_and_no_others(store: Arc<dyn Store>) {
     let (order, other) = (awaited(WATCHED), awaited(UNWATCHED));
     let version = create(&*store, &order).await;
     create(&*store, &other).await;
@@ -85,7 +85,7 @@ pub async fn a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else(sto
     assert!(!crowd.iter_mut().any(is_rung), "one write wakes once");
 }
 
-/// Whoever loses the race to place it waits for the winner.
+/// A caller that loses the race to place the order waits for the winner's.
 pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
     let (order, other) = (solved(WATCHED), solved(UNWATCHED));
     let mut watch = watch(&*store, &order.key).await;
@@ -95,8 +95,8 @@ pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
     watch.changed().await;
 }
 
-/// A caller who hangs up takes nobody with him, and leaves nothing for the next.
-pub async fn a_dropped_watch_disturbs_nobody(store: Arc<dyn Store>) {
+/// A caller that hangs up disturbs no other caller, and leaves nothing behind.
+pub async fn a_dropped_watch_disturbs_no_other_watch(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut patient = watch(&*store, &order.key).await;
@@ -113,7 +113,7 @@ pub async fn a_dropped_watch_disturbs_nobody(store: Arc<dyn Store>) {
 }
 
 /// The wake-up never overtakes the write.
-pub async fn whoever_is_woken_reads_what_was_written(store: Arc<dyn Store>) {
+pub async fn a_woken_caller_reads_what_was_written(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
@@ -129,7 +129,7 @@ pub async fn whoever_is_woken_reads_what_was_written(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_lost_race_wakes_nobody(store: Arc<dyn Store>) {
+pub async fn a_lost_race_wakes_no_waiter(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
@@ -139,8 +139,8 @@ pub async fn a_lost_race_wakes_nobody(store: Arc<dyn Store>) {
     assert!(!is_rung(&mut watch));
 }
 
-/// Or each poll of an order that is not ready makes all who wait for it look.
-pub async fn a_commit_that_tells_waiters_nothing_wakes_nobody(store: Arc<dyn Store>) {
+/// Otherwise each poll of an order that is not ready makes all its waiters look.
+pub async fn a_commit_without_news_for_waiters_wakes_none(store: Arc<dyn Store>) {
     let other = awaited(UNWATCHED);
     let mut version = create(&*store, &awaited(WATCHED)).await;
     let mut version_of_other = create(&*store, &other).await;
@@ -151,7 +151,7 @@ pub async fn a_commit_that_tells_waiters_nothing_wakes_nobody(store: Arc<dyn Sto
         // Where word takes a while, word of this should be here when word of a later commit is.
         version_of_other = write(&*store, version_of_other, &solved(UNWATCHED)).await;
         bystander.changed().await;
-        assert!(!is_rung(&mut waiter), "whoever waits for it has nothing to be told");
+        assert!(!is_rung(&mut waiter), "the order has nothing yet for its waiters");
     }
     write(&*store, version, &solved(WATCHED)).await;
     waiter.changed().await;

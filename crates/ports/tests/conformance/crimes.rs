@@ -1,5 +1,5 @@
-//! Wrong ideas about what a store may do, each with the promise that it breaks. Most of them were somebody's store
-//! once.
+//! Wrong ideas about what a store may do, each with the promise that it breaks. Most of them were once in a real
+//! store.
 
 /// What a [`Naive`](crate::naive::Naive) store does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) enum Crime {
     VersionsRestartAfterPurge,
     ChecksThenSets,
     LastWriteWins,
-    LoserIsToldNothing,
+    LoserGetsNoWinner,
     BringsBackTheGone,
     LoserEndsTheClaim,
     RingsTooSoon,
@@ -38,7 +38,7 @@ pub(crate) enum Crime {
     StockOfTheExpired,
     StockOfEverybody,
     StockAsFirstWritten,
-    WakesNobody,
+    WakesNoWaiter,
     WakesOneOnly,
     WakesEverybody,
     WakesForLosers,
@@ -74,15 +74,15 @@ pub(crate) enum Crime {
 
 /// Whether the model check finds it too. It does one thing at a time, with small orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Model {
+pub(crate) enum ModelFinds {
     Catches,
     IsBlind,
 }
 
 /// Each crime, a promise that it breaks, and whether the model check sees it.
-pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
+pub(crate) const CRIMES: &[(Crime, &str, ModelFinds)] = {
     use Crime::*;
-    use Model::*;
+    use ModelFinds::*;
     &[
         (FindsWhatIsNotThere, "absent_is_none", Catches),
         (ForgetsTheTimeline, "a_record_written_is_read_back_the_same", Catches),
@@ -92,9 +92,9 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (VersionsRestartAfterPurge, "a_version_never_comes_back_after_a_purge", Catches),
         (ChecksThenSets, "one_creator_wins", IsBlind),
         (ChecksThenSets, "one_writer_wins", IsBlind),
-        (LastWriteWins, "a_commit_with_an_old_version_loses_and_is_told_who_won", Catches),
-        (LoserIsToldNothing, "a_commit_with_an_old_version_loses_and_is_told_who_won", Catches),
-        (BringsBackTheGone, "a_commit_to_a_record_that_is_gone_loses_to_nobody", Catches),
+        (LastWriteWins, "a_commit_with_an_old_version_loses_and_gets_the_winner", Catches),
+        (LoserGetsNoWinner, "a_commit_with_an_old_version_loses_and_gets_the_winner", Catches),
+        (BringsBackTheGone, "a_commit_to_a_record_that_is_gone_loses_without_a_winner", Catches),
         (LoserEndsTheClaim, "a_lost_race_changes_nothing", Catches),
         (RingsTooSoon, "an_order_is_not_due_before_its_moment", Catches),
         (RingsTooLate, "an_order_is_not_due_before_its_moment", Catches),
@@ -105,8 +105,8 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (ClaimsThenHides, "a_due_order_goes_to_one_of_many_claimers", IsBlind),
         (ClaimOutlivesTheWrite, "a_claim_ends_when_the_order_is_written", Catches),
         (LapsedComesFirst, "a_lapsed_claim_stands_behind_what_was_due_sooner", Catches),
-        (NextForgetsWhatIsBeyondTheLimit, "the_next_timer_is_told", Catches),
-        (NextForgetsClaims, "the_next_timer_is_told", Catches),
+        (NextForgetsWhatIsBeyondTheLimit, "the_next_timer_is_returned", Catches),
+        (NextForgetsClaims, "the_next_timer_is_returned", Catches),
         (DueAsFirstWritten, "the_due_index_follows_each_write", Catches),
         (StockInAnyOrder, "the_stock_lists_the_soonest_to_expire_first", Catches),
         (StockOfTheExpired, "the_stock_leaves_out_what_has_expired", Catches),
@@ -115,21 +115,21 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (TakesTheFreshestFirst, "the_soonest_to_expire_is_taken_first_and_the_last_like_any_other", Catches),
         (TakesWithoutAMark, "what_is_taken_stands_as_if_it_had_been_claimed", Catches),
         (TakesThenHides, "one_answer_goes_to_one_of_many_takers", IsBlind),
-        (TakesAnotherEachTime, "whoever_takes_again_is_given_the_same", Catches),
+        (TakesAnotherEachTime, "a_repeated_take_gives_the_same", Catches),
         (TakesForOneOnly, "what_is_given_back_can_be_taken_by_another", Catches),
-        (TakesUnderTheOldVersion, "what_was_taken_can_be_moved_on_by_whoever_saw_it_taken", Catches),
+        (TakesUnderTheOldVersion, "a_taken_answer_can_be_moved_on_by_a_writer_with_its_version", Catches),
         (ClaimedForgetsItsFollowUps, "what_else_a_taken_order_has_to_do_is_still_done", Catches),
-        (WakesNobody, "a_watch_misses_no_commit_made_after_it_returns", Catches),
-        (WakesNobody, "a_watch_wakes_whoever_waits_already", Catches),
-        (WakesOneOnly, "a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else", Catches),
-        (WakesEverybody, "a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else", Catches),
-        (WakesForLosers, "a_lost_race_wakes_nobody", Catches),
-        (WakesOnEveryCommit, "a_commit_that_tells_waiters_nothing_wakes_nobody", Catches),
+        (WakesNoWaiter, "a_watch_misses_no_commit_made_after_it_returns", Catches),
+        (WakesNoWaiter, "a_watch_wakes_a_caller_that_waits_already", Catches),
+        (WakesOneOnly, "a_watch_wakes_all_waiters_of_the_order_and_no_others", Catches),
+        (WakesEverybody, "a_watch_wakes_all_waiters_of_the_order_and_no_others", Catches),
+        (WakesForLosers, "a_lost_race_wakes_no_waiter", Catches),
+        (WakesOnEveryCommit, "a_commit_without_news_for_waiters_wakes_none", Catches),
         (WakesOnlyAtTheEnd, "a_watch_misses_no_commit_made_after_it_returns", Catches),
-        (WakesBeforeItWrites, "whoever_is_woken_reads_what_was_written", IsBlind),
+        (WakesBeforeItWrites, "a_woken_caller_reads_what_was_written", IsBlind),
         (WatchIsBornRung, "a_watch_misses_no_commit_made_after_it_returns", Catches),
         (WatchesOnlyWhatIsThere, "a_watch_may_begin_before_the_order", Catches),
-        (DroppedWatchSilencesTheRest, "a_dropped_watch_disturbs_nobody", Catches),
+        (DroppedWatchSilencesTheRest, "a_dropped_watch_disturbs_no_other_watch", Catches),
         (ListRepeatsTheLast, "a_list_pages_through_everything_once", Catches),
         (ListIgnoresWhich, "a_list_pages_through_everything_once", Catches),
         (ListOfEverybody, "a_tenants_list_holds_its_own_orders_and_no_others", Catches),
@@ -139,8 +139,8 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (PurgeTakesTheNewest, "purge_stops_at_its_limit_and_begins_with_the_oldest", Catches),
         (PurgeAsFirstWritten, "what_lives_again_is_not_purged", Catches),
         (EndOfTimeWraps, "what_is_kept_until_the_end_of_time_is_kept", IsBlind),
-        (DiscardsWhatCanBeRead, "only_what_nobody_can_read_is_discarded", IsBlind),
-        (DiscardsWhatIsNotThere, "only_what_nobody_can_read_is_discarded", IsBlind),
+        (DiscardsWhatCanBeRead, "only_unreadable_records_are_discarded", IsBlind),
+        (DiscardsWhatIsNotThere, "only_unreadable_records_are_discarded", IsBlind),
         (BooksByTheDayOfTheOrder, "usage_add_up_with_the_commits", Catches),
         (BooksCountLosers, "a_lost_race_is_not_booked", Catches),
         (BooksKeepTheLastOnly, "count_adds_what_changed_no_order", Catches),
@@ -151,7 +151,7 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (ClosingForgetsNothing, "closed_usage_keep_their_sums", Catches),
         (ClosingMixesProviders, "closed_usage_keep_their_sums", Catches),
         (ClosingReadsThenWrites, "nothing_is_lost_when_usage_are_closed_in_a_crowd", IsBlind),
-        (OrderCountsCountAll, "a_count_counts_who_is_open_and_who_waits_for_a_person", Catches),
+        (OrderCountsCountAll, "a_count_counts_open_orders_and_those_that_wait_for_an_operator", Catches),
         (LastWriteWins, "it_answers_like_the_memory_store", Catches),
     ]
 };

@@ -36,12 +36,12 @@ mod leases {
     use quittance_ports::{Clock, MemoryLeases};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A millisecond passes whenever it is asked.
+    /// A millisecond passes at each reading.
     #[derive(Default)]
-    struct Ticking(AtomicU64);
+    struct TickingClock(AtomicU64);
 
     #[async_trait]
-    impl Clock for Ticking {
+    impl Clock for TickingClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
         }
@@ -50,7 +50,7 @@ mod leases {
     }
 
     fn run(promise: LeasesPromise) {
-        now(promise(Arc::new(MemoryLeases::new(Arc::new(Ticking::default())))));
+        now(promise(Arc::new(MemoryLeases::new(Arc::new(TickingClock::default())))));
     }
 
     quittance_ports::leases_conformance!(run);
@@ -75,7 +75,7 @@ fn clones_of_a_store_share_its_orders() {
     now(async {
         let mut watch = elsewhere.watch(&order.key).await.unwrap();
         let commit = store.commit(Version::ABSENT, &order, &Counters::default(), samples::START).await;
-        let Commit::Done(version) = commit.unwrap() else { panic!("nobody else is here") };
+        let Commit::Done(version) = commit.unwrap() else { panic!("only this test writes here") };
         watch.changed().await;
         assert_eq!(elsewhere.load(&order.key).await.unwrap().unwrap().version, version);
     });

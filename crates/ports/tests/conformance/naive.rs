@@ -17,26 +17,26 @@ use std::time::Duration;
 pub(crate) struct Naive {
     crime: Option<Crime>,
     desk: Arc<Mutex<Desk>>,
-    /// One for each watch ever made, so that they can be told apart.
+    /// One for each watch ever made, so that they can be distinguished.
     crowd: Mutex<Vec<(Key, Watchers)>>,
 }
 
 #[derive(Default)]
 struct Desk {
     versions: u64,
-    rows: Vec<Row>,
+    rows: Vec<NaiveRow>,
     usage: Vec<(UsageRow, Counters)>,
 }
 
 #[derive(Clone)]
-struct Row {
-    found: Versioned,
+struct NaiveRow {
+    record: Versioned,
     claimed_until: Timestamp,
     /// As it was when the row was made; only criminals look at it.
     first: Order,
 }
 
-/// Lets everybody else go first, once.
+/// Lets all other tasks go first, once.
 async fn dawdle() {
     let mut dawdled = false;
     poll_fn(|cx| {
@@ -54,7 +54,7 @@ impl Naive {
         Self { crime: Some(crime), ..Self::default() }
     }
 
-    /// The same orders in another process: whoever waits there is not woken from here.
+    /// The same orders in another process: a caller that waits there is not woken from here.
     pub(crate) fn elsewhere(&self) -> Self {
         Self { desk: Arc::clone(&self.desk), ..Self::default() }
     }
@@ -64,27 +64,27 @@ impl Naive {
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().expect("nobody panics at the desk")
+        self.desk.lock().expect("no thread panics with the lock")
     }
 
     fn crowd(&self) -> MutexGuard<'_, Vec<(Key, Watchers)>> {
-        self.crowd.lock().expect("nobody panics in the crowd")
+        self.crowd.lock().expect("no thread panics with the lock")
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<NaiveRow> {
         self.desk().rows.clone()
     }
 
-    fn row(&self, key: &Key) -> Option<Row> {
-        self.rows().into_iter().rev().find(|row| row.found.order.key == *key)
+    fn row(&self, key: &Key) -> Option<NaiveRow> {
+        self.rows().into_iter().rev().find(|row| row.record.order.key == *key)
     }
 
     /// The order from which an index is made.
-    fn indexed<'a>(&self, row: &'a Row, crime: Crime) -> &'a Order {
-        if self.commits(crime) { &row.first } else { &row.found.order }
+    fn indexed<'a>(&self, row: &'a NaiveRow, crime: Crime) -> &'a Order {
+        if self.commits(crime) { &row.first } else { &row.record.order }
     }
 
-    fn timer(&self, row: &Row) -> Option<Timestamp> {
+    fn timer(&self, row: &NaiveRow) -> Option<Timestamp> {
         self.indexed(row, Crime::DueAsFirstWritten).due().map(|due| due.max(row.claimed_until))
     }
 
@@ -94,11 +94,11 @@ impl Naive {
         // Not the numbers of the memory store: which numbers they are is for each store to choose.
         desk.versions += 7;
         let version = match &old {
-            Some(old) if self.commits(Crime::VersionsStandStill) && *old.found.order == *next => {
-                old.found.version
+            Some(old) if self.commits(Crime::VersionsStandStill) && *old.record.order == *next => {
+                old.record.version
             }
             _ if self.commits(Crime::VersionsRestartAfterPurge) => {
-                Version(old.as_ref().map_or(0, |old| old.found.version.0) + 1)
+                Version(old.as_ref().map_or(0, |old| old.record.version.0) + 1)
             }
             _ => Version(desk.versions),
         };
@@ -118,9 +118,13 @@ impl Naive {
         };
         let first = old.map_or_else(|| order.clone(), |old| old.first);
         if !self.commits(Crime::KeepsOldRows) {
-            desk.rows.retain(|row| row.found.order.key != next.key);
+            desk.rows.retain(|row| row.record.order.key != next.key);
         }
-        desk.rows.push(Row { found: Versioned { version, order: Arc::new(order) }, claimed_until, first });
+        desk.rows.push(NaiveRow {
+            record: Versioned { version, order: Arc::new(order) },
+            claimed_until,
+            first,
+        });
         version
     }
 
@@ -136,12 +140,12 @@ impl Naive {
         }
     }
 
-    /// Wakes whoever waits, if the order has anything to say to him.
+    /// Wakes the waiters of the order, if it has anything for them.
     fn wake(&self, next: &Order) {
         let key = &next.key;
         let crowd = self.crowd();
         let is_news = match next.hand_out(*key, Duration::ZERO, Timestamp::ZERO) {
-            _ if self.commits(Crime::WakesNobody) => false,
+            _ if self.commits(Crime::WakesNoWaiter) => false,
             _ if self.commits(Crime::WakesOnlyAtTheEnd) => !next.phase.is_open(),
             HandOut::NotYet => self.commits(Crime::WakesOnEveryCommit),
             _ => true,
@@ -176,14 +180,14 @@ impl Naive {
         }
         if self.commits(Crime::LoserEndsTheClaim) {
             let mut desk = self.desk();
-            for row in desk.rows.iter_mut().filter(|row| row.found.order.key == next.key) {
+            for row in desk.rows.iter_mut().filter(|row| row.record.order.key == next.key) {
                 row.claimed_until = Timestamp::ZERO;
             }
         }
     }
 
-    fn may_be_forgotten(&self, row: &Row) -> Option<Timestamp> {
-        match row.found.order.phase {
+    fn may_be_forgotten(&self, row: &NaiveRow) -> Option<Timestamp> {
+        match row.record.order.phase {
             Phase::Dead { at, .. } if self.commits(Crime::PurgeTakesDeadLetters) => {
                 Some(at + Duration::from_secs(3600))
             }
@@ -203,7 +207,7 @@ impl Store for Naive {
             None if self.commits(Crime::FindsWhatIsNotThere) => self.rows().pop(),
             row => row,
         };
-        Ok(row.map(|row| row.found))
+        Ok(row.map(|row| row.record))
     }
 
     async fn commit(
@@ -213,16 +217,16 @@ impl Store for Naive {
         counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let found = self.row(&next.key).map(|row| row.found);
-        let wins = match &found {
+        let record = self.row(&next.key).map(|row| row.record);
+        let wins = match &record {
             _ if self.commits(Crime::LastWriteWins) => true,
             None => expected == Version::ABSENT || self.commits(Crime::BringsBackTheGone),
-            Some(found) => found.version == expected,
+            Some(record) => record.version == expected,
         };
         if !wins {
             self.lose(next, counters, at);
-            let found = found.filter(|_| !self.commits(Crime::LoserIsToldNothing));
-            return Ok(Commit::Conflict(found.map(Box::new)));
+            let record = record.filter(|_| !self.commits(Crime::LoserGetsNoWinner));
+            return Ok(Commit::Conflict(record.map(Box::new)));
         }
         if self.commits(Crime::ChecksThenSets) {
             dawdle().await;
@@ -244,29 +248,29 @@ impl Store for Naive {
         let mut rows = self.rows();
         rows.retain(|row| self.timer(row).is_some());
         if !self.commits(Crime::DueInAnyOrder) {
-            rows.sort_by_key(|row| (self.timer(row), row.found.order.key));
+            rows.sort_by_key(|row| (self.timer(row), row.record.order.key));
         }
         if self.commits(Crime::LapsedComesFirst) {
-            rows.sort_by_key(|row| (row.found.order.due(), row.found.order.key));
+            rows.sort_by_key(|row| (row.record.order.due(), row.record.order.key));
         }
-        let is_due = |row: &Row| match self.timer(row) {
+        let is_due = |row: &NaiveRow| match self.timer(row) {
             _ if self.commits(Crime::ClaimNeverLapses) && row.claimed_until > Timestamp::ZERO => false,
             Some(at) if self.commits(Crime::RingsTooSoon) => at <= now + Duration::from_millis(1),
             Some(at) if self.commits(Crime::RingsTooLate) => at < now,
             at => at.is_some_and(|at| at <= now),
         };
         let limit = if self.commits(Crime::DueKnowsNoLimit) { usize::MAX } else { limit };
-        let (due, rest): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(is_due);
+        let (due, rest): (Vec<NaiveRow>, Vec<NaiveRow>) = rows.into_iter().partition(is_due);
         let beyond = due.iter().skip(limit).filter(|_| !self.commits(Crime::NextForgetsWhatIsBeyondTheLimit));
-        let is_claimed = |row: &&Row| row.claimed_until > Timestamp::ZERO;
+        let is_claimed = |row: &&NaiveRow| row.claimed_until > Timestamp::ZERO;
         let rest = rest.iter().filter(|row| !(self.commits(Crime::NextForgetsClaims) && is_claimed(row)));
         let next = beyond.chain(rest).filter_map(|row| self.timer(row)).min();
-        let orders: Vec<Versioned> = due.into_iter().take(limit).map(|row| row.found).collect();
+        let orders: Vec<Versioned> = due.into_iter().take(limit).map(|row| row.record).collect();
         if self.commits(Crime::ClaimsThenHides) {
             dawdle().await;
         }
         let mut desk = self.desk();
-        for row in desk.rows.iter_mut().filter(|row| orders.contains(&row.found)) {
+        for row in desk.rows.iter_mut().filter(|row| orders.contains(&row.record)) {
             if !self.commits(Crime::ClaimHidesNothing) {
                 row.claimed_until = row.claimed_until.max(until);
             }
@@ -282,21 +286,21 @@ impl Store for Naive {
         at: Timestamp,
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        let of_target = |row: &Row| row.found.order.terms.target == *target;
-        let rows: Vec<Row> = self.rows().into_iter().filter(of_target).collect();
-        let is_his = |row: &&Row| match row.found.order.phase {
+        let of_target = |row: &NaiveRow| row.record.order.terms.target == *target;
+        let rows: Vec<NaiveRow> = self.rows().into_iter().filter(of_target).collect();
+        let is_claimants = |row: &&NaiveRow| match row.record.order.phase {
             _ if self.commits(Crime::TakesAnotherEachTime) => false,
-            Phase::Claimed { by: owner, .. } => owner == *by && row.found.order.key != *by,
+            Phase::Claimed { by: owner, .. } => owner == *by && row.record.order.key != *by,
             _ => false,
         };
-        if let Some(his) = rows.iter().find(is_his) {
-            return Ok(Some(his.found.clone()));
+        if let Some(their_claim) = rows.iter().find(is_claimants) {
+            return Ok(Some(their_claim.record.clone()));
         }
         let returned =
             |order: &Order| order.timeline.entries.iter().any(|entry| entry.event == TimelineEvent::Returned);
-        let mut class: Vec<(Timestamp, Key, Row)> = Vec::new();
+        let mut class: Vec<(Timestamp, Key, NaiveRow)> = Vec::new();
         for row in rows {
-            let order = &row.found.order;
+            let order = &row.record.order;
             if let Some((_, expires)) = order.list_stock()
                 && expires >= good_until
                 && !(self.commits(Crime::TakesForOneOnly) && returned(order))
@@ -312,7 +316,7 @@ impl Store for Naive {
         if self.commits(Crime::TakesThenHides) {
             dawdle().await;
         }
-        let mut taken = (*row.found.order).clone().taken(*by, at);
+        let mut taken = (*row.record.order).clone().taken(*by, at);
         if self.commits(Crime::TakesWithoutAMark) {
             taken.timeline.entries.pop();
         }
@@ -322,10 +326,10 @@ impl Store for Naive {
         self.book(&UsageRow::of(&taken, at), counters);
         let mut version = self.write(&taken);
         if self.commits(Crime::TakesUnderTheOldVersion) {
-            version = row.found.version;
+            version = row.record.version;
             let mut desk = self.desk();
-            for row in desk.rows.iter_mut().filter(|row| row.found.order.key == taken.key) {
-                row.found.version = version;
+            for row in desk.rows.iter_mut().filter(|row| row.record.order.key == taken.key) {
+                row.record.version = version;
             }
         }
         Ok(Some(Versioned { version, order: Arc::new(taken) }))
@@ -343,7 +347,7 @@ impl Store for Naive {
                 && (of == *target || self.commits(Crime::StockOfEverybody))
                 && (expires > now || self.commits(Crime::StockOfTheExpired))
             {
-                class.push((expires, row.found.order.key));
+                class.push((expires, row.record.order.key));
             }
         }
         if !self.commits(Crime::StockInAnyOrder) {
@@ -375,29 +379,29 @@ impl Store for Naive {
             Some(Crime::ListOfEverybody) => Which { tenant: None, ..which },
             _ => which,
         };
-        let is_of = |row: &Row| {
+        let is_of = |row: &NaiveRow| {
             let tenant = &self.indexed(row, Crime::TenantAsFirstWritten).terms.tenant;
             which.tenant.is_none_or(|wanted| wanted == tenant)
         };
         let mut rows = self.rows();
         rows.retain(is_of);
-        let mut found: Vec<Versioned> = rows.into_iter().map(|row| row.found).collect();
-        found.retain(|found| Which { tenant: None, ..which }.includes(&found.order));
-        found.retain(|found| match after {
-            Some(after) if self.commits(Crime::ListRepeatsTheLast) => found.order.key >= *after,
-            Some(after) => found.order.key > *after,
+        let mut record: Vec<Versioned> = rows.into_iter().map(|row| row.record).collect();
+        record.retain(|record| Which { tenant: None, ..which }.includes(&record.order));
+        record.retain(|record| match after {
+            Some(after) if self.commits(Crime::ListRepeatsTheLast) => record.order.key >= *after,
+            Some(after) => record.order.key > *after,
             None => true,
         });
-        found.sort_by_key(|found| found.order.key);
-        found.truncate(limit);
-        Ok(found.into_iter().map(Ok).collect())
+        record.sort_by_key(|record| record.order.key);
+        record.truncate(limit);
+        Ok(record.into_iter().map(Ok).collect())
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let mut old: Vec<(Timestamp, Key)> = Vec::new();
         for row in self.rows() {
             if let Some(at) = self.may_be_forgotten(&row).filter(|at| *at <= now) {
-                old.push((at, row.found.order.key));
+                old.push((at, row.record.order.key));
             }
         }
         old.sort_unstable();
@@ -408,13 +412,13 @@ impl Store for Naive {
             old.truncate(limit);
         }
         let mut desk = self.desk();
-        desk.rows.retain(|row| !old.iter().any(|(_, key)| *key == row.found.order.key));
+        desk.rows.retain(|row| !old.iter().any(|(_, key)| *key == row.record.order.key));
         Ok(old.len())
     }
 
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         if self.commits(Crime::DiscardsWhatCanBeRead) {
-            self.desk().rows.retain(|row| row.found.order.key != *key);
+            self.desk().rows.retain(|row| row.record.order.key != *key);
         }
         Ok(self.commits(Crime::DiscardsWhatIsNotThere) && self.row(key).is_none())
     }

@@ -1,6 +1,6 @@
-//! A suite that no bug fails tests nothing: every promise catches somebody, and everybody is caught.
+//! A suite that no bug fails tests nothing: every promise catches a wrong store, and every wrong store is caught.
 
-use crate::crimes::{CRIMES, Crime, Model};
+use crate::crimes::{CRIMES, Crime, ModelFinds};
 use crate::naive::Naive;
 use quittance_ports::conformance::{PROMISES, Promise, Relay, drive, model};
 use std::collections::BTreeSet;
@@ -36,25 +36,25 @@ fn every_crime_breaks_its_promise() {
 fn every_promise_can_be_broken() {
     let caught: BTreeSet<_> = CRIMES.iter().map(|(_, name, _)| *name).collect();
     for (name, _) in PROMISES {
-        assert!(caught.contains(name), "nobody is caught by {name}");
+        assert!(caught.contains(name), "no wrong store is caught by {name}");
     }
 }
 
 #[test]
-fn the_model_check_catches_whoever_is_wrong_one_step_at_a_time() {
+fn the_model_check_catches_each_wrong_store_one_step_at_a_time() {
     for (crime, _, model) in CRIMES {
         let caught = (0..20).any(|seed| {
             let store = Arc::new(Naive::guilty_of(*crime));
             let run = || drive(Duration::ZERO, model::random_operations(store, seed, 1000));
             catch_unwind(AssertUnwindSafe(run)).is_err()
         });
-        assert_eq!(caught, *model == Model::Catches, "{crime:?}");
+        assert_eq!(caught, *model == ModelFinds::Catches, "{crime:?}");
     }
 }
 
 /// Alone, each of them is flawless.
 #[test]
-fn a_relay_catches_a_store_that_wakes_nobody_in_another_process() {
+fn a_relay_catches_a_store_that_wakes_no_waiter_in_another_process() {
     let caught = |name| {
         let (_, promise) = PROMISES.iter().find(|(known, _)| *known == name).expect("it is a promise");
         let here = Naive::default();
@@ -62,6 +62,6 @@ fn a_relay_catches_a_store_that_wakes_nobody_in_another_process() {
         catch_unwind(AssertUnwindSafe(|| drive(Duration::ZERO, promise(Arc::new(relay))))).is_err()
     };
     assert!(caught("a_watch_misses_no_commit_made_after_it_returns"));
-    assert!(caught("a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else"));
+    assert!(caught("a_watch_wakes_all_waiters_of_the_order_and_no_others"));
     assert!(!caught("a_record_written_is_read_back_the_same"));
 }

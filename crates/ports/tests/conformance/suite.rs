@@ -57,7 +57,7 @@ fn the_samples_know_every_phase_and_every_state_of_an_attempt() {
 }
 
 #[test]
-fn whoever_waits_for_nothing_is_told_so_and_whoever_is_woken_goes_on() {
+fn a_test_that_waits_for_nothing_fails_and_a_woken_one_goes_on() {
     let stuck = catch_unwind(|| drive(Duration::ZERO, pending::<()>()));
     assert!(stuck.is_err(), "it came back without an end");
     let mut polls = 0;

@@ -1,9 +1,9 @@
-//! What a provider's replies say, in whichever of the protocol's shapes they come: plain or JSON, asked for or not,
-//! with the answer under one name or another. Whatever is neither an answer nor a code is called puzzling
-//! and never guessed at; whatever is a code is a fault, also where an answer should be.
+//! Reads a provider's replies, in whichever of the protocol's shapes they come: plain or JSON, requested or not, with
+//! the answer under one name or another. A reply that is neither an answer nor a code is puzzling, and never guessed
+//! at. A code is a fault, also where an answer should be.
 
 mod price;
-mod said;
+mod reply_text;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +11,7 @@ use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
 use crate::classic::form::{Form, Part};
 use quittance_lifecycle::order::TASK_BYTES_MAX;
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
-use said::{Said, Spoken};
+use reply_text::{ClassicBody, ReplyValue};
 use std::fmt;
 
 /// The longest reply that is read: tokens have a few kB, lists of boxes some more.
@@ -19,7 +19,7 @@ pub const REPLY_BYTES_MAX: usize = 512 * 1024;
 
 /// What came instead of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum ClassicSight {
     Nothing,
     Html,
     TooLong,
@@ -27,7 +27,7 @@ pub enum Sight {
     Junk,
 }
 
-impl fmt::Display for Sight {
+impl fmt::Display for ClassicSight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "answered nothing",
@@ -39,25 +39,25 @@ impl fmt::Display for Sight {
     }
 }
 
-/// What `in.php` said.
+/// A reply of `in.php`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitReply {
     Taken { task: String },
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(ClassicSight),
 }
 
-/// What `res.php` said about one task.
+/// A reply of `res.php` about one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PollReply {
     Pending,
     Answered { payload: Payload, cost: Option<Money> },
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(ClassicSight),
 }
 
-/// What `res.php` said about several tasks. Which part belongs to which task is not known for certain: answers may
-/// contain the mark that divides them, and parts have been seen to be missing.
+/// A reply of `res.php` about several tasks. Which part belongs to which task is not certain: answers may contain the
+/// mark that divides them, and parts can be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchReply {
     Parts(Vec<String>),
@@ -65,15 +65,15 @@ pub enum BatchReply {
     Fault(Fault),
     /// It does say something, but not by task.
     Unclear,
-    Puzzling(Sight),
+    Puzzling(ClassicSight),
 }
 
-/// What `res.php` said about the account.
+/// A reply of `res.php` about the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccountReply<T> {
+pub enum ClassicAccountReply<T> {
     Is(T),
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(ClassicSight),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,50 +84,51 @@ pub struct Threads {
 
 #[must_use]
 pub fn read_submit(body: &[u8], codes: &FaultCodes) -> SubmitReply {
-    match Said::read(body, codes) {
-        Said::Yes { answer: Spoken::Text(task) | Spoken::Number(task), .. } => match text_fault(&task, codes)
-        {
-            Some(fault) => SubmitReply::Fault(fault),
-            None if is_task(&task) => SubmitReply::Taken { task },
-            None => SubmitReply::Puzzling(Sight::Junk),
-        },
-        Said::Yes { .. } | Said::Hollow => SubmitReply::Puzzling(Sight::Junk),
+    match ClassicBody::read(body, codes) {
+        ClassicBody::Yes { answer: ReplyValue::Text(task) | ReplyValue::Number(task), .. } => {
+            match text_fault(&task, codes) {
+                Some(fault) => SubmitReply::Fault(fault),
+                None if is_task(&task) => SubmitReply::Taken { task },
+                None => SubmitReply::Puzzling(ClassicSight::Junk),
+            }
+        }
+        ClassicBody::Yes { .. } | ClassicBody::Hollow => SubmitReply::Puzzling(ClassicSight::Junk),
         // Nothing can be pending that was not taken, so this is no refusal.
-        Said::No(code) if is_pending(&code) => SubmitReply::Puzzling(Sight::Junk),
-        Said::No(code) => SubmitReply::Fault(codes.classify(&code)),
-        Said::Puzzling(sight) => SubmitReply::Puzzling(sight),
+        ClassicBody::No(code) if is_pending(&code) => SubmitReply::Puzzling(ClassicSight::Junk),
+        ClassicBody::No(code) => SubmitReply::Fault(codes.classify(&code)),
+        ClassicBody::Puzzling(sight) => SubmitReply::Puzzling(sight),
     }
 }
 
 /// `priced`: whether the question was `get2`, so that a plain answer has its price behind it.
 #[must_use]
 pub fn read_poll(body: &[u8], priced: bool, codes: &FaultCodes) -> PollReply {
-    match Said::read(body, codes) {
-        Said::Yes { answer: Spoken::Text(text), is_plain: true, .. } if priced => {
+    match ClassicBody::read(body, codes) {
+        ClassicBody::Yes { answer: ReplyValue::Text(text), is_plain: true, .. } if priced => {
             let (text, cost) = price::split_off(&text);
             read_untyped(text, cost, codes)
         }
-        Said::Yes { answer: Spoken::Text(text), is_plain: true, cost, .. } => {
+        ClassicBody::Yes { answer: ReplyValue::Text(text), is_plain: true, cost, .. } => {
             read_untyped(&text, cost, codes)
         }
-        Said::Yes { answer: Spoken::Text(text) | Spoken::Number(text), extras, cost, .. } => {
-            match read_word(&text, cost, codes) {
-                PollReply::Answered { payload, cost } => {
-                    PollReply::Answered { payload: Payload { extras, ..payload }, cost }
-                }
-                other => other,
+        ClassicBody::Yes {
+            answer: ReplyValue::Text(text) | ReplyValue::Number(text), extras, cost, ..
+        } => match read_word(&text, cost, codes) {
+            PollReply::Answered { payload, cost } => {
+                PollReply::Answered { payload: Payload { extras, ..payload }, cost }
             }
-        }
-        Said::Yes { answer: Spoken::Document(text), extras, cost, .. } => {
+            other => other,
+        },
+        ClassicBody::Yes { answer: ReplyValue::Document(text), extras, cost, .. } => {
             PollReply::Answered { payload: Payload { text, is_json: true, extras }, cost }
         }
-        // Clearly said, and of no use: a person should see it rather than that it is asked for for ever.
-        Said::Hollow => {
+        // The reply is clear and useless: an operator should see it, or it would be polled for ever.
+        ClassicBody::Hollow => {
             PollReply::Fault(Fault::new(FaultClass::UnlistedCode, "solved, but without an answer"))
         }
-        Said::No(code) if is_pending(&code) => PollReply::Pending,
-        Said::No(code) => PollReply::Fault(codes.classify(&code)),
-        Said::Puzzling(sight) => PollReply::Puzzling(sight),
+        ClassicBody::No(code) if is_pending(&code) => PollReply::Pending,
+        ClassicBody::No(code) => PollReply::Fault(codes.classify(&code)),
+        ClassicBody::Puzzling(sight) => PollReply::Puzzling(sight),
     }
 }
 
@@ -145,10 +146,10 @@ fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
 /// Reads an answer where texts and documents look alike. It gets the type that it would have in a reply in JSON, so
 /// that a client sees no difference between the ways it can come.
 fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
-    let is_json = codes.profile().facts().answers_in_objects && said::is_document(text);
+    let is_json = codes.profile().facts().answers_in_objects && reply_text::is_document(text);
     match read_word(text, cost, codes) {
         // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
-        PollReply::Answered { payload, .. } if payload.is_a_page() => PollReply::Puzzling(Sight::Html),
+        PollReply::Answered { payload, .. } if payload.is_a_page() => PollReply::Puzzling(ClassicSight::Html),
         PollReply::Answered { payload, cost } => {
             PollReply::Answered { payload: Payload { is_json, ..payload }, cost }
         }
@@ -159,34 +160,34 @@ fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollRepl
 #[must_use]
 pub fn read_batch(body: &[u8], codes: &FaultCodes) -> BatchReply {
     let parts = |text: &str| BatchReply::Parts(text.split('|').map(str::to_owned).collect());
-    match Said::read(body, codes) {
-        Said::Yes { answer: Spoken::Text(text), .. } => parts(&text),
-        Said::No(text) if text.contains('|') => parts(&text),
-        Said::No(code) => {
+    match ClassicBody::read(body, codes) {
+        ClassicBody::Yes { answer: ReplyValue::Text(text), .. } => parts(&text),
+        ClassicBody::No(text) if text.contains('|') => parts(&text),
+        ClassicBody::No(code) => {
             let fault = codes.classify(&code);
             let is_about_us =
                 matches!(fault.class, FaultClass::Busy | FaultClass::AccountBlocked | FaultClass::NoFunds);
             if is_about_us { BatchReply::Fault(fault) } else { BatchReply::Unclear }
         }
-        Said::Yes { .. } | Said::Hollow => BatchReply::Unclear,
-        Said::Puzzling(Sight::Junk) if body.contains(&b'|') => BatchReply::Unclear,
-        Said::Puzzling(sight) => BatchReply::Puzzling(sight),
+        ClassicBody::Yes { .. } | ClassicBody::Hollow => BatchReply::Unclear,
+        ClassicBody::Puzzling(ClassicSight::Junk) if body.contains(&b'|') => BatchReply::Unclear,
+        ClassicBody::Puzzling(sight) => BatchReply::Puzzling(sight),
     }
 }
 
 /// A pingback: the task that it names, and what it says. None, if it says nothing that is final.
 #[must_use]
 pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>, Result<Payload, Fault>)> {
-    let said = match form.0.get("code")? {
+    let code_text = match form.0.get("code")? {
         Part::Text(text) => text.trim(),
         Part::File(_) => return None,
     };
-    let said = said.strip_prefix("OK|").unwrap_or(said);
-    if said.is_empty() || said.len() > REPLY_BYTES_MAX {
+    let code_text = code_text.strip_prefix("OK|").unwrap_or(code_text);
+    if code_text.is_empty() || code_text.len() > REPLY_BYTES_MAX {
         return None;
     }
     let task = form.text("id").map(str::trim).filter(|task| is_task(task)).map(str::to_owned);
-    match read_untyped(said, None, codes) {
+    match read_untyped(code_text, None, codes) {
         PollReply::Answered { payload, .. } => Some((task, Ok(payload))),
         PollReply::Fault(fault) => Some((task, Err(fault))),
         PollReply::Pending | PollReply::Puzzling(_) => None,
@@ -195,39 +196,41 @@ pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>,
 
 /// The account's money; a debt counts as none.
 #[must_use]
-pub fn read_balance(body: &[u8], codes: &FaultCodes) -> AccountReply<Money> {
+pub fn read_balance(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Money> {
     let balance = |text: &str| price::money(text.strip_prefix('-').map_or(text, |_| "0"));
-    match Said::read(body, codes) {
-        Said::Yes { answer: Spoken::Text(text) | Spoken::Number(text), .. } => {
+    match ClassicBody::read(body, codes) {
+        ClassicBody::Yes { answer: ReplyValue::Text(text) | ReplyValue::Number(text), .. } => {
             match (balance(&text), text_fault(&text, codes)) {
-                (Some(money), _) => AccountReply::Is(money),
-                (None, Some(fault)) => AccountReply::Fault(fault),
-                (None, None) => AccountReply::Puzzling(Sight::Junk),
+                (Some(money), _) => ClassicAccountReply::Is(money),
+                (None, Some(fault)) => ClassicAccountReply::Fault(fault),
+                (None, None) => ClassicAccountReply::Puzzling(ClassicSight::Junk),
             }
         }
-        Said::Yes { .. } | Said::Hollow => AccountReply::Puzzling(Sight::Junk),
-        Said::No(code) => AccountReply::Fault(codes.classify(&code)),
+        ClassicBody::Yes { .. } | ClassicBody::Hollow => ClassicAccountReply::Puzzling(ClassicSight::Junk),
+        ClassicBody::No(code) => ClassicAccountReply::Fault(codes.classify(&code)),
         // The plain reply is the bare number.
-        Said::Puzzling(sight) => match std::str::from_utf8(body).ok().and_then(|text| balance(text.trim())) {
-            Some(money) => AccountReply::Is(money),
-            None => AccountReply::Puzzling(sight),
-        },
+        ClassicBody::Puzzling(sight) => {
+            match std::str::from_utf8(body).ok().and_then(|text| balance(text.trim())) {
+                Some(money) => ClassicAccountReply::Is(money),
+                None => ClassicAccountReply::Puzzling(sight),
+            }
+        }
     }
 }
 
 #[must_use]
-pub fn read_threads(body: &[u8], codes: &FaultCodes) -> AccountReply<Threads> {
-    if let Some(threads) = said::threads(body) {
-        return AccountReply::Is(threads);
+pub fn read_threads(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Threads> {
+    if let Some(threads) = reply_text::threads(body) {
+        return ClassicAccountReply::Is(threads);
     }
-    match Said::read(body, codes) {
-        Said::No(code) => AccountReply::Fault(codes.classify(&code)),
-        Said::Yes { answer: Spoken::Text(text), .. } => match text_fault(&text, codes) {
-            Some(fault) => AccountReply::Fault(fault),
-            None => AccountReply::Puzzling(Sight::Junk),
+    match ClassicBody::read(body, codes) {
+        ClassicBody::No(code) => ClassicAccountReply::Fault(codes.classify(&code)),
+        ClassicBody::Yes { answer: ReplyValue::Text(text), .. } => match text_fault(&text, codes) {
+            Some(fault) => ClassicAccountReply::Fault(fault),
+            None => ClassicAccountReply::Puzzling(ClassicSight::Junk),
         },
-        Said::Yes { .. } | Said::Hollow => AccountReply::Puzzling(Sight::Junk),
-        Said::Puzzling(sight) => AccountReply::Puzzling(sight),
+        ClassicBody::Yes { .. } | ClassicBody::Hollow => ClassicAccountReply::Puzzling(ClassicSight::Junk),
+        ClassicBody::Puzzling(sight) => ClassicAccountReply::Puzzling(sight),
     }
 }
 
@@ -238,7 +241,7 @@ fn text_fault(text: &str, codes: &FaultCodes) -> Option<Fault> {
     is_code.then(|| codes.classify(text))
 }
 
-/// Whether a task can have this name, and be asked for by it.
+/// Whether a task can have this id, and be polled by it.
 #[must_use]
 pub fn is_task(text: &str) -> bool {
     !text.is_empty()

@@ -86,7 +86,7 @@ impl FaultCodes {
         self.profile
     }
 
-    /// A code that nobody has seen is a fault as well; its class says that nobody has.
+    /// A code that is in no table is a fault as well; its class is `unlisted_code`.
     #[must_use]
     pub fn classify(&self, code: &str) -> Fault {
         let code = code.trim();
@@ -125,7 +125,7 @@ impl FaultCodes {
         TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
     }
 
-    fn row_of(&self, entry: &'static table::Entry) -> Row<'_> {
+    fn row_of(&self, entry: &'static table::CodeEntry) -> Row<'_> {
         let own = self.overrides.get(entry.code);
         Row {
             code: entry.code,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_address_is_busy_also_with_a_number_that_nobody_has_seen() {
+    fn a_blocked_address_is_busy_also_with_an_unlisted_number() {
         for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {
             assert_eq!(class(Profile::TwoCaptcha, code), FaultClass::Busy, "{code}");
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_nobody_has_seen_says_so_and_is_kept() {
+    fn an_unlisted_code_says_so_and_is_kept() {
         let fault = FaultCodes::of(Profile::CaptchaAi).classify(" ERROR_MOON_PHASE ");
         assert_eq!((fault.class, fault.code.as_str()), (FaultClass::UnlistedCode, "ERROR_MOON_PHASE"));
     }

@@ -1,5 +1,5 @@
-//! A JSON document in which no object has two different values under one name. JSON itself does not say which of the two
-//! counts, so two readers of one request could see two different orders.
+//! A JSON document in which no object has two different values under one name. JSON itself does not say which of the
+//! two counts, so two readers of one request could see two different orders.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -19,7 +19,7 @@ pub enum BadDocument {
 pub fn read(json: &[u8]) -> Result<Value, BadDocument> {
     let doubled = RefCell::new(None);
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let value = Document { doubled: &doubled }.deserialize(&mut reader);
+    let value = DocumentPart { doubled: &doubled }.deserialize(&mut reader);
     let value = value.and_then(|value| reader.end().map(|()| value));
     value.map_err(|error| match doubled.take() {
         Some(name) => BadDocument::SentTwice { name },
@@ -29,12 +29,12 @@ pub fn read(json: &[u8]) -> Result<Value, BadDocument> {
 
 /// The part of a document that is read next.
 #[derive(Clone, Copy)]
-struct Document<'a> {
+struct DocumentPart<'a> {
     /// The name that has two values.
     doubled: &'a RefCell<Option<String>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Document<'_> {
+impl<'de> DeserializeSeed<'de> for DocumentPart<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for Document<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_> {
+impl<'de> Visitor<'de> for DocumentPart<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -41,7 +41,7 @@ fn multipart(form: &Form) -> Encoded {
     let mut body = Vec::new();
     for (name, part) in &form.0 {
         let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let (head, said) = match part {
+        let (head, value) = match part {
             Part::Text(text) => ("\r\n\r\n".to_owned(), text.as_bytes()),
             Part::File(bytes) => {
                 let head = "; filename=\"file\"\r\nContent-Type: application/octet-stream\r\n\r\n";
@@ -51,7 +51,7 @@ fn multipart(form: &Form) -> Encoded {
         body.extend_from_slice(
             format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{head}").as_bytes(),
         );
-        body.extend_from_slice(said);
+        body.extend_from_slice(value);
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());

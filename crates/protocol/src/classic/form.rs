@@ -53,9 +53,9 @@ pub enum BadForm {
 
 impl Form {
     /// Query and body, merged; where both name a parameter, the body decides, and within one of them the last.
-    /// Broken percent signs and bytes that are no UTF-8 are taken as they are: whoever reads the parameter decides.
+    /// Broken percent signs and bytes that are no UTF-8 are taken as they are: the reader of the parameter decides.
     pub fn read(query: &str, content_type: Option<&str>, body: &[u8]) -> Result<Self, BadForm> {
-        Ok(Reading::of(query, content_type, body)?.form)
+        Ok(FormReader::of(query, content_type, body)?.form)
     }
 
     /// As [`Form::read`], and the names of the parameters that were sent with different values.
@@ -64,7 +64,7 @@ impl Form {
         content_type: Option<&str>,
         body: &[u8],
     ) -> Result<(Self, BTreeSet<String>), BadForm> {
-        let Reading { form, doubled } = Reading::of(query, content_type, body)?;
+        let FormReader { form, doubled } = FormReader::of(query, content_type, body)?;
         Ok((form, doubled))
     }
 
@@ -80,13 +80,13 @@ impl Form {
 
 /// A form that is being read.
 #[derive(Default)]
-struct Reading {
+struct FormReader {
     form: Form,
     /// The parameters that were sent with different values.
     doubled: BTreeSet<String>,
 }
 
-impl Reading {
+impl FormReader {
     fn of(query: &str, content_type: Option<&str>, body: &[u8]) -> Result<Self, BadForm> {
         let mut form = Self::default();
         form.read_urlencoded(query.as_bytes())?;
@@ -95,7 +95,8 @@ impl Reading {
             return Ok(form);
         }
         let is_multipart = content_type.is_some_and(is_multipart);
-        // Clients write `multipart/form-data` over JSON and over plain pairs, so the body counts for more than the header.
+        // Clients write `multipart/form-data` over JSON and over plain pairs, so the body counts for more than the
+        // header.
         match boundary_of(body) {
             Some(boundary) => form.read_multipart(boundary, body)?,
             None if body[0] == b'{' => form.read_json(body)?,
@@ -151,7 +152,7 @@ impl Reading {
         };
         for (name, value) in members {
             let text = match value {
-                // A form cannot say null; what is not there cannot be said otherwise.
+                // A form has no null; it can only leave the field out.
                 Value::Null => continue,
                 Value::String(text) => text,
                 // A form would say it so, and the same order must not get two identities.

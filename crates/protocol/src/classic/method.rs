@@ -1,6 +1,6 @@
 //! Which `method` and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
-//! read it, [`understand`] reads what a client wrote. A method that nobody has described passes through untouched,
-//! as an open kind of its own name: new ones appear every few months.
+//! read it, [`understand`] reads what a client wrote. An undescribed method passes through untouched, as an open kind
+//! of its own name: new ones appear every few months.
 
 mod table;
 
@@ -11,7 +11,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use quittance_lifecycle::Value;
 use std::collections::BTreeMap;
-use table::{COMPANIONS, PLAIN, Spelling, TABLE};
+use table::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 
 pub use crate::kinds::CONTROL;
 
@@ -39,11 +39,11 @@ pub enum BadOption {
     #[error(
         "`{one}` and `{other}` are two names of one parameter, and their values differ: send one of them"
     )]
-    SaidTwice { one: String, other: String },
+    ContradictoryNames { one: String, other: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotSpell {
+pub enum CannotSpellMethod {
     #[error(
         "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
     )]
@@ -54,24 +54,28 @@ pub enum CannotSpell {
 #[must_use]
 pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
     let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
-    COMPANIONS.iter().any(|(at, of, if_said)| (*at, *of) == (profile, kind) && if_said.is_none_or(says))
+    COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (profile, kind) && if_stated.is_none_or(says))
 }
 
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
 /// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
-pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> Result<Form, CannotSpell> {
+pub fn spell(
+    profile: Profile,
+    kind: &str,
+    params: &BTreeMap<String, Value>,
+) -> Result<Form, CannotSpellMethod> {
     let is_list = |value: &Value| value.as_bytes().trim_ascii_start().starts_with(b"[");
     if params.get("cookies").is_some_and(is_list) && crate::kinds::kind(kind).is_some() {
-        return Err(CannotSpell::ListOfCookies);
+        return Err(CannotSpellMethod::ListOfCookies);
     }
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
     let wire = spelling.at(profile);
     let mut form = Form::default();
     let is_renamed = |name: &str| wire.names.iter().any(|(ours, _)| *ours == name);
-    let said = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
+    let params_sent = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
     // What has another name on the wire goes first: a parameter that is called so by its caller never replaces it.
-    let renamed = said().filter(|(name, _)| is_renamed(name));
-    for (name, value) in renamed.chain(said().filter(|(name, _)| !is_renamed(name))) {
+    let renamed = params_sent().filter(|(name, _)| is_renamed(name));
+    for (name, value) in renamed.chain(params_sent().filter(|(name, _)| !is_renamed(name))) {
         let part = match value {
             Value::Text(text) if text.is_empty() => continue,
             Value::Text(text) => Part::Text(text.clone()),
@@ -82,8 +86,8 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
             wire.names.iter().find(|(ours, _)| ours == name).map_or(name.as_str(), |(_, theirs)| theirs);
         form.0.entry(name.to_owned()).or_insert(part);
     }
-    for (name, said) in wire.marks {
-        form.0.entry((*name).to_owned()).or_insert_with(|| Part::Text((*said).to_owned()));
+    for (name, params_sent) in wire.marks {
+        form.0.entry((*name).to_owned()).or_insert_with(|| Part::Text((*params_sent).to_owned()));
     }
     let method = if spelling.kind.is_empty() { kind } else { wire.method };
     if !method.is_empty() {
@@ -92,15 +96,17 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
     Ok(form)
 }
 
-/// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is (none, if
-/// nothing is known about it), and what it says. What our own table adds is left out.
+/// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is
+/// (none, if nothing is known about it), and what it says. What our own table adds is left out.
 #[must_use]
 pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
     let wire = spelling.at(profile);
     let is_ours = |name: &str, part: &Part| {
-        let is_mark =
-            wire.marks.iter().any(|(mark, said)| *mark == name && *part == Part::Text((*said).to_owned()));
+        let is_mark = wire
+            .marks
+            .iter()
+            .any(|(mark, params_sent)| *mark == name && *part == Part::Text((*params_sent).to_owned()));
         // The name of a kind without a description is the caller's own.
         is_mark || (name == "method" && (!spelling.kind.is_empty() || crate::kinds::kind(kind).is_some()))
     };
@@ -114,7 +120,8 @@ pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str,
         .collect()
 }
 
-/// The parameter of a kind that clients of this protocol call so, without regard to case; and that it is a file in base64.
+/// The parameter of a kind that clients of this protocol call so, without regard to case; and that it is a file in
+/// base64.
 #[must_use]
 pub fn alias(kind: &str, name: &str) -> Option<(&'static str, bool)> {
     let spellings = TABLE.iter().filter(|spelling| spelling.kind == kind);
@@ -126,35 +133,35 @@ pub fn alias(kind: &str, name: &str) -> Option<(&'static str, bool)> {
 
 /// Every `method` that the table knows.
 pub fn methods() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().flat_map(Spelling::methods).filter(|method| !method.is_empty())
+    TABLE.iter().flat_map(MethodSpelling::methods).filter(|method| !method.is_empty())
 }
 
-/// What makes a request of the method that `kind` has one of another kind: the field, what it says (anything, if nothing is
-/// given), and the other kind.
+/// What makes a request of the method that `kind` has one of another kind: the field, what it says (anything, if
+/// nothing is given), and the other kind.
 pub fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let own: Vec<&str> =
-        TABLE.iter().filter(|spelling| spelling.kind == kind).flat_map(Spelling::methods).collect();
+        TABLE.iter().filter(|spelling| spelling.kind == kind).flat_map(MethodSpelling::methods).collect();
     let others = TABLE.iter().filter(move |other| other.methods().any(|method| own.contains(&method)));
     let kind = kind.to_owned();
-    others.filter(move |other| other.kind != kind).flat_map(Spelling::tells)
+    others.filter(move |other| other.kind != kind).flat_map(MethodSpelling::tells)
 }
 
-/// What makes a request of some method one of another kind, for all kinds: the field, and what it says (anything, if nothing is
-/// given).
+/// What makes a request of some method one of another kind, for all kinds: the field, and what it says (anything, if
+/// nothing is given).
 pub fn all_tells() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
-    TABLE.iter().flat_map(Spelling::tells).map(|(tell, said, _)| (tell, said))
+    TABLE.iter().flat_map(MethodSpelling::tells).map(|(tell, params_sent, _)| (tell, params_sent))
 }
 
 /// The fields that say once more what a kind is, and what they say.
 pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let kind = kind.to_owned();
-    TABLE.iter().filter(move |spelling| spelling.kind == kind).flat_map(Spelling::all_marks)
+    TABLE.iter().filter(move |spelling| spelling.kind == kind).flat_map(MethodSpelling::all_marks)
 }
 
 /// What a request to `in.php` asks for, whichever provider's spelling it follows.
 pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
     let method = form.text("method").map_or("", str::trim);
-    let spelling = TABLE.iter().find(|spelling| spelling.is_told_by(method, form));
+    let spelling = TABLE.iter().find(|spelling| spelling.is_marked_by(method, form));
     let spelling = match spelling {
         Some(spelling) => spelling,
         None if method.is_empty() => return Err(BadOption::NoMethod),
@@ -169,10 +176,10 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
         }
         let Some(value) = value(spelling, ours, part)? else { continue };
         match params.get(ours) {
-            Some(said) if *said != value => {
+            Some(params_sent) if *params_sent != value => {
                 let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
                 let mut next = || names.next().unwrap_or_default();
-                return Err(BadOption::SaidTwice { one: next(), other: next() });
+                return Err(BadOption::ContradictoryNames { one: next(), other: next() });
             }
             _ => _ = params.insert(ours.to_owned(), value),
         }
@@ -181,7 +188,7 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
 }
 
 /// What the part says; nothing, if it is empty: that is how clients say what they do not set.
-fn value(spelling: &Spelling, name: &str, part: &Part) -> Result<Option<Value>, BadOption> {
+fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadOption> {
     match part {
         Part::Text(text) if text.is_empty() => Ok(None),
         Part::Text(text) if spelling.is_file(name) => match decode(text) {

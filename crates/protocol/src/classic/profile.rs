@@ -1,5 +1,5 @@
-//! How the providers that speak the classic protocol differ, as data: whoever needs to know asks here and compares
-//! no names. Two are described; a clone is one of them with the operator's corrections.
+//! How the providers that speak the classic protocol differ, as data: code asks here and compares no names. Two are
+//! described; a clone is one of them with the operator's corrections.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Tempo {
     pub poll_quota: Option<PollQuota>,
 }
 
-/// When it wants to be asked for a task.
+/// When it wants to be polled for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     pub first_poll: Duration,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_asked_for_soon_and_tokens_later() {
+    fn pictures_are_polled_soon_and_tokens_later() {
         let first = |profile: Profile, kind| profile.advice(kind).first_poll.as_secs();
         assert_eq!(
             ["image", "turnstile", "recaptcha_v2"].map(|kind| first(Profile::CaptchaAi, kind)),

@@ -1,5 +1,5 @@
-//! What a provider's replies say. Whatever is neither an answer nor a code is called puzzling and never guessed at: somebody
-//! between us and the provider may have said it, after the task was taken.
+//! Reads a provider's replies. A reply that is neither an answer nor a code is puzzling, and never guessed at: a
+//! proxy between us and the provider may have sent it, after the task was taken.
 
 use crate::json::code::FaultCodes;
 use crate::json::id::foreign_task;
@@ -18,7 +18,7 @@ const PENDING: &[&str] = &["processing", "idle", "pending", "queued"];
 
 /// What came instead of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum JsonSight {
     Nothing,
     Html,
     TooLong,
@@ -26,7 +26,7 @@ pub enum Sight {
     Junk,
 }
 
-impl fmt::Display for Sight {
+impl fmt::Display for JsonSight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "answered nothing",
@@ -38,7 +38,7 @@ impl fmt::Display for Sight {
     }
 }
 
-/// What `createTask` said.
+/// A reply of `createTask`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateReply {
     Taken {
@@ -51,10 +51,10 @@ pub enum CreateReply {
         cost: Option<Money>,
     },
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(JsonSight),
 }
 
-/// What `getTaskResult` said.
+/// A reply of `getTaskResult`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultReply {
     Pending,
@@ -65,61 +65,63 @@ pub enum ResultReply {
         solved_s: Option<u64>,
     },
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(JsonSight),
 }
 
-/// What `getBalance` said.
+/// A reply of `getBalance`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccountReply {
+pub enum JsonAccountReply {
     Is(Money),
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(JsonSight),
 }
 
-/// What an endpoint for reports said.
+/// A reply of an endpoint for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportReply {
     Taken,
     Fault(Fault),
-    Puzzling(Sight),
+    Puzzling(JsonSight),
 }
 
-/// `kind` is what was asked for, for an answer that comes at once.
+/// `kind` is the kind of the order, for an answer that comes at once.
 #[must_use]
 pub fn read_create(body: &[u8], kind: &str, codes: &FaultCodes) -> CreateReply {
-    let said = match Said::read(body, codes) {
-        Said::Yes(said) => said,
+    let fields = match JsonReply::read(body, codes) {
+        JsonReply::Yes(fields) => fields,
         // Nothing can be pending that was not taken, so this is no refusal.
-        Said::No(fault) if is_pending_code(&fault.code) => return CreateReply::Puzzling(Sight::Junk),
-        Said::No(fault) => return CreateReply::Fault(fault),
-        Said::Puzzling(sight) => return CreateReply::Puzzling(sight),
+        JsonReply::No(fault) if is_pending_code(&fault.code) => {
+            return CreateReply::Puzzling(JsonSight::Junk);
+        }
+        JsonReply::No(fault) => return CreateReply::Fault(fault),
+        JsonReply::Puzzling(sight) => return CreateReply::Puzzling(sight),
     };
-    let task = said.get("taskId").and_then(foreign_task);
-    let payload = match status(&said) {
-        Some("ready") => said.get("solution").and_then(|solution| payload(kind, solution)),
+    let task = fields.get("taskId").and_then(foreign_task);
+    let payload = match status(&fields) {
+        Some("ready") => fields.get("solution").and_then(|solution| payload(kind, solution)),
         Some("failed") => return CreateReply::Fault(failed()),
         _ => None,
     };
     match (payload, task) {
-        (Some(payload), task) => CreateReply::Answered { task, payload, cost: cost(&said) },
+        (Some(payload), task) => CreateReply::Answered { task, payload, cost: cost(&fields) },
         (None, Some(task)) => CreateReply::Taken { task },
-        (None, None) => CreateReply::Puzzling(Sight::BrokenJson),
+        (None, None) => CreateReply::Puzzling(JsonSight::BrokenJson),
     }
 }
 
 #[must_use]
 pub fn read_result(body: &[u8], codes: &FaultCodes) -> ResultReply {
-    match Said::read(body, codes) {
-        Said::Yes(said) => match result(&said) {
+    match JsonReply::read(body, codes) {
+        JsonReply::Yes(fields) => match result(&fields) {
             // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
             ResultReply::Answered { payload, .. } if payload.is_a_page() => {
-                ResultReply::Puzzling(Sight::Html)
+                ResultReply::Puzzling(JsonSight::Html)
             }
             result => result,
         },
-        Said::No(fault) if is_pending_code(&fault.code) => ResultReply::Pending,
-        Said::No(fault) => ResultReply::Fault(fault),
-        Said::Puzzling(sight) => ResultReply::Puzzling(sight),
+        JsonReply::No(fault) if is_pending_code(&fault.code) => ResultReply::Pending,
+        JsonReply::No(fault) => ResultReply::Fault(fault),
+        JsonReply::Puzzling(sight) => ResultReply::Puzzling(sight),
     }
 }
 
@@ -135,34 +137,34 @@ pub fn read_callback(body: &[u8], codes: &FaultCodes) -> Option<(Option<String>,
 }
 
 #[must_use]
-pub fn read_balance(body: &[u8], codes: &FaultCodes) -> AccountReply {
-    match Said::read(body, codes) {
-        Said::Yes(said) => match said.get("balance").and_then(money::read) {
-            Some(money) => AccountReply::Is(money),
-            None => AccountReply::Puzzling(Sight::BrokenJson),
+pub fn read_balance(body: &[u8], codes: &FaultCodes) -> JsonAccountReply {
+    match JsonReply::read(body, codes) {
+        JsonReply::Yes(fields) => match fields.get("balance").and_then(money::read) {
+            Some(money) => JsonAccountReply::Is(money),
+            None => JsonAccountReply::Puzzling(JsonSight::BrokenJson),
         },
-        Said::No(fault) => AccountReply::Fault(fault),
-        Said::Puzzling(sight) => AccountReply::Puzzling(sight),
+        JsonReply::No(fault) => JsonAccountReply::Fault(fault),
+        JsonReply::Puzzling(sight) => JsonAccountReply::Puzzling(sight),
     }
 }
 
 #[must_use]
 pub fn read_report(body: &[u8], codes: &FaultCodes) -> ReportReply {
-    match Said::read(body, codes) {
-        Said::Yes(_) => ReportReply::Taken,
-        Said::No(fault) => ReportReply::Fault(fault),
-        Said::Puzzling(sight) => ReportReply::Puzzling(sight),
+    match JsonReply::read(body, codes) {
+        JsonReply::Yes(_) => ReportReply::Taken,
+        JsonReply::No(fault) => ReportReply::Fault(fault),
+        JsonReply::Puzzling(sight) => ReportReply::Puzzling(sight),
     }
 }
 
 /// One reply, taken apart: did it say yes, or no.
-enum Said {
+enum JsonReply {
     Yes(Map<String, Value>),
     No(Fault),
-    Puzzling(Sight),
+    Puzzling(JsonSight),
 }
 
-impl Said {
+impl JsonReply {
     fn read(body: &[u8], codes: &FaultCodes) -> Self {
         let members = match members(body) {
             Ok(members) => members,
@@ -186,38 +188,38 @@ impl Said {
                 Self::No(codes.classify(&words))
             }
             (_, Some(code)) => Self::No(codes.classify(&code)),
-            // Without a number it may still be somebody's reply, if it has what a reply has.
+            // Without a number it may still be a provider's reply, if it has the fields of one.
             (None, None) if ["taskId", "solution"].iter().any(|name| members.contains_key(*name)) => {
                 Self::Yes(members)
             }
-            (None, None) => Self::Puzzling(Sight::BrokenJson),
+            (None, None) => Self::Puzzling(JsonSight::BrokenJson),
         }
     }
 }
 
-fn members(body: &[u8]) -> Result<Map<String, Value>, Sight> {
+fn members(body: &[u8]) -> Result<Map<String, Value>, JsonSight> {
     if body.len() > REPLY_BYTES_MAX {
-        return Err(Sight::TooLong);
+        return Err(JsonSight::TooLong);
     }
-    let text = std::str::from_utf8(body).map_err(|_| Sight::Junk)?;
+    let text = std::str::from_utf8(body).map_err(|_| JsonSight::Junk)?;
     match text.trim_start_matches('\u{feff}').trim() {
-        "" => Err(Sight::Nothing),
-        text if text.starts_with('<') => Err(Sight::Html),
-        text if text.starts_with('{') => serde_json::from_str(text).map_err(|_| Sight::BrokenJson),
-        _ => Err(Sight::Junk),
+        "" => Err(JsonSight::Nothing),
+        text if text.starts_with('<') => Err(JsonSight::Html),
+        text if text.starts_with('{') => serde_json::from_str(text).map_err(|_| JsonSight::BrokenJson),
+        _ => Err(JsonSight::Junk),
     }
 }
 
-fn result(said: &Map<String, Value>) -> ResultReply {
-    match (status(said), said.get("solution").and_then(|solution| payload("", solution))) {
+fn result(fields: &Map<String, Value>) -> ResultReply {
+    match (status(fields), fields.get("solution").and_then(|solution| payload("", solution))) {
         (Some("ready") | None, Some(payload)) => {
-            ResultReply::Answered { payload, cost: cost(said), solved_s: seconds(said.get("endTime")) }
+            ResultReply::Answered { payload, cost: cost(fields), solved_s: seconds(fields.get("endTime")) }
         }
-        // Clearly said, and of no use: a person should see it rather than that it is asked for for ever.
+        // The reply is clear and useless: an operator should see it, or it would be polled for ever.
         (Some("ready"), None) => ResultReply::Fault(hollow()),
         (Some("failed"), _) => ResultReply::Fault(failed()),
         (Some(status), _) if PENDING.contains(&status) => ResultReply::Pending,
-        _ => ResultReply::Puzzling(Sight::BrokenJson),
+        _ => ResultReply::Puzzling(JsonSight::BrokenJson),
     }
 }
 
@@ -241,12 +243,12 @@ fn failed() -> Fault {
     Fault::new(FaultClass::Unsolvable, "failed, without a code")
 }
 
-fn status(said: &Map<String, Value>) -> Option<&str> {
-    said.get("status").and_then(Value::as_str)
+fn status(fields: &Map<String, Value>) -> Option<&str> {
+    fields.get("status").and_then(Value::as_str)
 }
 
-fn cost(said: &Map<String, Value>) -> Option<Money> {
-    said.get("cost").and_then(money::read_price)
+fn cost(fields: &Map<String, Value>) -> Option<Money> {
+    fields.get("cost").and_then(money::read_price)
 }
 
 fn seconds(value: Option<&Value>) -> Option<u64> {

@@ -1,5 +1,5 @@
-//! What each code of the protocol means: the table that decides between trying again and telling a person, and the number
-//! and the words that go with a code when our own door says it. It is data, and an operator can correct it.
+//! What each code of the protocol means: the table that decides between trying again and telling a person, and the
+//! number and the words that go with a code when our own door says it. It is data, and an operator can correct it.
 
 mod table;
 
@@ -19,7 +19,7 @@ pub struct CodeRow {
     pub description: &'static str,
 }
 
-/// The number for a code that nobody has described: the one of a request that makes no sense.
+/// The number for an unlisted code: the one of a bad request.
 const STRANGE_ERROR_ID: u32 = 110;
 const STRANGE_DESCRIPTION: &str = "The task could not be done";
 
@@ -30,7 +30,8 @@ pub struct FaultCodes {
     overrides: BTreeMap<String, FaultClass>,
 }
 
-/// How long a provider wants to be left alone after a code, in seconds, and whether by polls as well: where it has said so.
+/// How long a provider wants no submits after a code, in seconds, and whether it wants no polls either, where that is
+/// known.
 const PENALTIES: [(&str, u64, bool); 4] = [
     ("ERROR_NO_SLOT_AVAILABLE", 5, false),
     ("ERROR_IP_BLOCKED_5MIN", 300, true),
@@ -89,7 +90,7 @@ impl FaultCodes {
         self.flavour
     }
 
-    /// A code that nobody has seen is a fault as well; its class says that nobody has.
+    /// A code that is in no table is a fault as well; its class is `unlisted_code`.
     #[must_use]
     pub fn classify(&self, code: &str) -> Fault {
         let code = code.trim();

@@ -1,5 +1,5 @@
-//! How the providers that speak the JSON task protocol differ, as data: whoever needs to know asks here and compares no
-//! names. The same facts serve both sides, what a provider will answer and what our own door must.
+//! How the providers that speak the JSON task protocol differ, as data: code asks here and compares no names. The
+//! same facts serve both sides, what a provider will answer and what our own API must.
 
 use std::time::Duration;
 
@@ -48,10 +48,10 @@ pub struct Facts {
     pub turnstile_has_agent: bool,
     /// Task types that it answers in `createTask` itself, by how their names end: its clients look nowhere else.
     pub answered_in_create: &'static [&'static str],
-    /// Whether it has statistics to be asked for (`getSpendingStats`, `getAppStats`, `getQueueStats`).
+    /// Whether it has statistics to be read (`getSpendingStats`, `getAppStats`, `getQueueStats`).
     pub has_statistics: bool,
     pub cost_is_string: bool,
-    /// What a task is called that nobody has begun.
+    /// What a task is called that is not begun.
     pub status_new: &'static str,
     pub status_pending: &'static str,
     pub status_ready: &'static str,

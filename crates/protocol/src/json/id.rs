@@ -63,7 +63,7 @@ pub fn read_task_id(value: &Value) -> Option<u64> {
     }
 }
 
-/// A provider's name for a task, whichever type it has there, if a task can be asked for by it.
+/// A provider's id of a task, whichever type it has there, if a task can be polled by it.
 pub(crate) fn foreign_task(value: &Value) -> Option<String> {
     let text = match value {
         Value::Number(number) if number.is_u64() => number.to_string(),

@@ -1,6 +1,6 @@
-//! What an order asks for, whatever it calls it. Every API hands over a kind and parameters; the kind may be a method or a task
-//! type, parameters may have the names that either protocol has on the wire, and some of them make the order one of
-//! another kind. What comes out are the words of the catalog, and nothing in it says a thing twice.
+//! What an order asks for, whatever it calls it. Every API hands over a kind and parameters; the kind may be a method
+//! or a task type, parameters may have the names that either protocol has on the wire, and some of them make the
+//! order one of another kind. What comes out are the words of the catalog, and nothing in it says a thing twice.
 
 mod near;
 mod objects;
@@ -20,12 +20,13 @@ use std::collections::BTreeMap;
 /// How often one order may turn out to be of another kind.
 const TURNS_MAX: usize = 3;
 
-type Params = BTreeMap<String, Param>;
+type MeantParams = BTreeMap<String, Param>;
 
-/// What is meant; nothing, if it is what was said. `kinds` knows the kinds, also those that the operator has added.
+/// What is meant; `None`, if it is what the request has. `kinds` knows the kinds, also those that the operator has
+/// added.
 pub fn meaning(
     kind: &str,
-    params: &Params,
+    params: &MeantParams,
     kinds: &dyn Fn(&str) -> Option<Kind>,
 ) -> Result<Option<OrderParams>, BadRequest> {
     let described = |name: &str| kinds(name).filter(|kind| kind.hosts.is_described);
@@ -56,9 +57,9 @@ fn is_of_a_protocol(name: &str) -> bool {
     method::methods().any(|known| known == name) || task::stems(name)
 }
 
-/// A method or a task type is the kind that it is. What is neither is a kind that nobody has described, unless it is a
-/// known name misspelt.
-fn of_another_protocol(kind: &str, params: &Params) -> Result<OrderParams, BadRequest> {
+/// A method or a task type is the kind that it is. What is neither is an open kind, unless it is a known name
+/// misspelt.
+fn of_another_protocol(kind: &str, params: &MeantParams) -> Result<OrderParams, BadRequest> {
     let name = kind.trim();
     if method::methods().any(|known| known == name) {
         let part = |value: &Param| match value {
@@ -70,7 +71,9 @@ fn of_another_protocol(kind: &str, params: &Params) -> Result<OrderParams, BadRe
         form.insert("method".to_owned(), Part::Text(name.to_owned()));
         return match method::understand(&Form(form)) {
             Ok(wanted) => Ok(OrderParams { kind: wanted.kind, params: keep_control(wanted.params, params) }),
-            Err(method::BadOption::SaidTwice { one, other }) => Err(BadRequest::SaidTwice { one, other }),
+            Err(method::BadOption::ContradictoryNames { one, other }) => {
+                Err(BadRequest::ContradictoryNames { one, other })
+            }
             Err(method::BadOption::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
             Err(method::BadOption::NoMethod) => Err(BadRequest::BadKindName { name: name.to_owned() }),
         };
@@ -84,7 +87,9 @@ fn of_another_protocol(kind: &str, params: &Params) -> Result<OrderParams, BadRe
                 Err(BadRequest::OtherKind { kind: name.to_owned(), name: "class".to_owned() })
             }
             Ok(wanted) => Ok(OrderParams { params: keep_control(wanted.params, params), ..wanted }),
-            Err(task::BadTask::SaidTwice { one, other }) => Err(BadRequest::SaidTwice { one, other }),
+            Err(task::BadTask::ContradictoryNames { one, other }) => {
+                Err(BadRequest::ContradictoryNames { one, other })
+            }
             Err(task::BadTask::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
             Err(task::BadTask::NoType) => Err(BadRequest::BadKindName { name: name.to_owned() }),
         };
@@ -95,9 +100,9 @@ fn of_another_protocol(kind: &str, params: &Params) -> Result<OrderParams, BadRe
     }
 }
 
-/// What is said about how to talk is nobody's parameter, and stays.
-fn keep_control(mut meant: Params, said: &Params) -> Params {
-    let control = said.iter().filter(|(name, _)| CONTROL.contains(&name.as_str()));
+/// What controls the reply is no parameter, and stays.
+fn keep_control(mut meant: MeantParams, params: &MeantParams) -> MeantParams {
+    let control = params.iter().filter(|(name, _)| CONTROL.contains(&name.as_str()));
     control.for_each(|(name, value)| _ = meant.entry(name.clone()).or_insert_with(|| value.clone()));
     meant
 }
@@ -118,8 +123,8 @@ fn rename(meant: &mut OrderParams, kind: Option<&Kind>) -> Result<(), BadRequest
         let Some((ours, value)) = alias(name, kind, &stranger, &meant.params[&stranger])? else { continue };
         meant.params.remove(&stranger);
         match (meant.params.get(&ours), value) {
-            (Some(said), Some(value)) if *said != value => {
-                return Err(BadRequest::SaidTwice { one: ours, other: stranger });
+            (Some(stated), Some(value)) if *stated != value => {
+                return Err(BadRequest::ContradictoryNames { one: ours, other: stranger });
             }
             (None, Some(value)) => _ = meant.params.insert(ours, value),
             (Some(_), Some(_)) | (_, None) => {}
@@ -156,7 +161,7 @@ fn alias(
 }
 
 /// The five fields of the JSON protocol are the one of the classic protocol.
-fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
+fn rename_proxy(params: &mut MeantParams) -> Result<(), BadRequest> {
     let is_piece = |name: &str| task::is_proxy_field(name) && !matches!(name, "proxy" | "proxytype");
     let pieces: Vec<String> = params.keys().filter(|name| is_piece(name)).cloned().collect();
     if pieces.is_empty() {
@@ -166,13 +171,13 @@ fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
     let field = |(name, value): (&String, &Param)| Some((name.clone(), task::written(value)?));
     let fields: Map<String, Value> =
         params.iter().filter(|(name, _)| is_piece(name)).filter_map(field).collect();
-    let mut read = Params::new();
+    let mut read = MeantParams::new();
     task::read_proxy(&fields, &mut read);
     pieces.iter().for_each(|piece| _ = params.remove(piece));
     for (name, value) in read {
         match params.get(&name) {
-            Some(said) if *said != value => {
-                return Err(BadRequest::SaidTwice { one: name, other: pieces[0].clone() });
+            Some(stated) if *stated != value => {
+                return Err(BadRequest::ContradictoryNames { one: name, other: pieces[0].clone() });
             }
             _ => _ = params.insert(name, value),
         }
@@ -181,8 +186,8 @@ fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
     Ok(())
 }
 
-/// A proxy whose type is not said is one of HTTP: that is how those read it who do not ask for the type.
-fn complete_proxy(params: &mut Params, kind: Option<&Kind>) {
+/// A proxy without a type is one of HTTP: that is how providers without a type field read it.
+fn complete_proxy(params: &mut MeantParams, kind: Option<&Kind>) {
     let mut fields = kind.into_iter().flat_map(|kind| kind.fields);
     let is_needed = fields.any(|field| field.name == "proxytype" && field.required);
     let says = |name: &str| params.get(name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
@@ -192,7 +197,7 @@ fn complete_proxy(params: &mut Params, kind: Option<&Kind>) {
 }
 
 /// One spelling for a proxy that is one text, whichever client wrote it.
-fn respell_proxy(params: &mut Params) {
+fn respell_proxy(params: &mut MeantParams) {
     if let Some(Param::Text(text)) = params.get("proxy").filter(|proxy| !proxy.as_bytes().is_empty()) {
         let (proxy, kind) = task::one_proxy(text);
         params.insert("proxy".to_owned(), Param::Text(proxy));
@@ -205,8 +210,8 @@ fn respell_proxy(params: &mut Params) {
     }
 }
 
-/// A line break behind an address is a slip of whoever wrote the client. What is checked is what is sent, so it goes here.
-fn trim_addresses(params: &mut Params, kind: Option<&Kind>) {
+/// A line break behind an address is a slip in the client. What is checked is what is sent, so it is removed here.
+fn trim_addresses(params: &mut MeantParams, kind: Option<&Kind>) {
     for (name, value) in params.iter_mut() {
         let role = kind.map(|kind| kind.role(name));
         let is_address = matches!(role, Some(Role::Page | Role::Vendor)) || name == "pageurl";
@@ -225,37 +230,38 @@ fn trim_addresses(params: &mut Params, kind: Option<&Kind>) {
 const OWN_VERSIONS: [(&str, &str); 2] = [("recaptcha_v2", "v2"), ("geetest", "3")];
 
 /// The other kind that a parameter makes this, if one does; what it says is written as that kind writes it.
-fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>, BadRequest> {
+fn turned_into(kind: &Kind, params: &mut MeantParams) -> Result<Option<&'static str>, BadRequest> {
     let other_kind =
         |name: &str| BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() };
-    // Whoever contradicts what the kind says itself would be read as another by one provider and not by the next.
-    for (mark, said) in method::marks(&kind.name) {
+    // A request that contradicts its kind would be read as another kind by one provider and not by the next.
+    for (mark, stated) in method::marks(&kind.name) {
         let Some(value) = params.get(mark) else { continue };
         // A field of its own that means nothing where it is left out has other values as well.
         if kind.fields.iter().any(|field| field.name == mark && field.default == Some("")) {
             continue;
         }
-        if is_same(value, said) {
-            params.insert(mark.to_owned(), Param::from(said));
+        if is_same(value, stated) {
+            params.insert(mark.to_owned(), Param::from(stated));
         } else if !is_default(kind, mark, value) {
             return Err(other_kind(mark));
         }
     }
     for (field, _) in task::sorts(&kind.name) {
         let Some(value) = params.get(field).filter(|value| !value.as_bytes().is_empty()) else { continue };
-        let mut said = task::sorts(&kind.name).filter(|(other, _)| *other == field).map(|(_, said)| said);
-        let said = said.find(|said| is_same(value, said)).ok_or_else(|| other_kind(field))?;
-        params.insert(field.to_owned(), Param::from(said));
+        let mut stated =
+            task::sorts(&kind.name).filter(|(other, _)| *other == field).map(|(_, stated)| stated);
+        let stated = stated.find(|stated| is_same(value, stated)).ok_or_else(|| other_kind(field))?;
+        params.insert(field.to_owned(), Param::from(stated));
     }
     let own: Vec<&str> = method::marks(&kind.name).map(|(mark, _)| mark).collect();
-    let mut found = None;
-    for (tell, said, other) in method::tells(&kind.name).chain(task::tells(&kind.name)) {
+    let mut found_kind = None;
+    for (tell, stated, other) in method::tells(&kind.name).chain(task::tells(&kind.name)) {
         let is_own_field = kind.fields.iter().any(|field| field.name == tell) || own.contains(&tell);
         let Some(name) = params.keys().find(|name| is_same_name(name, tell)).filter(|_| !is_own_field) else {
             continue;
         };
-        let tells = match (params.get(name), said) {
-            (Some(value), Some(said)) => is_same(value, said),
+        let tells = match (params.get(name), stated) {
+            (Some(value), Some(stated)) => is_same(value, stated),
             (Some(value), None) => !value.as_bytes().is_empty(),
             (None, _) => false,
         };
@@ -263,27 +269,27 @@ fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>,
             continue;
         }
         let name = name.clone();
-        if found.is_some_and(|found| found != other) || name != tell {
+        if found_kind.is_some_and(|found_kind| found_kind != other) || name != tell {
             return Err(other_kind(&name));
         }
         // A kind that has marks of its own cannot be another one as well.
         if !own.is_empty() {
             return Err(other_kind(&name));
         }
-        if let Some(said) = said {
-            params.insert(name, Param::from(said));
+        if let Some(stated) = stated {
+            params.insert(name, Param::from(stated));
         }
-        found = Some(other);
+        found_kind = Some(other);
     }
-    if found.is_none() {
+    if found_kind.is_none() {
         check_version(kind, params)?;
         other_kinds::check(kind, params)?;
     }
-    Ok(found)
+    Ok(found_kind)
 }
 
-/// A version that does not make it another kind is its own, which need not be said, or none at all.
-fn check_version(kind: &Kind, params: &mut Params) -> Result<(), BadRequest> {
+/// A version that does not make it another kind is its own, which need not be given, or none at all.
+fn check_version(kind: &Kind, params: &mut MeantParams) -> Result<(), BadRequest> {
     let Some((_, version)) = OWN_VERSIONS.iter().find(|(name, _)| *name == kind.name) else { return Ok(()) };
     let name = "version";
     match params.get(name) {
@@ -294,8 +300,8 @@ fn check_version(kind: &Kind, params: &mut Params) -> Result<(), BadRequest> {
         Some(_) => {
             let tells = method::tells(&kind.name).filter(|(tell, ..)| *tell == name);
             let known = tells
-                .filter_map(|(_, said, _)| said)
-                .fold((*version).to_owned(), |known, said| format!("{known} or {said}"));
+                .filter_map(|(_, stated, _)| stated)
+                .fold((*version).to_owned(), |known, stated| format!("{known} or {stated}"));
             Err(BadRequest::NoSuchVersion { name: name.to_owned(), known })
         }
         None => Ok(()),
@@ -306,15 +312,15 @@ fn is_same_name(name: &str, tell: &str) -> bool {
     name == tell || near::squeezed(name) == near::squeezed(tell) || roots(name).contains(&tell.to_lowercase())
 }
 
-/// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the first number in
-/// it, a word without what is around it.
-fn is_same(value: &Param, said: &str) -> bool {
+/// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the
+/// first number in it, a word without what is around it.
+fn is_same(value: &Param, stated: &str) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes());
     let squeezed = near::squeezed(&text);
-    match (said, number(said)) {
+    match (stated, number(stated)) {
         ("1", _) => !matches!(squeezed.trim_start_matches('0'), "" | "false" | "no" | "off" | "null"),
         (_, Some(version)) => number(&text) == Some(version),
-        (said, None) => squeezed == near::squeezed(said),
+        (stated, None) => squeezed == near::squeezed(stated),
     }
 }
 

@@ -37,14 +37,14 @@ fn micros(text: &str) -> Option<u64> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     // A float that was computed has more digits than it means; those beyond any price are cut, and round up.
     let room = DIGITS_MAX.saturating_sub(whole.len());
-    let (kept, rest) = fraction.split_at_checked(room.min(fraction.len()))?;
-    let digits = format!("{whole}{kept}");
+    let (remaining, rest) = fraction.split_at_checked(room.min(fraction.len()))?;
+    let digits = format!("{whole}{remaining}");
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || digits.len() > DIGITS_MAX || !are_digits(&digits) || !are_digits(rest) {
         return None;
     }
     let number = digits.parse::<u64>().ok()?;
-    let shift = 6_i32.checked_add(exponent)?.checked_sub(i32::try_from(kept.len()).ok()?)?;
+    let shift = 6_i32.checked_add(exponent)?.checked_sub(i32::try_from(remaining.len()).ok()?)?;
     let power = 10_u64.checked_pow(shift.unsigned_abs());
     match (number, shift >= 0) {
         (0, _) => Some(0),

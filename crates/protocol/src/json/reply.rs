@@ -1,5 +1,5 @@
-//! What a server of each flavour answers, to the byte: no field that the flavour does not have, and none missing that its
-//! clients read. Fields stand in the order in which the providers send them.
+//! What a server of each flavour answers, to the byte: no field that the flavour does not have, and none missing that
+//! its clients read. Fields stand in the order in which the providers send them.
 
 use crate::json::code::{description, error_id};
 use crate::json::flavour::Flavour;
@@ -18,7 +18,7 @@ pub struct Finished<'a> {
     pub cost: Option<Money>,
     pub created_ms: u64,
     pub ended_ms: u64,
-    /// Of whoever placed it.
+    /// The address of the caller that placed it.
     pub ip: &'a str,
 }
 
@@ -30,9 +30,9 @@ impl fmt::Debug for Finished<'_> {
 }
 
 /// A JSON object in the making.
-struct Body(String);
+struct JsonObject(String);
 
-impl Body {
+impl JsonObject {
     fn new(error_id: u32) -> Self {
         Self(format!("{{\"errorId\":{error_id}"))
     }
@@ -65,7 +65,7 @@ impl Body {
 #[must_use]
 pub fn created(flavour: Flavour, id: TaskId) -> String {
     let facts = flavour.facts();
-    let body = Body::new(0);
+    let body = JsonObject::new(0);
     let body = if facts.status_in_create {
         body.text("errorCode", "").text("errorDescription", "").text("status", facts.status_new)
     } else {
@@ -78,11 +78,11 @@ pub fn created(flavour: Flavour, id: TaskId) -> String {
 #[must_use]
 pub fn processing(flavour: Flavour, id: TaskId) -> String {
     let facts = flavour.facts();
-    let body = Body::new(0).text("status", facts.status_pending);
+    let body = JsonObject::new(0).text("status", facts.status_pending);
     if facts.echoes_task { body.task(flavour, id).end() } else { body.end() }
 }
 
-/// To `getTaskResult`, and to whoever asked to be called.
+/// The reply to `getTaskResult`, and the body of a webhook call.
 #[must_use]
 pub fn ready(flavour: Flavour, finished: &Finished<'_>) -> String {
     finish(flavour, finished).end()
@@ -95,10 +95,10 @@ pub fn callback_ready(flavour: Flavour, finished: &Finished<'_>) -> String {
     if flavour.facts().echoes_task { body.end() } else { body.task(flavour, finished.id).end() }
 }
 
-fn finish(flavour: Flavour, finished: &Finished<'_>) -> Body {
+fn finish(flavour: Flavour, finished: &Finished<'_>) -> JsonObject {
     let facts = flavour.facts();
     let solution = serde_json::to_string(finished.solution).unwrap_or_else(|_| "{}".to_owned());
-    let mut body = Body::new(0).text("status", facts.status_ready).raw("solution", &solution);
+    let mut body = JsonObject::new(0).text("status", facts.status_ready).raw("solution", &solution);
     // A price that is not known is left out: 0 would be a lie.
     if let Some(cost) = finished.cost.filter(|_| facts.extras.cost) {
         let cost = money::write(cost, 5);
@@ -136,12 +136,12 @@ pub fn callback_error(flavour: Flavour, code: &str, why: &str, id: TaskId) -> St
     fail_because(flavour, code, why).task(flavour, id).end()
 }
 
-fn fail(flavour: Flavour, code: &str) -> Body {
+fn fail(flavour: Flavour, code: &str) -> JsonObject {
     fail_because(flavour, code, description(code))
 }
 
-fn fail_because(flavour: Flavour, code: &str, why: &str) -> Body {
-    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why)
+fn fail_because(flavour: Flavour, code: &str, why: &str) -> JsonObject {
+    JsonObject::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why)
 }
 
 fn error_status(flavour: Flavour, code: &str) -> u16 {
@@ -154,7 +154,7 @@ fn error_status(flavour: Flavour, code: &str) -> u16 {
 /// To `getBalance`.
 #[must_use]
 pub fn balance(flavour: Flavour, micros: u64) -> String {
-    let body = Body::new(0).raw("balance", &money::write(Money(micros), 0));
+    let body = JsonObject::new(0).raw("balance", &money::write(Money(micros), 0));
     // Its clients read the packages that were bought; we sell none.
     if flavour == Flavour::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
 }
@@ -179,10 +179,11 @@ impl Statistic {
     }
 }
 
-/// A statistic without entries, well-formed: our own numbers are for the operator, and the provider's are not ours to tell.
+/// A statistic without entries, well-formed: our own numbers are for the operator, and the provider's are not ours to
+/// tell.
 #[must_use]
 pub fn statistic(which: Statistic) -> String {
-    let body = Body::new(0);
+    let body = JsonObject::new(0);
     match which {
         Statistic::Spending => body.raw("data", "[]").end(),
         Statistic::App => body.raw("chartData", "[]").end(),
@@ -197,8 +198,8 @@ pub fn statistic(which: Statistic) -> String {
 #[must_use]
 pub fn reported(flavour: Flavour) -> String {
     match flavour {
-        Flavour::CapSolver => Body::new(0).text("message", "okay").end(),
-        _ => Body::new(0).text("status", "success").end(),
+        Flavour::CapSolver => JsonObject::new(0).text("message", "okay").end(),
+        _ => JsonObject::new(0).text("status", "success").end(),
     }
 }
 
@@ -235,11 +236,11 @@ mod tests {
             assert_eq!(created(flavour, id), "{\"errorId\":0,\"taskId\":74327409378}");
             assert_eq!(processing(flavour, id), "{\"errorId\":0,\"status\":\"processing\"}");
         }
-        let said: Value = serde_json::from_str(&created(Flavour::CapSolver, id)).unwrap();
+        let reply: Value = serde_json::from_str(&created(Flavour::CapSolver, id)).unwrap();
         let uuid = uuid_of(id.0);
-        assert_eq!((&said["status"], &said["taskId"]), (&json!("idle"), &json!(uuid)));
-        let said: Value = serde_json::from_str(&processing(Flavour::CapSolver, id)).unwrap();
-        assert_eq!((&said["status"], &said["taskId"]), (&json!("processing"), &json!(uuid)));
+        assert_eq!((&reply["status"], &reply["taskId"]), (&json!("idle"), &json!(uuid)));
+        let reply: Value = serde_json::from_str(&processing(Flavour::CapSolver, id)).unwrap();
+        assert_eq!((&reply["status"], &reply["taskId"]), (&json!("processing"), &json!(uuid)));
     }
 
     #[test]
@@ -266,8 +267,8 @@ mod tests {
             ready(Flavour::CapMonster, &finished),
             "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"text\":\"a\\\"b\"}}"
         );
-        let said: Value = serde_json::from_str(&ready(Flavour::CapSolver, &finished)).unwrap();
-        let mut names: Vec<_> = said.as_object().unwrap().keys().map(String::as_str).collect();
+        let reply: Value = serde_json::from_str(&ready(Flavour::CapSolver, &finished)).unwrap();
+        let mut names: Vec<_> = reply.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["errorId", "solution", "status", "taskId"]);
         let called: Value = serde_json::from_str(&callback_ready(Flavour::CapMonster, &finished)).unwrap();

@@ -1,6 +1,6 @@
-//! Answers between the two protocols. Ours is what the classic protocol calls the answer: one text, or one JSON document, and
-//! what came along. A `solution` is an object whose fields depend on the kind; whatever a provider put into one comes out
-//! of it again.
+//! Answers between the two protocols. Ours is what the classic protocol calls the answer: one text, or one JSON
+//! document, and what came along. A `solution` is an object whose fields depend on the kind; whatever a provider put
+//! into one comes out of it again.
 
 use crate::json::flavour::Flavour;
 use quittance_lifecycle::Payload;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// How the answer of a kind is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum SolutionForm {
     /// A token under the old name of reCAPTCHA's, which hCaptcha has inherited.
     Response,
     Token,
@@ -28,26 +28,26 @@ enum Form {
 }
 
 /// What is not here is a token.
-const FORMS: &[(&str, Form)] = &[
-    ("recaptcha_v2", Form::Response),
-    ("recaptcha_v3", Form::Response),
-    ("hcaptcha", Form::Response),
-    ("image", Form::Text),
-    ("text", Form::Text),
-    ("audio", Form::Text),
-    ("grid", Form::Clicks),
-    ("bls", Form::Clicks),
-    ("coordinates", Form::Points),
-    ("canvas", Form::Lines),
-    ("rotate", Form::Angle),
-    ("bounding_box", Form::Boxes),
-    ("datadome", Form::Cookie),
-    ("geetest", Form::Fields),
-    ("geetest_v4", Form::Fields),
-    ("capy", Form::Fields),
-    ("lemin", Form::Fields),
-    ("amazon_waf", Form::Fields),
-    ("tencent", Form::Fields),
+const FORMS: &[(&str, SolutionForm)] = &[
+    ("recaptcha_v2", SolutionForm::Response),
+    ("recaptcha_v3", SolutionForm::Response),
+    ("hcaptcha", SolutionForm::Response),
+    ("image", SolutionForm::Text),
+    ("text", SolutionForm::Text),
+    ("audio", SolutionForm::Text),
+    ("grid", SolutionForm::Clicks),
+    ("bls", SolutionForm::Clicks),
+    ("coordinates", SolutionForm::Points),
+    ("canvas", SolutionForm::Lines),
+    ("rotate", SolutionForm::Angle),
+    ("bounding_box", SolutionForm::Boxes),
+    ("datadome", SolutionForm::Cookie),
+    ("geetest", SolutionForm::Fields),
+    ("geetest_v4", SolutionForm::Fields),
+    ("capy", SolutionForm::Fields),
+    ("lemin", SolutionForm::Fields),
+    ("amazon_waf", SolutionForm::Fields),
+    ("tencent", SolutionForm::Fields),
 ];
 
 /// Where the answer itself stands, the likeliest first.
@@ -66,31 +66,36 @@ const TOGETHER: &[&[&str]] = &[
 /// The `solution` for an answer.
 #[must_use]
 pub fn solution(flavour: Flavour, kind: &str, payload: &Payload) -> Map<String, Value> {
-    let form = FORMS.iter().find(|(of, _)| *of == kind).map_or(Form::Token, |(_, form)| *form);
+    let form = FORMS.iter().find(|(of, _)| *of == kind).map_or(SolutionForm::Token, |(_, form)| *form);
     let document = || serde_json::from_str::<Value>(&payload.text).ok().filter(Value::is_object);
-    let is_document = payload.is_json || form == Form::Fields;
+    let is_document = payload.is_json || form == SolutionForm::Fields;
     let mut solution = match document().filter(|_| is_document) {
         Some(Value::Object(fields)) => {
             fields.into_iter().map(|(name, value)| (bare(kind, name), value)).collect()
         }
         _ => main_fields(flavour, kind, form, payload),
     };
-    for (name, said) in &payload.extras {
+    for (name, text_of) in &payload.extras {
         let name = if name == "user_agent" { "userAgent" } else { name };
         if !solution.contains_key(name) {
-            solution.insert(name.to_owned(), typed(said));
+            solution.insert(name.to_owned(), typed(text_of));
         }
     }
     solution
 }
 
-/// Adds the browser that a Turnstile token belongs to where the provider named none: the one that the order asked for, or
-/// an empty text in dialects whose clients fail without the field.
-pub fn name_the_agent(flavour: Flavour, kind: &str, asked: Option<&str>, solution: &mut Map<String, Value>) {
+/// Adds the browser that a Turnstile token belongs to where the provider named none: the one in the order, or an
+/// empty text in dialects whose clients fail without the field.
+pub fn name_the_agent(
+    flavour: Flavour,
+    kind: &str,
+    requested_agent: Option<&str>,
+    solution: &mut Map<String, Value>,
+) {
     if kind != "turnstile" || solution.contains_key("userAgent") {
         return;
     }
-    if let Some(agent) = asked.or(flavour.facts().turnstile_has_agent.then_some("")) {
+    if let Some(agent) = requested_agent.or(flavour.facts().turnstile_has_agent.then_some("")) {
         solution.insert("userAgent".to_owned(), Value::from(agent));
     }
 }
@@ -103,7 +108,7 @@ fn bare(kind: &str, name: String) -> String {
     }
 }
 
-fn main_fields(flavour: Flavour, kind: &str, form: Form, payload: &Payload) -> Map<String, Value> {
+fn main_fields(flavour: Flavour, kind: &str, form: SolutionForm, payload: &Payload) -> Map<String, Value> {
     let text = payload.text.as_str();
     let whole =
         || serde_json::from_str::<Value>(text).ok().filter(|value| payload.is_json || value.is_array());
@@ -115,22 +120,22 @@ fn main_fields(flavour: Flavour, kind: &str, form: Form, payload: &Payload) -> M
         fields.insert(free.to_owned(), value);
     };
     match form {
-        Form::Response => {
+        SolutionForm::Response => {
             put("gRecaptchaResponse", text.into());
             if flavour == Flavour::TwoCaptcha && !is_taken("token") {
                 put("token", text.into());
             }
         }
-        Form::Text => put("text", text.into()),
-        Form::Cookie => put("cookie", text.into()),
-        Form::Clicks => put("click", clicks(text).or_else(whole).unwrap_or_else(|| text.into())),
-        Form::Points => {
+        SolutionForm::Text => put("text", text.into()),
+        SolutionForm::Cookie => put("cookie", text.into()),
+        SolutionForm::Clicks => put("click", clicks(text).or_else(whole).unwrap_or_else(|| text.into())),
+        SolutionForm::Points => {
             put("coordinates", points(text).or_else(whole).unwrap_or_else(|| text.into()));
         }
-        Form::Lines => put("canvas", text.strip_prefix("canvas:").unwrap_or(text).into()),
-        Form::Angle => put("rotate", text.parse::<i64>().map_or_else(|_| text.into(), Value::from)),
-        Form::Boxes => put("bounding_boxes", whole().unwrap_or_else(|| text.into())),
-        Form::Token | Form::Fields => put("token", text.into()),
+        SolutionForm::Lines => put("canvas", text.strip_prefix("canvas:").unwrap_or(text).into()),
+        SolutionForm::Angle => put("rotate", text.parse::<i64>().map_or_else(|_| text.into(), Value::from)),
+        SolutionForm::Boxes => put("bounding_boxes", whole().unwrap_or_else(|| text.into())),
+        SolutionForm::Token | SolutionForm::Fields => put("token", text.into()),
     }
     if kind == "cloudflare_challenge" && !is_taken("cookies") {
         put("cookies", json!({"cf_clearance": text}));
@@ -158,7 +163,7 @@ fn read_known(kind: &str, solution: &Map<String, Value>) -> Option<Payload> {
     }
     let (main, text, is_json) = MAIN
         .iter()
-        .find_map(|name| Some((*name, said(solution.get(*name)?)?, false)))
+        .find_map(|name| Some((*name, text_of(solution.get(*name)?)?, false)))
         .or_else(|| shaped(solution))
         .or_else(|| only_one(solution))?;
     let mut extras = BTreeMap::new();
@@ -177,7 +182,7 @@ fn read_known(kind: &str, solution: &Map<String, Value>) -> Option<Payload> {
     Some(Payload { text, is_json, extras })
 }
 
-fn said(value: &Value) -> Option<String> {
+fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -188,22 +193,22 @@ fn said(value: &Value) -> Option<String> {
 /// Answers that the classic protocol writes in a way of its own.
 fn shaped(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
     if let Some(click) = solution.get("click") {
-        let squares: Option<Vec<_>> = click.as_array()?.iter().map(said).collect();
+        let squares: Option<Vec<_>> = click.as_array()?.iter().map(text_of).collect();
         return Some(("click", format!("click:{}", squares?.join("/")), false));
     }
     if let Some(coordinates) = solution.get("coordinates") {
         let point =
-            |point: &Value| Some(format!("x={},y={}", said(point.get("x")?)?, said(point.get("y")?)?));
+            |point: &Value| Some(format!("x={},y={}", text_of(point.get("x")?)?, text_of(point.get("y")?)?));
         let is_a_point = |point: &Value| point.as_object().is_some_and(|point| point.len() == 2);
         let points = coordinates.as_array().filter(|points| points.iter().all(is_a_point))?;
         let points: Option<Vec<_>> = points.iter().map(point).collect();
         return Some(("coordinates", format!("coordinate:{}", points?.join(";")), false));
     }
     if let Some(lines) = solution.get("canvas") {
-        return Some(("canvas", format!("canvas:{}", said(lines)?), false));
+        return Some(("canvas", format!("canvas:{}", text_of(lines)?), false));
     }
     if let Some(angle) = solution.get("rotate") {
-        return Some(("rotate", said(angle)?, false));
+        return Some(("rotate", text_of(angle)?, false));
     }
     let boxes = solution.get("bounding_boxes").filter(|boxes| boxes.is_array())?;
     Some(("bounding_boxes", boxes.to_string(), true))
@@ -211,7 +216,7 @@ fn shaped(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)>
 
 /// A solution of a single text is that text only if its name says no more than that; else the name would be lost.
 fn only_one(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
-    let text = solution.get("answer").and_then(said).filter(|_| solution.len() == 1)?;
+    let text = solution.get("answer").and_then(text_of).filter(|_| solution.len() == 1)?;
     Some(("answer", text, false))
 }
 

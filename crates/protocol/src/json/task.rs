@@ -1,6 +1,6 @@
 //! Which task type and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
-//! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of the
-//! classic protocol: an order placed through one door is joined through the other.
+//! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of
+//! the classic protocol: an order placed through one door is joined through the other.
 
 mod field;
 mod leaves;
@@ -16,7 +16,7 @@ use quittance_lifecycle::Value as Param;
 use rows::TABLE;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use table::{COMMON, Name, PLAIN, Row, Shape};
+use table::{COMMON, FieldName, FieldShape, PLAIN, TaskRow};
 
 pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
@@ -39,11 +39,11 @@ pub enum BadTask {
     #[error(
         "`{one}` and `{other}` are two names of one parameter, and their values differ: send one of them"
     )]
-    SaidTwice { one: String, other: String },
+    ContradictoryNames { one: String, other: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotSpell {
+pub enum CannotSpellTask {
     #[error("the JSON protocol has no task type for `{kind}`")]
     NoType { kind: String },
     #[error("the proxy is not written as host:port or login:pass@host:port")]
@@ -56,45 +56,47 @@ pub enum CannotSpell {
     Overwritten { name: String },
 }
 
-impl Row {
-    fn is_told_by(&self, stem: &str, task: &Map<String, Value>) -> bool {
+impl TaskRow {
+    fn is_marked_by(&self, stem: &str, task: &Map<String, Value>) -> bool {
         let (with, without) = self.types;
         let (ours, theirs) = self.at_cap_solver.unwrap_or(self.types);
         let is_named = [with, without, ours, theirs].iter().any(|name| stem_of(name) == stem)
             || self.also.contains(&stem);
-        let tells = |path: &str, said: Option<&str>| match (field::at(task, path), said) {
-            (Some(value), Some(said)) => field::says(value, said),
+        let tells = |path: &str, expected: Option<&str>| match (field::at(task, path), expected) {
+            (Some(value), Some(expected)) => field::says(value, expected),
             (Some(value), None) => field::text(value).is_some_and(|text| !text.is_empty()),
             (None, _) => false,
         };
-        is_named && (self.told_by.is_empty() || self.told_by.iter().any(|(path, said)| tells(path, *said)))
+        is_named
+            && (self.marked_by.is_empty()
+                || self.marked_by.iter().any(|(path, expected)| tells(path, *expected)))
     }
 
     /// What this field is. The names of one flavour count everywhere.
-    fn name_of(&self, theirs: &str) -> Option<Name> {
+    fn name_of(&self, theirs: &str) -> Option<FieldName> {
         let usual = self.names.iter().chain(COMMON).find(|name| name.theirs.eq_ignore_ascii_case(theirs));
         let own = || {
             let (_, ours, theirs) =
                 self.elsewhere.iter().find(|(_, _, own)| own.eq_ignore_ascii_case(theirs))?;
-            self.names.iter().find(|name| name.ours == *ours).map(|usual| Name { theirs, ..*usual })
+            self.names.iter().find(|name| name.ours == *ours).map(|usual| FieldName { theirs, ..*usual })
         };
         usual.copied().or_else(own)
     }
 
-    fn name_for(&self, flavour: Flavour, ours: &str) -> Option<Name> {
+    fn name_for(&self, flavour: Flavour, ours: &str) -> Option<FieldName> {
         let usual = *self.names.iter().chain(COMMON).find(|name| name.ours == ours)?;
         let own = self.elsewhere.iter().find(|(at, name, _)| *at == flavour && *name == ours);
-        Some(own.map_or(usual, |(_, _, theirs)| Name { theirs, ..usual }))
+        Some(own.map_or(usual, |(_, _, theirs)| FieldName { theirs, ..usual }))
     }
 
     fn is_mark(&self, theirs: &str, value: &Value) -> bool {
-        self.marks.iter().any(|(mark, said, _)| *mark == theirs && field::says(value, said))
+        self.marks.iter().any(|(mark, expected, _)| *mark == theirs && field::says(value, expected))
     }
 
     fn fits(&self, flavour: Flavour, kind: &str, params: &BTreeMap<String, Param>) -> bool {
         let is_theirs = self.only.is_empty() || self.only.contains(&flavour);
-        let says = |(name, said): &(&str, &str)| {
-            params.get(*name).is_some_and(|value| value.as_bytes() == said.as_bytes())
+        let says = |(name, expected): &(&str, &str)| {
+            params.get(*name).is_some_and(|value| value.as_bytes() == expected.as_bytes())
         };
         self.kind == kind && is_theirs && self.implied.iter().all(says)
     }
@@ -106,16 +108,16 @@ fn stem_of(name: &str) -> String {
     name.strip_suffix("proxyless").map_or(name.clone(), str::to_owned)
 }
 
-/// What a client's `task` asks for, whichever provider's spelling it follows. A type that nobody has described is a
-/// kind of its own name, and its fields pass through; only the page and the proxy are called as they are
-/// everywhere, because what may be automated is asked of every order.
+/// The order in a client's `task`, whichever provider's spelling it follows. An undescribed type is an open kind of
+/// its own name, and its fields pass through. Only the page and the proxy have the same name everywhere, because
+/// every order is checked for what may be automated.
 pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
     let named = match task.get("type") {
         Some(Value::String(name)) if !name.trim().is_empty() => name.trim(),
         _ => return Err(BadTask::NoType),
     };
     let stem = stem_of(named);
-    let row = TABLE.iter().find(|row| row.is_told_by(&stem, task)).unwrap_or(&PLAIN);
+    let row = TABLE.iter().find(|row| row.is_marked_by(&stem, task)).unwrap_or(&PLAIN);
     let kind = if row.kind.is_empty() { named } else { row.kind };
     let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
     let mut params: BTreeMap<String, Param> = BTreeMap::new();
@@ -132,16 +134,16 @@ pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
         }
         let name = row.name_of(&theirs);
         let ours = name.map_or(theirs.as_str(), |name| name.ours);
-        let shape = name.map_or(Shape::Text, |name| name.shape);
+        let shape = name.map_or(FieldShape::Text, |name| name.shape);
         let read = field::read(shape, &value).ok_or(BadTask::NotBase64 { field: theirs.clone() })?;
         if name.is_none() && field::looks_otherwise(&value) {
             texts.push(theirs.clone());
         }
         let Some(param) = read else { continue };
         match params.get(ours) {
-            Some(said) if *said != param => {
+            Some(expected) if *expected != param => {
                 let one = names.remove(ours).unwrap_or_else(|| ours.to_owned());
-                return Err(BadTask::SaidTwice { one, other: theirs });
+                return Err(BadTask::ContradictoryNames { one, other: theirs });
             }
             _ => {
                 params.insert(ours.to_owned(), param);
@@ -152,8 +154,8 @@ pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
     if !texts.is_empty() {
         params.insert(JSON_TEXTS.to_owned(), Param::Text(texts.join("\n")));
     }
-    for (name, said) in row.implied {
-        params.insert((*name).to_owned(), Param::from(*said));
+    for (name, expected) in row.implied {
+        params.insert((*name).to_owned(), Param::from(*expected));
     }
     // A provider would not look at it, so it must not make another order.
     if !is_proxyless {
@@ -163,7 +165,7 @@ pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
 }
 
 /// Ours for a text of theirs, as [`understand`] reads it.
-pub(crate) fn read_as(shape: Shape, text: &str) -> Option<Option<Param>> {
+pub(crate) fn read_as(shape: FieldShape, text: &str) -> Option<Option<Param>> {
     field::read(shape, &Value::from(text))
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn written(param: &Param) -> Option<Value> {
     field::write(None, param)
 }
 
-/// A wish that is not there, written out: `nocache` is CapMonster's.
+/// An absent option, written out: `nocache` is CapMonster's.
 fn says_nothing(theirs: &str, value: &Value) -> bool {
     theirs == "nocache" && *value == Value::Bool(false)
 }
@@ -187,11 +189,11 @@ pub fn spell(
     flavour: Flavour,
     kind: &str,
     params: &BTreeMap<String, Param>,
-) -> Result<Map<String, Value>, CannotSpell> {
+) -> Result<Map<String, Value>, CannotSpellTask> {
     let row = match TABLE.iter().find(|row| row.fits(flavour, kind, params)) {
         Some(row) => row,
         None if crate::kinds::kind(kind).is_some() => {
-            return Err(CannotSpell::NoType { kind: kind.to_owned() });
+            return Err(CannotSpellTask::NoType { kind: kind.to_owned() });
         }
         None => &PLAIN,
     };
@@ -202,19 +204,22 @@ pub fn spell(
     let texts = text(JSON_TEXTS).unwrap_or_default();
     let mut task = Map::new();
     for (ours, param) in params {
-        let is_said = row.implied.iter().any(|(name, _)| name == ours)
-            || row.marks.iter().any(|(mark, said, _)| mark == ours && param.as_bytes() == said.as_bytes());
-        if is_said || matches!(ours.as_str(), "proxy" | "proxytype") || CONTROL.contains(&ours.as_str()) {
+        let is_stated = row.implied.iter().any(|(name, _)| name == ours)
+            || row
+                .marks
+                .iter()
+                .any(|(mark, expected, _)| mark == ours && param.as_bytes() == expected.as_bytes());
+        if is_stated || matches!(ours.as_str(), "proxy" | "proxytype") || CONTROL.contains(&ours.as_str()) {
             continue;
         }
         let name = row.name_for(flavour, ours);
         let theirs = name.map_or(ours.as_str(), |name| name.theirs);
         let was_text = texts.split('\n').any(|text| text == theirs);
-        let shape = name.map(|name| name.shape).or(was_text.then_some(Shape::Text));
+        let shape = name.map(|name| name.shape).or(was_text.then_some(FieldShape::Text));
         let takes_lists = flavour == Flavour::CapSolver || row.kind.is_empty();
         let value = match shape {
-            Some(Shape::Cookies) => {
-                field::write_cookies(param, takes_lists).ok_or(CannotSpell::ListOfCookies)?
+            Some(FieldShape::Cookies) => {
+                field::write_cookies(param, takes_lists).ok_or(CannotSpellTask::ListOfCookies)?
             }
             shape => field::write(shape, param),
         };
@@ -222,19 +227,19 @@ pub fn spell(
             let is_taken =
                 row.name_of(theirs).is_some_and(|name| name.ours != *ours) || is_reserved(row, theirs);
             if (name.is_none() && is_taken) || !field::put(&mut task, theirs, value) {
-                return Err(CannotSpell::Overwritten { name: ours.clone() });
+                return Err(CannotSpellTask::Overwritten { name: ours.clone() });
             }
         }
     }
-    for (theirs, said, shape) in row.marks {
+    for (theirs, expected, shape) in row.marks {
         // A parameter that the kind knows by this name says which of its sorts it is.
         if row.name_of(theirs).is_some() && task.contains_key(*theirs) {
             continue;
         }
-        if let Some(value) = field::write(Some(*shape), &Param::from(*said))
+        if let Some(value) = field::write(Some(*shape), &Param::from(*expected))
             && !field::put(&mut task, theirs, value)
         {
-            return Err(CannotSpell::Overwritten { name: (*theirs).to_owned() });
+            return Err(CannotSpellTask::Overwritten { name: (*theirs).to_owned() });
         }
     }
     for name in row.packed {
@@ -247,29 +252,29 @@ pub fn spell(
         (Flavour::AntiCaptcha, "recaptcha_v3") => {
             task.insert("minScore".to_owned(), Value::from(field::score(text("min_score"))));
         }
-        // It wants to be told, too, but takes any.
+        // It needs a value, too, but takes any.
         (Flavour::TwoCaptcha, "recaptcha_v3") => {
             task.entry("minScore").or_insert_with(|| Value::from(field::USUAL_SCORE));
         }
         _ => {}
     }
     let named = type_of(row, flavour, kind, text("proxy").is_some());
-    // Whoever does not look at it need not know it.
+    // A provider that ignores it need not know it.
     let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
     if let Some(proxy) = text("proxy").filter(|_| !is_proxyless) {
-        task.extend(proxy::spell(proxy, text("proxytype")).ok_or(CannotSpell::Proxy)?);
+        task.extend(proxy::spell(proxy, text("proxytype")).ok_or(CannotSpellTask::Proxy)?);
     }
     task.insert("type".to_owned(), Value::from(named));
     Ok(task)
 }
 
 /// Whether we write this field ourselves.
-fn is_reserved(row: &Row, theirs: &str) -> bool {
+fn is_reserved(row: &TaskRow, theirs: &str) -> bool {
     let is_mark = row.marks.iter().any(|(mark, ..)| mark.eq_ignore_ascii_case(theirs));
     is_mark || theirs.eq_ignore_ascii_case("type") || proxy::is_field(theirs)
 }
 
-fn type_of<'a>(row: &Row, flavour: Flavour, kind: &'a str, has_proxy: bool) -> &'a str {
+fn type_of<'a>(row: &TaskRow, flavour: Flavour, kind: &'a str, has_proxy: bool) -> &'a str {
     let (with, without) = match (flavour, row.at_cap_solver) {
         (Flavour::CapSolver, Some(types)) => types,
         _ => row.types,

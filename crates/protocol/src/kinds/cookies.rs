@@ -1,11 +1,11 @@
 //! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. They can be
 //! used again, so two orders that agree in both share one.
 
-use crate::kinds::row::{COOKIE, PAGE, Row, defaulted, document, optional, required, required_vendor};
+use crate::kinds::row::{COOKIE, KindRow, PAGE, defaulted, document, optional, required, required_vendor};
 use quittance_lifecycle::{Field, Shape};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row {
+pub(crate) const ROWS: &[KindRow] = &[
+    KindRow {
         name: "cloudflare_challenge",
         fields: &[
             PAGE,
@@ -13,7 +13,8 @@ pub(crate) const ROWS: &[Row] = &[
             required("proxytype"),
             optional("userAgent"),
             optional("cookies"),
-            // What CapMonster asks for beside the page: which of its challenges it is, the site key on it, and the page itself.
+            // What CapMonster asks for beside the page: which of its challenges it is, the site key on it, and the
+            // page itself.
             defaulted("cloudflareTaskType", "cf_clearance"),
             optional("sitekey"),
             document("htmlPageBase64"),
@@ -24,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         vendors: &["*.cloudflare.com", "static.cloudflareinsights.com"],
         ..COOKIE
     },
-    Row {
+    KindRow {
         name: "datadome",
         fields: &[
             PAGE,
@@ -42,7 +43,7 @@ pub(crate) const ROWS: &[Row] = &[
         vendors: &["*.captcha-delivery.com"],
         ..COOKIE
     },
-    Row {
+    KindRow {
         name: "imperva",
         fields: &[
             PAGE,
@@ -50,7 +51,8 @@ pub(crate) const ROWS: &[Row] = &[
             optional("proxytype"),
             optional("userAgent"),
             optional("cookies"),
-            // Scripts are on the site's own host, as an address or as a path; the last ends with the host that it is for.
+            // Scripts are on the site's own host, as an address or as a path; the last ends with the host that it is
+            // for.
             optional("incapsulaScriptUrl"),
             optional("scriptURL"),
             optional("reeseScriptUrl"),
@@ -64,7 +66,7 @@ pub(crate) const ROWS: &[Row] = &[
         vendors: &["*.hcaptcha.com", "www.google.com", "www.recaptcha.net"],
         ..COOKIE
     },
-    Row {
+    KindRow {
         name: "tspd",
         fields: &[
             PAGE,

@@ -27,8 +27,8 @@ pub fn order_field(name: &str) -> Option<&'static str> {
     ORDER_FIELDS.into_iter().find(|known| squeezed(known, is_left_out) == name)
 }
 
-/// The field that is most likely meant by a name that is none, but begins like one: `idempotency`, `deadline_ms`. To ignore such a
-/// name would buy a job again that its client takes to be safe.
+/// The field that is most likely meant by a name that is none, but begins like one: `idempotency`, `deadline_ms`. To
+/// ignore such a name would buy a job again that its client takes to be safe.
 #[must_use]
 pub fn order_field_meant(name: &str) -> Option<&'static str> {
     let squeezed = squeezed(name, |byte| !byte.is_ascii_alphanumeric());

@@ -1,17 +1,19 @@
 //! Questions that can be answered from what is in the order: pictures, sounds and sentences. Their answers live
 //! for ever and can be used again, so the same question is never paid for twice.
 
-use crate::kinds::row::{BODY, FOUND_ON, PICTURE, Row, defaulted, document, file, optional, pace, required};
+use crate::kinds::row::{
+    BODY, FOUND_ON, KindRow, PICTURE, defaulted, document, file, optional, pace, required,
+};
 use quittance_lifecycle::Field;
 
-/// What a worker is told about a picture, in words or as another picture.
+/// Instructions for the worker about a picture, in words or as another picture.
 const TEXT_HINT: Field = optional("textinstructions");
 const PICTURE_HINT: Field = file("imginstructions");
 const LANGUAGE: Field = defaulted("language", "0");
 const LANG: Field = optional("lang");
 
-pub(crate) const ROWS: &[Row] = &[
-    Row {
+pub(crate) const ROWS: &[KindRow] = &[
+    KindRow {
         name: "image",
         fields: &[
             FOUND_ON,
@@ -31,15 +33,15 @@ pub(crate) const ROWS: &[Row] = &[
         pace: pace(4, 15, 30),
         ..PICTURE
     },
-    Row {
+    KindRow {
         name: "text",
         fields: &[FOUND_ON, required("textcaptcha"), LANG, LANGUAGE],
         pace: pace(8, 30, 60),
         ..PICTURE
     },
-    Row { name: "audio", fields: &[FOUND_ON, BODY, LANG], pace: pace(10, 40, 80), ..PICTURE },
-    // Classic clients mark a grid with `recaptcha=1` on an ordinary picture; the kind has said that already.
-    Row {
+    KindRow { name: "audio", fields: &[FOUND_ON, BODY, LANG], pace: pace(10, 40, 80), ..PICTURE },
+    // Classic clients mark a grid with `recaptcha=1` on an ordinary picture; the kind says that already.
+    KindRow {
         name: "grid",
         fields: &[
             FOUND_ON,
@@ -59,7 +61,7 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ..PICTURE
     },
-    Row {
+    KindRow {
         name: "coordinates",
         fields: &[
             FOUND_ON,
@@ -74,7 +76,7 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ..PICTURE
     },
-    Row {
+    KindRow {
         name: "canvas",
         fields: &[
             FOUND_ON,
@@ -91,7 +93,7 @@ pub(crate) const ROWS: &[Row] = &[
         pace: pace(10, 40, 80),
         ..PICTURE
     },
-    Row {
+    KindRow {
         name: "rotate",
         fields: &[
             FOUND_ON,
@@ -113,7 +115,7 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ..PICTURE
     },
-    Row {
+    KindRow {
         name: "bounding_box",
         fields: &[
             FOUND_ON,
@@ -126,7 +128,7 @@ pub(crate) const ROWS: &[Row] = &[
         ..PICTURE
     },
     // Nine small pictures as data addresses, which are text on the wire and stay so.
-    Row {
+    KindRow {
         name: "bls",
         fields: &[
             FOUND_ON,

@@ -1,8 +1,9 @@
-//! What an answer costs, by service and kind, as data. Replies say their own price where they can; callbacks never do, and
-//! CaptchaAI, CapSolver and CapMonster never do. Then these lists count, unless the operator's `prices` say otherwise.
+//! What an answer costs, by service and kind, as data. Replies say their own price where they can; callbacks never
+//! do, and CaptchaAI, CapSolver and CapMonster never do. Then these lists count, unless the operator's `prices` say
+//! otherwise.
 //!
-//! Where a service asks a range, or public sources differ, the list has the highest: a budget is then kept, and usage says
-//! rather too much than too little. A kind that is not listed has no known price. No price is ever guessed.
+//! Where a service asks a range, or public sources differ, the list has the highest: a budget is then kept, and usage
+//! says rather too much than too little. A kind that is not listed has no known price. No price is ever guessed.
 
 use core::fmt;
 use quittance_lifecycle::{Money, Unsolvable};

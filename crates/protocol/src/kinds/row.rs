@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A [`Kind`] that can be written as a constant with a pattern behind it (`..TOKEN`).
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct KindRow {
     pub(crate) name: &'static str,
     pub(crate) fields: &'static [Field],
     pub(crate) identity: Identity,
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) pace: Pace,
     /// The hosts that its vendor addresses may name: see [`vendor`].
     pub(crate) vendors: &'static [&'static str],
-    /// Where on a host that serves everybody the vendor's scripts are; each ends where no other name can go on.
+    /// Where the vendor's scripts are on a shared host; each ends where no other name can go on.
     pub(crate) scripts: &'static [&'static str],
 }
 
@@ -31,14 +31,14 @@ pub(crate) enum Lasts {
         life_s: u64,
         margin_s: u64,
     },
-    /// Whoever has it can use it again until it expires.
+    /// The caller can use the answer again until it expires.
     Again {
         life_s: u64,
         margin_s: u64,
     },
 }
 
-impl Row {
+impl KindRow {
     pub(crate) fn kind(&self) -> Kind {
         let (life_s, margin_s, single_use) = match self.lasts {
             Lasts::ForEver => (None, 0, false),
@@ -69,8 +69,9 @@ impl Row {
 }
 
 /// What one client says to one provider about how to talk, and never about what is wanted. `method` is here
-/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`). The terms of an
-/// order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets them.
+/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`). The
+/// terms of an order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets
+/// them.
 pub const CONTROL: &[&str] = &[
     "callbackUrl",
     "clientKey",
@@ -91,10 +92,10 @@ pub const CONTROL: &[&str] = &[
     "soft_id",
 ];
 
-/// Which parameters of a kind that nobody has described were text in JSON although they look like something else.
+/// Which parameters of an open kind were text in JSON although they look like something else.
 pub const JSON_TEXTS: &str = "json_texts";
 
-/// A picture has the same answer wherever it was found and whoever looks at it.
+/// A picture has the same answer wherever it was found, for every caller.
 const CONTROL_AND_VISIT: &[&str] = &[
     "callbackUrl",
     "clientKey",
@@ -152,9 +153,9 @@ const KNOWN: &[(&str, Role)] = &[
 const PROXY: &[&str] = &["proxy", "proxytype"];
 
 /// A question that carries all that is needed to answer it: the same bytes have the same answer for ever.
-/// Everything that is not known to be beside the point counts, because a hint that nobody has described
-/// yet may change the answer, and a wrong one would be remembered for ever.
-pub(crate) const PICTURE: Row = Row {
+/// Every parameter counts that is not known to be irrelevant: an unknown hint may change the answer, and a wrong
+/// answer would be remembered for ever.
+pub(crate) const PICTURE: KindRow = KindRow {
     name: "",
     fields: &[],
     identity: Identity::Everything,
@@ -169,7 +170,7 @@ pub(crate) const PICTURE: Row = Row {
 
 /// Something that a site takes once, for two minutes unless it is known to be otherwise: no shorter life is known
 /// of any token that is not tied to a one-time challenge.
-pub(crate) const TOKEN: Row = Row {
+pub(crate) const TOKEN: KindRow = KindRow {
     name: "",
     fields: &[],
     identity: Identity::Everything,
@@ -184,17 +185,17 @@ pub(crate) const TOKEN: Row = Row {
 
 /// A cookie that lets one visitor pass for a while: good only for the same proxy and browser, so both count. How
 /// long is the site's own setting, from a quarter of an hour up; we trust in the least.
-pub(crate) const COOKIE: Row = Row {
+pub(crate) const COOKIE: KindRow = KindRow {
     bound_to_address: true,
     lasts: Lasts::Again { life_s: 900, margin_s: 40 },
     pace: pace(15, 60, 120),
     ..TOKEN
 };
 
-/// Nobody knows what it is. It may be bound to its proxy, so the proxy counts. The page address is looked
-/// at all the same: which sites may be automated is asked of every order.
-pub(crate) const OPEN: Row =
-    Row { fields: &[Field { required: false, ..PAGE }], bound_to_address: true, ..TOKEN };
+/// An open kind: its meaning is not known. It may be bound to its proxy, so the proxy counts. The page address is
+/// checked all the same: every order is checked for the sites that may be automated.
+pub(crate) const OPEN: KindRow =
+    KindRow { fields: &[Field { required: false, ..PAGE }], bound_to_address: true, ..TOKEN };
 
 /// In seconds.
 pub(crate) const fn pace(p50: u64, p95: u64, p99: u64) -> Pace {
@@ -208,8 +209,8 @@ pub(crate) const PAGE: Field = Field { shape: Shape::PageAddress, ..required("pa
 pub(crate) const FOUND_ON: Field = Field { required: false, identifies: false, default: Some(""), ..PAGE };
 
 /// The least and the most that any provider takes: 2captcha wants 100 bytes, and CaptchaAI's newer documentation
-/// allows 1024 kB. One that allows less says so itself, and charges nothing for it; to refuse what the next
-/// provider would have taken helps nobody.
+/// allows 1024 kB. One that allows less rejects the picture itself, and charges nothing for it. To refuse what the
+/// next provider would have taken helps no caller.
 const PICTURE_SHAPE: Shape = Shape::File { bytes_min: 100, bytes_max: 1024 * 1024 };
 
 /// The file that the order is about.

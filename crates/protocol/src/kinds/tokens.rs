@@ -1,21 +1,22 @@
-//! Tokens and puzzles: what a page hands to its server to show that somebody was there. The site takes each of
-//! them once, and not for long.
+//! Tokens and puzzles: what a page hands to its server as proof of a visitor. The site takes each of them once, and
+//! not for long.
 
 use crate::kinds::row::{
-    Lasts, PAGE, Row, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
+    KindRow, Lasts, PAGE, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
 };
 use quittance_lifecycle::{Field, Identity};
 
 /// A puzzle's challenge is good for one load of the page and its provider says nothing about how long the
 /// answer lives: so it is taken to be short.
-const PUZZLE: Row = Row { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
+const PUZZLE: KindRow =
+    KindRow { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
 
-/// api.geetest.com and gcaptcha4.geetest.com with their regions; the others are the vendor's fallbacks. The last is the one host at a
-/// delivery network that its loader names.
+/// api.geetest.com and gcaptcha4.geetest.com with their regions; the others are the vendor's fallbacks. The last is
+/// the one host at a delivery network that its loader names.
 const GEETEST: &[&str] = &["*.geetest.com", "*.geevisit.com", "*.gsensebot.com", "dn-staticdown.qbox.me"];
 
-pub(crate) const ROWS: &[Row] = &[
-    Row {
+pub(crate) const ROWS: &[KindRow] = &[
+    KindRow {
         name: "recaptcha_v2",
         identity: Identity::Fields,
         fields: &[
@@ -41,7 +42,7 @@ pub(crate) const ROWS: &[Row] = &[
         pace: pace(20, 75, 130),
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "recaptcha_v3",
         identity: Identity::Fields,
         fields: &[
@@ -50,7 +51,7 @@ pub(crate) const ROWS: &[Row] = &[
             defaulted("action", "verify"),
             defaulted("min_score", "0.4"),
             defaulted("enterprise", "0"),
-            // The kind has said it already; whoever says something else does not share.
+            // The kind says it already; an order with another value is not shared.
             defaulted("version", "v3"),
             Field { identifies: false, ..vendor("domain") },
             // What the widget loads, in base64, for a provider that asks for it.
@@ -63,7 +64,7 @@ pub(crate) const ROWS: &[Row] = &[
         vendors: &["google.com", "www.google.com", "*.recaptcha.net"],
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "hcaptcha",
         identity: Identity::Fields,
         fields: &[
@@ -85,7 +86,7 @@ pub(crate) const ROWS: &[Row] = &[
         pace: pace(20, 75, 130),
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "turnstile",
         identity: Identity::Fields,
         fields: &[
@@ -104,7 +105,7 @@ pub(crate) const ROWS: &[Row] = &[
         pace: pace(10, 45, 90),
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "geetest",
         fields: &[
             required("gt"),
@@ -122,7 +123,7 @@ pub(crate) const ROWS: &[Row] = &[
         ..PUZZLE
     },
     // Some clients ask for it as version 4 of the other.
-    Row {
+    KindRow {
         name: "geetest_v4",
         fields: &[
             required("captcha_id"),
@@ -136,7 +137,7 @@ pub(crate) const ROWS: &[Row] = &[
         vendors: GEETEST,
         ..PUZZLE
     },
-    Row {
+    KindRow {
         name: "funcaptcha",
         fields: &[
             required("publickey"),
@@ -146,12 +147,13 @@ pub(crate) const ROWS: &[Row] = &[
             optional("data[blob]"),
             optional("userAgent"),
         ],
-        // client-api.arkoselabs.com, or the subdomain of one customer; two names in China; the older name is still in use.
+        // client-api.arkoselabs.com, or the subdomain of one customer; two names in China; the older name is still in
+        // use.
         vendors: &["*.arkoselabs.com", "*.arkoselabs.cn", "*.arkose.com.cn", "*.funcaptcha.com"],
         pace: pace(20, 75, 130),
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "keycaptcha",
         fields: &[
             required("s_s_c_user_id"),
@@ -162,14 +164,14 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ..PUZZLE
     },
-    Row {
+    KindRow {
         name: "capy",
         fields: &[required("captchakey"), PAGE, vendor("api_server"), defaulted("version", "puzzle")],
         // https://jp.api.capy.me/ in 2captcha's examples.
         vendors: &["*.capy.me"],
         ..PUZZLE
     },
-    Row {
+    KindRow {
         name: "lemin",
         fields: &[required("captcha_id"), required("div_id"), PAGE, vendor("api_server")],
         // api.leminnow.com in the vendor's documentation.
@@ -177,7 +179,7 @@ pub(crate) const ROWS: &[Row] = &[
         ..PUZZLE
     },
     // Its answer is a voucher that is spent once, for a cookie that only the same visitor can use.
-    Row {
+    KindRow {
         name: "amazon_waf",
         fields: &[
             // Some providers fetch the page and find these themselves.
@@ -194,12 +196,13 @@ pub(crate) const ROWS: &[Row] = &[
             optional("cookieSolution"),
             optional("userAgent"),
         ],
-        // ID.REGION.token.awswaf.com, .captcha., .sdk., .captcha-sdk.; REGION is `edge` for CloudFront. A script on the site's own host is listed as the site is.
+        // ID.REGION.token.awswaf.com, .captcha., .sdk., .captcha-sdk.; REGION is `edge` for CloudFront. A script on
+        // the site's own host is listed as the site is.
         vendors: &["*.awswaf.com"],
         bound_to_address: true,
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "captchafox",
         fields: &[
             required("sitekey"),
@@ -214,7 +217,7 @@ pub(crate) const ROWS: &[Row] = &[
         bound_to_address: true,
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "friendly_captcha",
         fields: &[
             required("sitekey"),
@@ -224,7 +227,8 @@ pub(crate) const ROWS: &[Row] = &[
             vendor("module_script"),
             vendor("nomodule_script"),
         ],
-        // The puzzles of version 1 are at api.friendlycaptcha.com and eu-api.friendlycaptcha.eu, those of version 2 at frcapi.com.
+        // The puzzles of version 1 are at api.friendlycaptcha.com and eu-api.friendlycaptcha.eu, those of version 2
+        // at frcapi.com.
         vendors: &["*.friendlycaptcha.com", "*.friendlycaptcha.eu", "*.frcapi.com"],
         // The vendor's documentation loads the widget from the first; its packages of both versions are at both.
         scripts: &[
@@ -235,22 +239,26 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         ..TOKEN
     },
-    Row {
+    KindRow {
         name: "mt_captcha",
         fields: &[required("sitekey"), PAGE, optional("action"), defaulted("invisible", "0")],
         ..TOKEN
     },
-    Row { name: "prosopo", fields: &[required("sitekey"), PAGE], ..TOKEN },
-    Row { name: "cybersiara", fields: &[required("master_url_id"), PAGE, optional("userAgent")], ..TOKEN },
-    Row { name: "cutcaptcha", fields: &[required("misery_key"), required("api_key"), PAGE], ..TOKEN },
-    Row {
+    KindRow { name: "prosopo", fields: &[required("sitekey"), PAGE], ..TOKEN },
+    KindRow {
+        name: "cybersiara",
+        fields: &[required("master_url_id"), PAGE, optional("userAgent")],
+        ..TOKEN
+    },
+    KindRow { name: "cutcaptcha", fields: &[required("misery_key"), required("api_key"), PAGE], ..TOKEN },
+    KindRow {
         name: "tencent",
         fields: &[required("app_id"), PAGE, vendor("captcha_script")],
         // turing.captcha.qcloud.com and its regions; t.captcha.qq.com; scripts are also at captcha.gtimg.com.
         vendors: &["*.captcha.qcloud.com", "*.captcha.qq.com", "*.captcha.gtimg.com"],
         ..PUZZLE
     },
-    Row {
+    KindRow {
         name: "atb_captcha",
         fields: &[required("app_id"), required_vendor("api_server"), PAGE],
         // https://cap.aisecurius.com in every example of 2captcha's clients.

@@ -1,5 +1,5 @@
-//! An order placed through one door is the same order at the other: the same kind, the same key, the same terms, whichever
-//! protocol the client speaks.
+//! An order placed through one door is the same order at the other: the same kind, the same key, the same terms,
+//! whichever protocol the client speaks.
 
 use quittance_lifecycle::{Draft, Key, KeySettings, Policy, Timestamp, Value as Param};
 use quittance_protocol::classic::{Form, Part};
@@ -15,7 +15,7 @@ fn key(kind: &str, params: BTreeMap<String, Param>) -> Key {
 }
 
 fn by_form(pairs: &[(&str, &str)]) -> (String, BTreeMap<String, Param>) {
-    let parts = pairs.iter().map(|(name, said)| ((*name).to_owned(), Part::Text((*said).to_owned())));
+    let parts = pairs.iter().map(|(name, explicit)| ((*name).to_owned(), Part::Text((*explicit).to_owned())));
     let wanted = quittance_protocol::classic::method::understand(&Form(parts.collect())).unwrap();
     (wanted.kind, wanted.params)
 }
@@ -261,8 +261,13 @@ fn whatever_a_classic_client_asks_for_can_be_had_from_any_json_provider() {
         let (kind, params) = by_form(form);
         for flavour in quittance_protocol::json::Flavour::ALL {
             let task = quittance_protocol::json::spell(flavour, &kind, &params).unwrap();
-            let (back, asked) = by_task(&Value::Object(task));
-            assert_eq!((&back, key(&back, asked)), (&kind, key(&kind, params.clone())), "{}", flavour.name());
+            let (back, request) = by_task(&Value::Object(task));
+            assert_eq!(
+                (&back, key(&back, request)),
+                (&kind, key(&kind, params.clone())),
+                "{}",
+                flavour.name()
+            );
         }
     }
 }

@@ -1,16 +1,17 @@
-//! What the provider says about the account: how much money, how many threads. People ask for it (`quittance doctor`), and
-//! so does a submit that was refused for want of a thread, which may be a busy moment or the end of the plan.
+//! What the provider says about the account: how much money, how many threads. People ask for it (`quittance
+//! doctor`), and so does a submit that was refused for want of a thread, which may be a busy moment or the end of the
+//! plan.
 
 use crate::classic::ClassicProvider;
 use quittance_lifecycle::Fault;
 use quittance_ports::{Account, AskError};
-use quittance_protocol::classic::answer::{AccountReply, Threads, read_balance, read_threads};
+use quittance_protocol::classic::answer::{ClassicAccountReply, Threads, read_balance, read_threads};
 use quittance_wire::WireError;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The threads are asked for no more often than this.
+/// The threads are read no more often than this.
 const THREADS_PAUSE: Duration = Duration::from_secs(3);
 /// A refused submit does not wait longer than this to learn why.
 const THREADS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,8 +19,8 @@ const THREADS_TIMEOUT: Duration = Duration::from_secs(3);
 /// What was last seen of the threads.
 #[derive(Default)]
 pub(crate) struct ThreadsWatch {
-    /// Whoever holds it is asking; the others wait for what he learns.
-    seen: tokio::sync::Mutex<Option<(Instant, Option<Threads>)>>,
+    /// The task that holds it makes the call; the others wait for its result.
+    cache: tokio::sync::Mutex<Option<(Instant, Option<Threads>)>>,
     /// Since when all threads were seen idle, without anything taken in between.
     idle_since: Mutex<Option<Instant>>,
 }
@@ -58,7 +59,7 @@ impl ClassicProvider {
     async fn ask_account<T>(
         &self,
         action: &str,
-        read: impl Fn(&[u8]) -> AccountReply<T>,
+        read: impl Fn(&[u8]) -> ClassicAccountReply<T>,
     ) -> Result<T, AskError> {
         if let Some(allowance) = &self.allowance {
             allowance.spend();
@@ -69,16 +70,16 @@ impl ClassicProvider {
             Err(WireError::WhoKnows(why)) => return Err(AskError::NoAnswer { why }),
         };
         match (reply.status.as_u16(), read(&reply.body)) {
-            (200..=299, AccountReply::Is(told)) => Ok(told),
-            (_, AccountReply::Fault(fault)) => {
+            (200..=299, ClassicAccountReply::Is(cached_account)) => Ok(cached_account),
+            (_, ClassicAccountReply::Fault(fault)) => {
                 let advice =
                     self.codes.row(&fault.code).map(|row| row.advice).filter(|advice| !advice.is_empty());
                 let advice =
-                    advice.unwrap_or("nobody has seen this code: look it up at the provider").to_owned();
+                    advice.unwrap_or("this code is not in the table: look it up at the provider").to_owned();
                 let code = self.exchange.key.conceal(fault.code);
                 Err(AskError::Refused { fault: Fault::new(fault.class, code), advice })
             }
-            (200..=299, AccountReply::Puzzling(sight)) => {
+            (200..=299, ClassicAccountReply::Puzzling(sight)) => {
                 Err(AskError::NotTheProtocol { what: sight.to_string() })
             }
             (status, _) => Err(AskError::Status { status }),
@@ -86,10 +87,10 @@ impl ClassicProvider {
     }
 
     /// Whether a submit that left at `sent` was refused for want of a thread because there is none to be had at all.
-    /// If nobody can say, it is only busy.
+    /// If that is not known, the provider is only busy.
     ///
-    /// All threads may have become free between the refusal and the question, so idle threads prove it only when
-    /// a later submit is refused as well: to pause everything until a person comes is not done on a race.
+    /// All threads may have become free between the rejection and the read, so idle threads prove it only when a later
+    /// submit is rejected as well: a race must not pause everything until an operator comes.
     pub(crate) async fn plan_has_ended(&self, sent: Instant) -> bool {
         match self.threads_since(sent).await {
             Some((_, Threads { total: 0, .. })) => true,
@@ -104,16 +105,16 @@ impl ClassicProvider {
 
     /// The threads as they were at some moment after `then`, and that moment. A herd of refused submits asks once.
     async fn threads_since(&self, then: Instant) -> Option<(Instant, Threads)> {
-        let mut seen = self.threads.seen.lock().await;
-        match *seen {
+        let mut cache = self.threads.cache.lock().await;
+        match *cache {
             Some((when, threads)) if when >= then => return threads.map(|threads| (when, threads)),
             Some((when, _)) if when.elapsed() < THREADS_PAUSE => return None,
             _ => {}
         }
         let when = Instant::now();
-        let asked = self.ask_account("threadsinfo", |body| read_threads(body, &self.codes));
-        let threads = tokio::time::timeout(THREADS_TIMEOUT, asked).await.ok().and_then(Result::ok);
-        *seen = Some((when, threads));
+        let query = self.ask_account("threadsinfo", |body| read_threads(body, &self.codes));
+        let threads = tokio::time::timeout(THREADS_TIMEOUT, query).await.ok().and_then(Result::ok);
+        *cache = Some((when, threads));
         threads.map(|threads| (when, threads))
     }
 }

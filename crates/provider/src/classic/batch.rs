@@ -1,14 +1,14 @@
-//! Asking for several tasks in one call, without ever giving one task's answer to another.
+//! Polling several tasks in one call, without ever giving one task's answer to another.
 //!
-//! The reply is the tasks' answers in a row, divided by a mark that answers contain as well, and servers are known to leave
-//! parts out. So it is a hint at who is worth asking, and no more:
+//! The reply is the tasks' answers in a row, divided by a mark that answers contain as well, and servers are known to
+//! leave parts out. So it is a hint at which tasks are worth a poll, and no more:
 //!
-//! - Nobody gets an answer or a fault from it. Every task whose part is anything but *pending* is asked for alone, which
-//!   also tells the price.
+//! - No task gets an answer or a fault from it. Every task whose part is anything but *pending* is polled alone, which
+//!   also gives the price.
 //! - *Pending* is believed if the number of parts is right and every other part is confirmed, word for word, by the
 //!   task that it would belong to. Only then no answer had the mark in it, so no part can be missing, so
 //!   the places are right. It matters: a wrong *pending* would make a token look younger than it is.
-//! - In all other cases every task is asked for alone.
+//! - In all other cases every task is polled alone.
 
 use crate::classic::ClassicProvider;
 use crate::classic::provider::by_status;
@@ -20,7 +20,7 @@ use quittance_protocol::classic::code::is_pending;
 use quittance_wire::WireError;
 use tokio::time::{Instant, timeout_at};
 
-/// How many tasks are asked for at the same time when each is asked for alone.
+/// How many tasks are polled at the same time when each is polled alone.
 const ASKS_MAX: usize = 8;
 
 impl ClassicProvider {
@@ -64,15 +64,16 @@ impl ClassicProvider {
         let (waiting, speaking): (Vec<usize>, Vec<usize>) =
             (0..tasks.len()).partition(|place| is_pending(&parts[*place]));
         let named = |places: &[usize]| places.iter().map(|place| &tasks[*place]).collect::<Vec<_>>();
-        let said = self.ask_each(&named(&speaking)).await;
-        let is_confirmed = speaking.iter().zip(&said).all(|(place, said)| confirms(said, &parts[*place]));
+        let replies = self.ask_each(&named(&speaking)).await;
+        let is_confirmed =
+            speaking.iter().zip(&replies).all(|(place, replies)| confirms(replies, &parts[*place]));
         let rest = if is_confirmed {
             vec![PollOutcome::Pending; waiting.len()]
         } else {
             self.ask_each(&named(&waiting)).await
         };
         let mut outcomes: Vec<_> =
-            speaking.into_iter().zip(said).chain(waiting.into_iter().zip(rest)).collect();
+            speaking.into_iter().zip(replies).chain(waiting.into_iter().zip(rest)).collect();
         outcomes.sort_by_key(|(place, _)| *place);
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
@@ -87,9 +88,9 @@ impl ClassicProvider {
     }
 }
 
-/// Whether the task itself says what its part said.
-fn confirms(said: &PollOutcome, part: &str) -> bool {
-    match said {
+/// Whether the task's own reply agrees with its part.
+fn confirms(replies: &PollOutcome, part: &str) -> bool {
+    match replies {
         PollOutcome::Answered(delivery) => delivery.payload.text == part,
         PollOutcome::Faulted(fault) => fault.code == part,
         PollOutcome::Pending | PollOutcome::NoReply => false,

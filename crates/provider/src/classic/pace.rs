@@ -1,6 +1,7 @@
-//! How often the provider lets itself be asked, kept on our side: whoever asks too often is blocked for minutes, and then
-//! everybody waits. (How fast it takes submits is for the engine to keep: a submit that waited here would be one on record.) Counted in this process only; nodes that share an account share its limits, so
-//! their settings should divide them.
+//! How often the provider allows polls, kept on our side: a client that polls too often is blocked for minutes, and
+//! then all orders wait. (How fast it takes submits is for the engine to keep: a submit that waited here would be one
+//! on record.) Counted in this process only; nodes that share an account share its limits, so their settings should
+//! divide them.
 
 use quittance_protocol::classic::profile::PollQuota;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The provider as the engine knows it: what was said on the wire, turned into outcomes. Every rule about what a status
-//! or a silence means for a submit is in [`ClassicProvider::judge`] and `submit`.
+//! The provider as the engine knows it: replies on the wire, turned into outcomes. Every rule about what a status or
+//! a silence means for a submit is in [`ClassicProvider::judge`] and `submit`.
 
 use crate::classic::account::ThreadsWatch;
 use crate::classic::exchange::Exchange;
@@ -23,12 +23,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many codes that nobody has seen are told of, and how much of the answer.
+/// How many unlisted codes are logged, and how much of the reply.
 const STRANGE_MAX: usize = 100;
 const RAW_BYTES_MAX: usize = 500;
 
 /// What a complete answer to a submit says, other than yes.
-enum SubmitRefusal {
+enum ClassicRefusal {
     Rejection(Fault),
     Doubt(String),
 }
@@ -99,13 +99,13 @@ impl ClassicProvider {
         Evidence::new(self.exchange.key.conceal(words.into()))
     }
 
-    /// With all that was said, for the person who looks at the order.
+    /// With the provider's whole text, for the person who looks at the order.
     fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
-        let said = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
-        self.fault(fault.class, fault.code).saying(&said)
+        let reply_text = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
+        self.fault(fault.class, fault.code).with_text(&reply_text)
     }
 
-    /// A code that nobody has seen before is told once, with all that came with it: a person should put it into the table.
+    /// An unlisted code is logged once, with all that came with it: an operator should put it into the table.
     fn log_unlisted_code(&self, fault: &Fault, body: &[u8]) {
         if fault.class != FaultClass::UnlistedCode {
             return;
@@ -141,7 +141,7 @@ impl ClassicProvider {
     async fn judge(&self, reply: &Reply, sent: Instant) -> SubmitOutcome {
         let status = reply.status.as_u16();
         let read = read_submit(&reply.body, &self.codes);
-        let seen = match (status, read) {
+        let summary = match (status, read) {
             (200..=299, SubmitReply::Taken { task }) => {
                 if let Some(allowance) = &self.allowance {
                     allowance.earn();
@@ -151,35 +151,37 @@ impl ClassicProvider {
             }
             (200..=299, SubmitReply::Fault(fault)) => {
                 self.log_unlisted_code(&fault, &reply.body);
-                SubmitRefusal::Rejection(self.weigh(fault, sent).await)
+                ClassicRefusal::Rejection(self.weigh(fault, sent).await)
             }
-            // Somebody between us and the provider may have answered after the task was taken.
+            // A proxy between us and the provider may have replied after the task was taken.
             (200..=299, SubmitReply::Puzzling(sight)) => {
-                SubmitRefusal::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
+                ClassicRefusal::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, SubmitReply::Taken { .. }) => {
                 let words = format!("HTTP {status}, but with a task in it");
                 return SubmitOutcome::InDoubt(Evidence::new(words));
             }
-            (429, _) => SubmitRefusal::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
-            (413, _) => SubmitRefusal::Rejection(Fault::new(
+            (429, _) => ClassicRefusal::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
+            (413, _) => ClassicRefusal::Rejection(Fault::new(
                 FaultClass::Caller,
                 "HTTP 413: too large for the provider",
             )),
             // A code is clearer than a status, where a server sends both.
-            (300..=499, SubmitReply::Fault(fault)) => SubmitRefusal::Rejection(self.weigh(fault, sent).await),
+            (300..=499, SubmitReply::Fault(fault)) => {
+                ClassicRefusal::Rejection(self.weigh(fault, sent).await)
+            }
             (300..=499, _) => {
                 let words = format!("HTTP {status}: check provider.url");
-                SubmitRefusal::Rejection(Fault::new(FaultClass::UnlistedCode, words))
+                ClassicRefusal::Rejection(Fault::new(FaultClass::UnlistedCode, words))
             }
-            _ => SubmitRefusal::Doubt(format!("HTTP {status}")),
+            _ => ClassicRefusal::Doubt(format!("HTTP {status}")),
         };
-        match seen {
-            SubmitRefusal::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
-            SubmitRefusal::Doubt(words) => {
-                let said = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
-                SubmitOutcome::InDoubt(self.evidence(words).saying(&said))
+        match summary {
+            ClassicRefusal::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
+            ClassicRefusal::Doubt(words) => {
+                let reply_text = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
+                SubmitOutcome::InDoubt(self.evidence(words).with_text(&reply_text))
             }
         }
     }
@@ -199,7 +201,7 @@ impl ClassicProvider {
         Form([("action".to_owned(), Part::Text(action.to_owned()))].into())
     }
 
-    /// Asks for one task. Trouble on the way is no word: the task is still there.
+    /// Polls one task. A transport error settles nothing: the task is still there.
     pub(crate) async fn ask(&self, task: &str) -> PollOutcome {
         if self.allowance.as_ref().is_some_and(|allowance| !allowance.spend()) {
             return PollOutcome::NoReply;
@@ -269,8 +271,8 @@ impl Provider for ClassicProvider {
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
         let mut outcomes = Vec::with_capacity(tasks.len());
         for batch in tasks.chunks(self.poll_batch_max) {
-            let said = self.ask_for(batch).await;
-            outcomes.extend(batch.iter().cloned().zip(said));
+            let reply_text = self.ask_for(batch).await;
+            outcomes.extend(batch.iter().cloned().zip(reply_text));
         }
         outcomes
     }
@@ -290,8 +292,8 @@ impl Provider for ClassicProvider {
 
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         let form = Form::read(callback.query, callback.content_type, callback.body).ok()?;
-        let (task, said) = read_pingback(&form, &self.codes)?;
-        let word = match said {
+        let (task, reply_text) = read_pingback(&form, &self.codes)?;
+        let word = match reply_text {
             Ok(payload) => CallbackResult::Answered(ProviderAnswer { payload, solved_at: None, cost: None }),
             Err(fault) => CallbackResult::Faulted(self.fault(fault.class, fault.code)),
         };

@@ -1,5 +1,5 @@
-//! DeliveryState the provider whether an answer was any good. Nothing hangs on it but the provider's own statistics and perhaps
-//! a refund, so whoever is in doubt says it again: it is counted once.
+//! Reports to the provider whether an answer was good. Only the provider's own statistics and perhaps a refund depend
+//! on it, so a report in doubt is repeated: it is counted once.
 
 use crate::classic::ClassicProvider;
 use quittance_lifecycle::{Fault, FaultClass, ReportOutcome};
@@ -7,7 +7,7 @@ use quittance_protocol::classic::Part;
 use quittance_protocol::classic::answer::{PollReply, read_poll};
 use quittance_wire::WireError;
 
-/// Said of what was said before; both mean that it counts.
+/// Replies to a repeated report; both mean that it counts.
 const COUNTED: [&str; 2] = ["OK_REPORT_RECORDED", "ERROR_DUPLICATE_REPORT"];
 
 impl ClassicProvider {

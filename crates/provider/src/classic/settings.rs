@@ -105,9 +105,9 @@ mod tests {
             ("hunter2.example.com", "http://"),
         ];
         for (url, word) in cases {
-            let said = refused(url, "some-key");
-            assert!(said.starts_with("provider.url ") && said.contains(word), "{url}: {said}");
-            assert!(!said.contains("hunter2"), "{said}");
+            let body = refused(url, "some-key");
+            assert!(body.starts_with("provider.url ") && body.contains(word), "{url}: {body}");
+            assert!(!body.contains("hunter2"), "{body}");
         }
     }
 

@@ -1,51 +1,51 @@
-//! How often the provider lets itself be asked, kept on our side: whoever asks too often is banned for minutes, and then
-//! everybody waits. Counted in this process only.
+//! How often the provider allows polls, kept on our side: a client that polls too often is banned for minutes, and
+//! then all orders wait. Counted in this process only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Of so many tasks the questions are counted; beyond, counting begins anew, which only makes us less polite.
+/// The polls of so many tasks are counted; beyond, counting begins again, which only makes us poll more often.
 const TASKS_MAX: usize = 20_000;
-/// How many codes that nobody has seen are told of.
+/// How many unlisted codes are logged.
 const STRANGE_MAX: usize = 100;
 
 /// Questions about each task that has not come to its end.
-pub(crate) struct Questions {
+pub(crate) struct PollCounts {
     per_task_max: Option<u32>,
-    asked: Mutex<BTreeMap<String, u32>>,
+    poll_counts: Mutex<BTreeMap<String, u32>>,
 }
 
-impl Questions {
+impl PollCounts {
     pub(crate) fn new(per_task_max: Option<u32>) -> Self {
-        Self { per_task_max, asked: Mutex::default() }
+        Self { per_task_max, poll_counts: Mutex::default() }
     }
 
-    /// Whether the task may be asked for once more.
+    /// Whether the task may be polled once more.
     pub(crate) fn spend(&self, task: &str) -> bool {
         let Some(most) = self.per_task_max else { return true };
-        let mut asked = lock(&self.asked);
-        if asked.len() >= TASKS_MAX && !asked.contains_key(task) {
-            asked.clear();
+        let mut poll_counts = lock(&self.poll_counts);
+        if poll_counts.len() >= TASKS_MAX && !poll_counts.contains_key(task) {
+            poll_counts.clear();
         }
-        let count = asked.entry(task.to_owned()).or_default();
+        let count = poll_counts.entry(task.to_owned()).or_default();
         let may = *count < most;
         *count = count.saturating_add(1);
         may
     }
 
     pub(crate) fn forget(&self, task: &str) {
-        lock(&self.asked).remove(task);
+        lock(&self.poll_counts).remove(task);
     }
 }
 
-/// Codes that nobody has seen before.
+/// Unlisted codes that were logged.
 #[derive(Default)]
 pub(crate) struct UnlistedCodesSeen(Mutex<BTreeSet<String>>);
 
 impl UnlistedCodesSeen {
     pub(crate) fn is_news(&self, code: &str) -> bool {
-        let mut seen = lock(&self.0);
-        seen.len() < STRANGE_MAX && seen.insert(code.to_owned())
+        let mut codes = lock(&self.0);
+        codes.len() < STRANGE_MAX && codes.insert(code.to_owned())
     }
 }
 
@@ -58,23 +58,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_asked_for_no_more_often_than_the_provider_bears() {
-        let questions = Questions::new(Some(2));
+    fn a_task_is_polled_no_more_often_than_the_provider_allows() {
+        let questions = PollCounts::new(Some(2));
         assert_eq!([questions.spend("a"), questions.spend("a"), questions.spend("a")], [true, true, false]);
         assert!(questions.spend("b"));
         questions.forget("a");
         assert!(questions.spend("a"));
-        let free = Questions::new(None);
+        let free = PollCounts::new(None);
         assert!((0..1000).all(|_| free.spend("a")));
     }
 
     #[test]
     fn what_is_counted_is_bounded() {
-        let questions = Questions::new(Some(1));
+        let questions = PollCounts::new(Some(1));
         for task in 0..TASKS_MAX + 10 {
             questions.spend(&task.to_string());
         }
-        assert!(lock(&questions.asked).len() <= TASKS_MAX);
+        assert!(lock(&questions.poll_counts).len() <= TASKS_MAX);
         let strange = UnlistedCodesSeen::default();
         assert_eq!((0..1000).filter(|code| strange.is_news(&code.to_string())).count(), STRANGE_MAX);
         assert!(!strange.is_news("0"));

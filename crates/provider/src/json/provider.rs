@@ -1,8 +1,8 @@
-//! The provider as the engine knows it: what was said on the wire, turned into outcomes. Every rule about what a status
-//! or a silence means for a submit is in [`JsonProvider::judge`] and `submit`.
+//! The provider as the engine knows it: replies on the wire, turned into outcomes. Every rule about what a status or
+//! a silence means for a submit is in [`JsonProvider::judge`] and `submit`.
 
 use crate::json::account::CachedAccount;
-use crate::json::manners::{Questions, UnlistedCodesSeen};
+use crate::json::manners::{PollCounts, UnlistedCodesSeen};
 use crate::json::settings::Settings;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,11 +22,11 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 
-/// How many of the words are shown that come with a code that nobody has seen.
+/// How much of the text beside an unlisted code is logged.
 const WORDS_CHARS_MAX: usize = 300;
 
 /// What a complete answer to a submit says, other than yes.
-enum SubmitRefusal {
+enum JsonRefusal {
     Rejection(Fault),
     Doubt(String),
 }
@@ -40,8 +40,8 @@ pub struct JsonProvider {
     submit_timeout: Duration,
     pub(crate) poll_timeout: Duration,
     submit_interval: Duration,
-    questions: Questions,
-    pub(crate) told: CachedAccount,
+    questions: PollCounts,
+    pub(crate) cached_account: CachedAccount,
     strange: UnlistedCodesSeen,
     callbacks: CallbackBase,
 }
@@ -67,8 +67,8 @@ impl JsonProvider {
             submit_timeout: settings.submit_timeout,
             poll_timeout: settings.poll_timeout,
             submit_interval: settings.pace.submit_interval.unwrap_or_default(),
-            questions: Questions::new(settings.pace.queries_per_task_max.or(limits.queries_per_task_max)),
-            told: CachedAccount::new(limits.balance_interval),
+            questions: PollCounts::new(settings.pace.queries_per_task_max.or(limits.queries_per_task_max)),
+            cached_account: CachedAccount::new(limits.balance_interval),
             strange: UnlistedCodesSeen::default(),
             callbacks: CallbackBase::default(),
         })
@@ -95,44 +95,50 @@ impl JsonProvider {
 
     fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
         let fault = self.fault(fault.class, fault.code);
-        match self.said_in(reply) {
-            Some(said) => fault.saying(&said),
+        match self.text_of(reply) {
+            Some(body_text) => fault.with_text(&body_text),
             None => fault,
         }
     }
 
-    /// All that was said, for the person who looks at the order; unless there may be an answer in it, which is as good as
-    /// money.
-    fn said_in(&self, reply: &Reply) -> Option<String> {
-        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        let has_answer = said.get("solution").is_some_and(|solution| !solution.is_null());
+    /// The provider's whole text, for the person who looks at the order; unless there may be an answer in it, which
+    /// is as good as money.
+    fn text_of(&self, reply: &Reply) -> Option<String> {
+        let body_text: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let has_answer = body_text.get("solution").is_some_and(|solution| !solution.is_null());
         (!has_answer).then(|| without_secrets(&reply.body, &self.key, &self.callbacks))
     }
 
-    /// Sends what is said with the key in it, and returns the answer without.
+    /// Sends the body with the key in it, and returns the reply without.
     pub(crate) async fn post(
         &self,
         method: &str,
-        mut said: Map<String, Value>,
+        mut body_text: Map<String, Value>,
         timeout: Duration,
     ) -> Result<Reply, WireError> {
-        said.insert("clientKey".to_owned(), Value::from(self.key.reveal()));
-        let body = Bytes::from(Value::Object(said).to_string());
+        body_text.insert("clientKey".to_owned(), Value::from(self.key.reveal()));
+        let body = Bytes::from(Value::Object(body_text).to_string());
         let reply = self.client.post(method, &[], "application/json", body, timeout).await?;
         Ok(Reply { body: self.key.taken_out_of(reply.body), ..reply })
     }
 
-    /// The task as it will be sent, with what stands beside it; an error, if it cannot be spelled or the guard refuses it.
-    fn letter(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Map<String, Value>, String> {
+    /// The task as it will be sent, with what stands beside it; an error, if it cannot be spelled or the guard
+    /// refuses it.
+    fn task_body(
+        &self,
+        kind: &str,
+        params: &Params,
+        guard: &Guard<'_>,
+    ) -> Result<Map<String, Value>, String> {
         let mut task = spell(self.flavour, kind, params).map_err(|why| why.to_string())?;
-        let mut said = Map::new();
+        let mut body_text = Map::new();
         // It is about the task, and stands beside it.
         if let Some(pool) = task.remove("languagePool") {
-            said.insert("languagePool".to_owned(), pool);
+            body_text.insert("languagePool".to_owned(), pool);
         }
         let mut leaves = leaves(self.flavour, kind, params, &task);
-        said.insert("task".to_owned(), Value::Object(task));
-        if let Some(pool) = said.get("languagePool") {
+        body_text.insert("task".to_owned(), Value::Object(task));
+        if let Some(pool) = body_text.get("languagePool") {
             let value = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);
             let name = "languagePool".to_owned();
             leaves.push(Leaf { param: Some(name.clone()), name, value });
@@ -146,17 +152,17 @@ impl JsonProvider {
             })
             .collect();
         guard(&fields)?;
-        Ok(said)
+        Ok(body_text)
     }
 
-    /// A code that nobody has seen before is told once, with the words beside it: a person should put it into the table.
-    /// The rest of the reply is not shown, because it may hold an answer.
+    /// An unlisted code is logged once, with the text beside it: an operator should put it into the table. The rest
+    /// of the reply is not logged, because it may hold an answer.
     fn log_unlisted_code(&self, fault: &Fault, body: &[u8]) {
         if fault.class != FaultClass::UnlistedCode || !self.strange.is_news(&fault.code) {
             return;
         }
-        let said: Value = serde_json::from_slice(body).unwrap_or_default();
-        let words = said["errorDescription"].as_str().unwrap_or_default();
+        let body_text: Value = serde_json::from_slice(body).unwrap_or_default();
+        let words = body_text["errorDescription"].as_str().unwrap_or_default();
         let words = self.key.conceal(words.chars().take(WORDS_CHARS_MAX).collect());
         tracing::warn!(
             provider = self.name.as_str(),
@@ -169,56 +175,55 @@ impl JsonProvider {
     /// What a complete answer to a submit means. Only what cannot have been taken is a rejection.
     fn judge(&self, reply: &Reply, kind: &str) -> SubmitOutcome {
         let status = reply.status.as_u16();
-        let seen = match (status, read_create(&reply.body, kind, &self.codes)) {
+        let summary = match (status, read_create(&reply.body, kind, &self.codes)) {
             (200..=299, CreateReply::Taken { task }) => return SubmitOutcome::Accepted { task },
             (200..=299, CreateReply::Answered { payload, cost, .. }) => {
                 return SubmitOutcome::Answered(delivery(payload, cost, None));
             }
             (200..=299, CreateReply::Fault(fault)) => {
                 self.log_unlisted_code(&fault, &reply.body);
-                SubmitRefusal::Rejection(fault)
+                JsonRefusal::Rejection(fault)
             }
-            // Somebody between us and the provider may have answered after the task was taken.
+            // A proxy between us and the provider may have replied after the task was taken.
             (200..=299, CreateReply::Puzzling(sight)) => {
-                SubmitRefusal::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
+                JsonRefusal::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, CreateReply::Taken { .. } | CreateReply::Answered { .. }) => {
                 let words = format!("HTTP {status}, but with a task in it");
                 return SubmitOutcome::InDoubt(Evidence::new(words));
             }
-            (429, _) => SubmitRefusal::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
-            (413, _) => SubmitRefusal::Rejection(Fault::new(
-                FaultClass::Caller,
-                "HTTP 413: too large for the provider",
-            )),
+            (429, _) => JsonRefusal::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
+            (413, _) => {
+                JsonRefusal::Rejection(Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"))
+            }
             // A code is clearer than a status, where a server sends both; some send every code so.
             (300..=499, CreateReply::Fault(fault)) => {
                 self.log_unlisted_code(&fault, &reply.body);
-                SubmitRefusal::Rejection(fault)
+                JsonRefusal::Rejection(fault)
             }
             (300..=499, _) => {
                 let words = format!("HTTP {status}: check provider.url");
-                SubmitRefusal::Rejection(Fault::new(FaultClass::UnlistedCode, words))
+                JsonRefusal::Rejection(Fault::new(FaultClass::UnlistedCode, words))
             }
-            _ => SubmitRefusal::Doubt(format!("HTTP {status}")),
+            _ => JsonRefusal::Doubt(format!("HTTP {status}")),
         };
-        match seen {
-            SubmitRefusal::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
-            SubmitRefusal::Doubt(words) => {
-                let said = self.said_in(reply).unwrap_or_default();
-                SubmitOutcome::InDoubt(self.evidence(words).saying(&said))
+        match summary {
+            JsonRefusal::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
+            JsonRefusal::Doubt(words) => {
+                let body_text = self.text_of(reply).unwrap_or_default();
+                SubmitOutcome::InDoubt(self.evidence(words).with_text(&body_text))
             }
         }
     }
 
-    /// Asks for one task. Trouble on the way is no word: the task is still there.
+    /// Polls one task. A transport error settles nothing: the task is still there.
     async fn ask(&self, task: &str) -> PollOutcome {
         if !self.questions.spend(task) {
             return PollOutcome::NoReply;
         }
-        let said = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
-        let reply = match self.post("getTaskResult", said, self.poll_timeout).await {
+        let body_text = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
+        let reply = match self.post("getTaskResult", body_text, self.poll_timeout).await {
             Ok(reply) => reply,
             Err(WireError::NeverSent(_) | WireError::WhoKnows(_)) => return PollOutcome::NoReply,
         };
@@ -251,15 +256,15 @@ fn delivery(payload: Payload, cost: Option<Money>, solved_s: Option<u64>) -> Pro
 impl Provider for JsonProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let Submission { terms, callback, guard, .. } = submission;
-        let mut said = match self.letter(&terms.kind, &terms.params, guard) {
-            Ok(said) => said,
+        let mut body_text = match self.task_body(&terms.kind, &terms.params, guard) {
+            Ok(body_text) => body_text,
             Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why)),
         };
         if let Some(callback) = callback {
-            said.insert("callbackUrl".to_owned(), Value::from(callback));
+            body_text.insert("callbackUrl".to_owned(), Value::from(callback));
             self.callbacks.learn(callback);
         }
-        match self.post("createTask", said, self.submit_timeout).await {
+        match self.post("createTask", body_text, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, &terms.kind),
             Err(WireError::NeverSent(why)) => {
                 SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why))
@@ -269,7 +274,7 @@ impl Provider for JsonProvider {
     }
 
     fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String> {
-        self.letter(kind, params, guard).map(drop)
+        self.task_body(kind, params, guard).map(drop)
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
@@ -295,8 +300,8 @@ impl Provider for JsonProvider {
     }
 
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
-        let (task, said) = read_callback(callback.body, &self.codes)?;
-        let word = match said {
+        let (task, body_text) = read_callback(callback.body, &self.codes)?;
+        let word = match body_text {
             ResultReply::Answered { payload, cost, solved_s } => {
                 CallbackResult::Answered(delivery(payload, cost, solved_s))
             }

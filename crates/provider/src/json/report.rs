@@ -1,4 +1,4 @@
-//! DeliveryState the provider whether an answer was any good. Each flavour has endpoints of its own, some for one sort of task
+//! Reports to the provider whether an answer was good. Each flavour has endpoints of its own, some for one sort of task
 //! only; which sort a task was is not known here, so the next is tried where the first does not know the task.
 
 use crate::json::JsonProvider;
@@ -7,7 +7,7 @@ use quittance_protocol::json::{ReportReply, id, read_report};
 use quittance_wire::WireError;
 use serde_json::{Map, json};
 
-/// Said of what was said before: it counts.
+/// The reply to a repeated report: it counts.
 const COUNTED: &str = "ERROR_DUPLICATE_REPORT";
 
 impl JsonProvider {
@@ -16,8 +16,8 @@ impl JsonProvider {
         let endpoints = if is_good { facts.report_good } else { facts.report_bad };
         let mut outcome = ReportOutcome::Refused { code: "not offered".to_owned() };
         for endpoint in endpoints {
-            let (said, is_about_task) = self.report_at(endpoint, task, is_good).await;
-            outcome = said;
+            let (reply_text, is_about_task) = self.report_at(endpoint, task, is_good).await;
+            outcome = reply_text;
             if !is_about_task {
                 break;
             }
@@ -27,11 +27,11 @@ impl JsonProvider {
 
     /// The outcome of a report, and whether another endpoint may know the task better.
     async fn report_at(&self, endpoint: &str, task: &str, is_good: bool) -> (ReportOutcome, bool) {
-        let mut said = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
+        let mut reply_text = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
         if endpoint == "feedbackTask" {
-            said.insert("result".to_owned(), json!({"invalid": !is_good}));
+            reply_text.insert("result".to_owned(), json!({"invalid": !is_good}));
         }
-        let reply = match self.post(endpoint, said, self.poll_timeout).await {
+        let reply = match self.post(endpoint, reply_text, self.poll_timeout).await {
             Ok(reply) => reply,
             Err(WireError::NeverSent(_) | WireError::WhoKnows(_)) => return (ReportOutcome::NoReply, false),
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct PaceSettings {
     /// The least span between two submits.
     pub submit_interval: Option<Duration>,
-    /// How often one task may be asked for.
+    /// How often one task may be polled.
     pub queries_per_task_max: Option<u32>,
 }
 

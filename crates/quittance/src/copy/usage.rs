@@ -1,4 +1,5 @@
-//! The usage of a store that moves, line by line: each is added in the new store once, whenever whoever copies them is killed.
+//! The usage of a store that moves, row by row: each is added in the new store once, also if the copying process is
+//! killed.
 
 use super::Progress;
 use crate::place::Opened;
@@ -15,7 +16,7 @@ pub(super) async fn all_usage(store: &dyn Store) -> Result<Vec<(UsageRow, Counte
     store.usage(Day(0), Day::of(Timestamp::MAX)).await
 }
 
-/// Whether anything was added to a line can be told from this.
+/// This shows whether anything was added to a row.
 fn amount(counters: &Counters) -> u64 {
     counters.lines().fold(0, |sum, (_, count)| sum.wrapping_add(count))
 }
@@ -31,12 +32,12 @@ pub(super) async fn lines_done(
     let usage = all_usage(&*from.store).await?;
     let Some((line, _)) = usage.get(lines) else { return Ok(lines) };
     let there = to.store.usage(line.day, line.day).await?;
-    let now = there.iter().find(|(found, _)| found == line).map_or(0, |(_, counters)| amount(counters));
+    let now = there.iter().find(|(record, _)| record == line).map_or(0, |(_, counters)| amount(counters));
     Ok(if now == before { lines } else { lines + 1 })
 }
 
-/// The old store's note says how many lines are done, and, before one is added, what it amounts to where it goes: so none is
-/// added again, whenever the world ends. Nobody else counts there meanwhile.
+/// The old store's note says how many rows are done, and, before one is added, its sum at the target: so none is
+/// added again, whenever the process dies. No other process counts there meanwhile.
 pub(super) async fn copy_usage(
     from: &Opened,
     to: &Opened,

@@ -1,11 +1,11 @@
-//! Orders of every sort, and the faults that a caller must not notice, or must be told of.
+//! Orders of every sort, and the faults that a caller must not notice, or must learn of.
 
-use crate::room::Room;
+use crate::fixture::Fixture;
 use quittance::{
     FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, Profile, RecaptchaV2,
     RecaptchaV3, SolveError, Text, Turnstile,
 };
-use quittance_mock_provider::{Rule, State};
+use quittance_mock_provider::{Rule, TaskState};
 use serde_json::json;
 
 const PAGE: &str = "https://shop.example.com/login";
@@ -24,8 +24,8 @@ fn gif() -> Vec<u8> {
 #[tokio::test]
 async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
     for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
-        let room = Room::new(profile).await;
-        let node = room.polling().await;
+        let fixture = Fixture::new(profile).await;
+        let node = fixture.polling().await;
         let mut orders: Vec<Order> = vec![
             Image::new(gif()).numeric("1").into(),
             RecaptchaV2::new(SITE_KEY, PAGE).into(),
@@ -43,7 +43,7 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
             let kind = order.kind().to_owned();
             let solved =
                 node.solve(order).await.unwrap_or_else(|error| panic!("{profile:?} {kind}: {error}"));
-            let ledger = room.ledger();
+            let ledger = fixture.ledger();
             let sold = ledger.tasks.last().unwrap().answer.clone().unwrap();
             let sold = if let serde_json::Value::String(text) = sold { text } else { sold.to_string() };
             assert_eq!((solved.text(), solved.origin), (sold.as_str(), Origin::Api), "{profile:?} {kind}");
@@ -54,8 +54,8 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
 
 #[tokio::test]
 async fn a_token_is_for_one_job_by_default_and_a_key_says_which() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.polling().await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.polling().await;
     let order = || RecaptchaV2::new(SITE_KEY, PAGE);
     let (first, second) = tokio::join!(node.solve(order()), node.solve(order()));
     assert_ne!(first.unwrap().text(), second.unwrap().text());
@@ -64,14 +64,14 @@ async fn a_token_is_for_one_job_by_default_and_a_key_says_which() {
     let (a, again, b) = (a.unwrap(), again.unwrap(), b.unwrap());
     assert_eq!(a.text(), again.text());
     assert_ne!(a.text(), b.text());
-    assert_eq!(room.ledger().totals.accepted, 4);
+    assert_eq!(fixture.ledger().totals.accepted, 4);
     node.stop().await;
 }
 
 #[tokio::test]
 async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.polling().await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.polling().await;
     let ask = || node.solve(RecaptchaV2::new(SITE_KEY, PAGE).shared());
     let (first, second, third) = tokio::join!(ask(), ask(), ask());
     let cached = ask().await.unwrap();
@@ -79,20 +79,21 @@ async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
     for solved in [first, second, third] {
         assert_eq!(solved.unwrap().text(), cached.text());
     }
-    assert_eq!(room.ledger().totals.accepted, 1);
+    assert_eq!(fixture.ledger().totals.accepted, 1);
     node.stop().await;
 }
 
 #[tokio::test]
 async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
     for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
-        let room = Room::new(profile).await;
-        room.mock
+        let fixture = Fixture::new(profile).await;
+        fixture
+            .mock
             .script(vec![rule(json!({ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }))])
             .unwrap();
-        let node = room.called_back().await;
+        let node = fixture.called_back().await;
         let solved = node.solve(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
-        let ledger = room.ledger();
+        let ledger = fixture.ledger();
         assert_eq!(ledger.totals.accepted, 1, "{profile:?}");
         assert_eq!(ledger.tasks[0].answer, Some(json!(solved.text())));
         assert!(!ledger.tasks[0].reply_delivered, "its id was never learned from the reply");
@@ -102,71 +103,71 @@ async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
 
 #[tokio::test]
 async fn a_callback_before_the_reply_is_kept_and_a_lost_one_is_made_up_for() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    room.mock
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    fixture.mock
         .script(vec![
             rule(json!({ "on": "pingback", "match": { "pageurl": "https://early.example.com/" }, "do": { "early": {} } })),
             rule(json!({ "on": "pingback", "match": { "pageurl": "https://lost.example.com/" }, "do": { "lost": {} } })),
         ])
         .unwrap();
-    let node = room.called_back().await;
+    let node = fixture.called_back().await;
     for page in ["https://early.example.com/", "https://lost.example.com/"] {
         let solved = node.solve(RecaptchaV2::new(SITE_KEY, page)).await.unwrap();
-        assert_eq!(room.ledger().tasks.last().unwrap().answer, Some(json!(solved.text())), "{page}");
+        assert_eq!(fixture.ledger().tasks.last().unwrap().answer, Some(json!(solved.text())), "{page}");
     }
-    assert_eq!(room.ledger().totals.accepted, 2);
+    assert_eq!(fixture.ledger().totals.accepted, 2);
     node.stop().await;
 }
 
 #[tokio::test]
 async fn an_error_code_in_a_callback_is_never_an_answer() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let code = json!({ "on": "pingback", "nth": 1, "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } });
     let unsolvable = json!({ "on": "in.php", "nth": 1, "do": { "unsolvable": {} } });
-    room.mock.script(vec![rule(code), rule(unsolvable)]).unwrap();
-    let node = room.called_back().await;
+    fixture.mock.script(vec![rule(code), rule(unsolvable)]).unwrap();
+    let node = fixture.called_back().await;
     let solved = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
-    let ledger = room.ledger();
+    let ledger = fixture.ledger();
     assert_eq!(ledger.tasks.len(), 2, "an unsolvable task is submitted again");
     assert_eq!(
         (ledger.tasks[0].state, ledger.tasks[1].answer.clone()),
-        (State::Failed, Some(json!(solved.text())))
+        (TaskState::Failed, Some(json!(solved.text())))
     );
     node.stop().await;
 }
 
 #[tokio::test]
 async fn what_may_not_be_automated_is_refused_before_anything_is_paid_for() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.builder().allow("*.example.org").start().await.unwrap();
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.builder().allow("*.example.org").start().await.unwrap();
     let refused = node.solve(RecaptchaV2::new(SITE_KEY, "https://elsewhere.invalid/")).await.unwrap_err();
     assert!(matches!(refused, SolveError::Place(PlaceError::NotAllowed(_))), "{refused}");
     assert!(refused.to_string().contains("targets.allow"), "{refused}");
     let unknown = node.solve(Order::of("recaptcha_v9")).await.unwrap_err();
     assert!(unknown.to_string().contains("did you mean `recaptcha_v"), "{unknown}");
-    assert_eq!(room.ledger().totals.requests.get("in.php"), None);
+    assert_eq!(fixture.ledger().totals.requests.get("in.php"), None);
     node.solve(RecaptchaV2::new(SITE_KEY, "https://a.example.org/")).await.unwrap();
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_permanent_error_is_told_with_its_code_and_not_tried_again() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+async fn a_permanent_error_is_returned_with_its_code_and_not_tried_again() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let wrong = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_GOOGLEKEY" } });
-    room.mock.script(vec![rule(wrong)]).unwrap();
-    let node = room.polling().await;
-    let told = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap_err();
-    assert!(matches!(&told, SolveError::NoAnswer(NoAnswer::Failed(_))), "{told}");
-    assert!(told.to_string().contains("ERROR_GOOGLEKEY"), "{told}");
-    assert_eq!(room.ledger().totals.requests["in.php"], 1);
+    fixture.mock.script(vec![rule(wrong)]).unwrap();
+    let node = fixture.polling().await;
+    let reply = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap_err();
+    assert!(matches!(&reply, SolveError::NoAnswer(NoAnswer::Failed(_))), "{reply}");
+    assert!(reply.to_string().contains("ERROR_GOOGLEKEY"), "{reply}");
+    assert_eq!(fixture.ledger().totals.requests["in.php"], 1);
     node.stop().await;
 }
 
 /// A pingback brings the token alone, and this one works in the browser that it was made with only.
 #[tokio::test]
 async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_callback_address() {
-    let room = Room::new(Profile::CaptchaAi).await;
-    let node = room.called_back().await;
+    let fixture = Fixture::new(Profile::CaptchaAi).await;
+    let node = fixture.called_back().await;
     let bound = RecaptchaV2::new(SITE_KEY, PAGE).enterprise("1");
     let solved = node.solve(bound).await.unwrap();
     assert!(
@@ -174,8 +175,8 @@ async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_
         "{:?}",
         solved.answer.payload.extras.keys()
     );
-    assert!(!room.ledger().tasks[0].pingback_wanted);
+    assert!(!fixture.ledger().tasks[0].pingback_wanted);
     node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
-    assert!(room.ledger().tasks[1].pingback_wanted, "an ordinary token is called back");
+    assert!(fixture.ledger().tasks[1].pingback_wanted, "an ordinary token is called back");
     node.stop().await;
 }

@@ -1,7 +1,7 @@
-//! Moving orders from one store to another: nothing is lost on the way, nothing is written to a store that was left, and
-//! whoever is interrupted begins again.
+//! Moving orders from one store to another: nothing is lost on the way, nothing is written to a store that was left,
+//! and an interrupted move begins again.
 
-use crate::room::{Room, eventually};
+use crate::fixture::{Fixture, eventually};
 use quittance::copy::{CopyError, Progress, copy, survey};
 use quittance::document::DOCUMENTS_MAX;
 use quittance::lifecycle::{Counters, Order, Timestamp};
@@ -98,7 +98,7 @@ async fn write(opened: &Opened, document: &SharedDocument) {
 }
 
 async fn documents(opened: &Opened) -> Vec<SharedDocument> {
-    opened.membership.documents().await.unwrap().into_iter().map(|found| found.document).collect()
+    opened.membership.documents().await.unwrap().into_iter().map(|record| record.document).collect()
 }
 
 async fn usage(opened: &Opened) -> Vec<(UsageRow, Counters)> {
@@ -107,7 +107,7 @@ async fn usage(opened: &Opened) -> Vec<(UsageRow, Counters)> {
 
 async fn orders(opened: &Opened) -> Vec<Arc<Order>> {
     let listed = opened.store.list(Which::ALL, None, 10_000).await.unwrap();
-    listed.into_iter().map(|found| found.unwrap().order).collect()
+    listed.into_iter().map(|record| record.unwrap().order).collect()
 }
 
 #[tokio::test]
@@ -115,12 +115,12 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
     let (_old, place_before, from) = place().await;
     let (_new, place_after, to) = place().await;
     let count = fill(&from).await;
-    let mut seen = Vec::new();
+    let mut view = Vec::new();
     let would = survey(&from, &mut |_| ()).await.unwrap();
     assert_eq!((would.written, would.lines), (count as u64, usage(&from).await.len()));
     assert_eq!(from.membership.sealed().await.unwrap(), None, "looking changes nothing");
 
-    let copied = copy(&from, &to, ADDRESS, &mut |progress| seen.push(progress)).await.unwrap();
+    let copied = copy(&from, &to, ADDRESS, &mut |progress| view.push(progress)).await.unwrap();
     assert!(copied.is_complete(), "{copied:?}");
     assert_eq!((copied.written, copied.there), (count as u64, 0));
     assert_eq!(orders(&to).await, orders(&from).await);
@@ -130,7 +130,7 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
         from.secret([2; 32]).await.unwrap(),
         "callbacks are known there"
     );
-    assert!(seen.contains(&Progress::Comparing { orders: count as u64 }), "{seen:?}");
+    assert!(view.contains(&Progress::Comparing { orders: count as u64 }), "{view:?}");
 
     let note = from.membership.sealed().await.unwrap().unwrap();
     assert!(note.contains(ADDRESS), "{note}");
@@ -138,8 +138,12 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
     let refused = from.store.commit(Version::ABSENT, &order, &Counters::default(), samples::START).await;
     assert!(refused.is_err());
     drop(from);
-    let error =
-        Quittance::builder().place(place_before).provider(crate::room::nobody()).start().await.unwrap_err();
+    let error = Quittance::builder()
+        .place(place_before)
+        .provider(crate::fixture::absent_provider())
+        .start()
+        .await
+        .unwrap_err();
     assert!(matches!(&error, StartError::Moved { note } if note.contains(ADDRESS)), "{error}");
     drop(to);
     Quittance::builder().place(place_after).open().await.unwrap();
@@ -156,10 +160,10 @@ async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
         put(&to, Version::ABSENT, order).await;
     }
     let solving = samples::solving("order 7", samples::START);
-    let found = to.store.load(&solving.order.key).await.unwrap();
+    let record = to.store.load(&solving.order.key).await.unwrap();
     let moved_on = samples::solved("order 7", samples::START).order;
     assert_eq!(moved_on.born, solving.order.born);
-    let expected = found.map_or(Version::ABSENT, |found| found.version);
+    let expected = record.map_or(Version::ABSENT, |record| record.version);
     put(&to, expected, &moved_on).await;
 
     let first = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
@@ -182,7 +186,7 @@ async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
     assert_eq!(usage(&to).await, usage(&from).await, "no line was added twice");
 }
 
-/// Where they went they may have ended and been forgotten: whoever brought them back would pay for them again.
+/// Where they went they may have ended and been forgotten: to bring them back would pay for them again.
 #[tokio::test]
 async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
     let (_old, _, from) = place().await;
@@ -216,7 +220,7 @@ async fn pools_and_what_reports_have_taught_move_too_and_the_old_store_is_right(
     for document in [pool("login", 5), pool("search", 2), trust()] {
         write(&from, &document).await;
     }
-    // What a copy that was killed has left, what somebody tried before, and what is nobody's business here.
+    // What a copy that was killed has left, what was tried before, and what has nothing to do with it.
     for document in [pool("search", 2), pool("login", 9), pool("other", 1)] {
         write(&to, &document).await;
     }
@@ -228,7 +232,7 @@ async fn pools_and_what_reports_have_taught_move_too_and_the_old_store_is_right(
 }
 
 #[tokio::test]
-async fn a_pool_that_finds_no_room_is_named_and_comes_with_the_next_try() {
+async fn a_pool_that_does_not_fit_is_named_and_comes_with_the_next_try() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
     write(&from, &pool("login", 5)).await;
@@ -239,15 +243,15 @@ async fn a_pool_that_finds_no_room_is_named_and_comes_with_the_next_try() {
     assert!(!copied.is_complete());
     assert_eq!((copied.documents, copied.documents_missing), (0, vec![pool("login", 5).name()]));
     assert!(to.membership.filling().await.unwrap().is_some(), "it is not over");
-    let found = to.membership.documents().await.unwrap().remove(0);
-    _ = to.membership.write_document(&found.name, found.version, None).await.unwrap();
+    let record = to.membership.documents().await.unwrap().remove(0);
+    _ = to.membership.write_document(&record.name, record.version, None).await.unwrap();
     let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
     assert!(again.is_complete() && again.documents == 1, "{again:?}");
     assert_eq!(to.membership.filling().await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn another_order_under_the_same_key_is_told_and_left_alone() {
+async fn another_order_under_the_same_key_is_reported_and_left_alone() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
     fill(&from).await;
@@ -259,7 +263,7 @@ async fn another_order_under_the_same_key_is_told_and_left_alone() {
     assert_eq!(to.store.load(&stranger.key).await.unwrap().unwrap().order, stranger);
 }
 
-/// Or an order that is not copied yet could be placed, and paid for, anew.
+/// Otherwise an order that is not copied yet could be placed, and paid for, again.
 #[tokio::test]
 async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_left() {
     let (_old, _, from) = place().await;
@@ -300,8 +304,11 @@ async fn no_node_begins_to_work_on_a_store_that_is_being_filled() {
     to.membership.set_filling(Some(killed)).await.unwrap();
     drop(to);
     let error = loop {
-        let started =
-            Quittance::builder().place(place_after.clone()).provider(crate::room::nobody()).start().await;
+        let started = Quittance::builder()
+            .place(place_after.clone())
+            .provider(crate::fixture::absent_provider())
+            .start()
+            .await;
         match started.unwrap_err() {
             // The last handle on the store goes when its tasks have gone.
             StartError::Open(_) => tokio::task::yield_now().await,
@@ -329,22 +336,22 @@ async fn key_of(node: &Quittance, idempotency_key: &str) -> quittance::Key {
     ticket.order()
 }
 
-/// The keys of orders are hashed under a secret of the store, so that nobody finds out by a dictionary what was ordered. A move
-/// takes the secret along, also where the new store has drawn one because somebody has looked at it.
+/// The keys of orders are hashed under a secret of the store, so that a dictionary does not reveal what was ordered.
+/// A move takes the secret along, also where the new store has drawn one because it was opened before.
 #[tokio::test]
 async fn the_keys_of_orders_follow_from_a_secret_that_lives_as_long_as_they_do() {
-    let room = Room::new(quittance::Profile::TwoCaptcha).await;
-    let first = room.polling().await;
+    let fixture = Fixture::new(quittance::Profile::TwoCaptcha).await;
+    let first = fixture.polling().await;
     let key = key_of(&first, "job-1").await;
     assert_ne!(
         key,
         quittance::Key::chosen(quittance::DEFAULT_TENANT, "job-1"),
-        "anybody could compute that one"
+        "that one can be computed without the secret"
     );
     first.stop().await;
     drop(first);
     // The last handle on a store goes when its tasks have gone.
-    let again = eventually("a restart", async || room.builder().start().await.ok()).await;
+    let again = eventually("a restart", async || fixture.builder().start().await.ok()).await;
     assert_eq!(key_of(&again, "job-1").await, key, "the same after a restart");
     again.stop().await;
     drop(again);
@@ -353,20 +360,20 @@ async fn the_keys_of_orders_follow_from_a_secret_that_lives_as_long_as_they_do()
     drop(to);
     let look = async || Quittance::builder().place(place_after.clone()).open().await.ok();
     drop(eventually("a look", look).await);
-    let other = room.builder().place(Place::Memory).start().await.unwrap();
+    let other = fixture.builder().place(Place::Memory).start().await.unwrap();
     assert_ne!(key_of(&other, "job-1").await, key, "another store, another key");
     other.stop().await;
     let to = eventually("the new store", async || place_after.open().await.ok()).await;
-    let from = eventually("the old store", async || Place::Embedded(room.store()).open().await.ok()).await;
+    let from = eventually("the old store", async || Place::Embedded(fixture.store()).open().await.ok()).await;
     let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
     assert!(copied.is_complete() && !copied.other_secret, "{copied:?}");
     drop((from, to));
     // A folder in which a node remembers the secrets of a shared store that it used before.
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("callback-secrets"), [5; 64]).unwrap();
-    let moved = async || room.builder().embedded(dir.path()).home(home.path()).start().await.ok();
+    let moved = async || fixture.builder().embedded(dir.path()).home(home.path()).start().await.ok();
     let moved = eventually("a start on the new store", moved).await;
     assert_eq!(key_of(&moved, "job-1").await, key, "the same in the store that it moved to");
     moved.stop().await;
-    assert_eq!(room.ledger().totals.accepted, 2, "once here, and once for the store in memory");
+    assert_eq!(fixture.ledger().totals.accepted, 2, "once here, and once for the store in memory");
 }

@@ -1,41 +1,41 @@
-//! What is sent is what is checked: tasks with hosts hidden in every way that we can think of, through every API, as pools, and
-//! as dead letters that are imported and replayed, over real sockets. A tap in front of the mock provider reads all that
-//! arrives with a reader of its own; no host may arrive that is not listed.
+//! What is sent is what is checked: tasks with hosts hidden in every way that we can think of, through every API, as
+//! pools, and as dead letters that are imported and replayed, over real sockets. A tap in front of the mock provider
+//! reads all that arrives with a reader of its own; no host may arrive that is not listed.
 //!
 //! `HOST_TASKS=100000 cargo test --release -p quittance --test library hosts -- --nocapture` makes as many tasks as it says.
 
 mod cases;
+mod dead_letters;
 mod hide;
 mod holes;
 mod judge;
-mod letters;
 mod ordinary;
 mod real;
 mod tap;
 mod world;
 
-use cases::{Case, Dice};
+use cases::{HostsCase, HostsDice};
 use holes::Hole;
-use quittance_mock_provider::Flavour;
+use quittance_mock_provider::MockFlavour;
 use std::collections::BTreeMap;
-use world::{Provider, World};
+use world::{HostsProvider, HostsWorld};
 
 /// Enough to try everything a few times, in some seconds.
 const TASKS: u64 = 2500;
 const AT_ONCE: u64 = 16;
 
-const PROVIDERS: [Provider; 6] = [
-    Provider::Classic(quittance::Profile::TwoCaptcha),
-    Provider::Classic(quittance::Profile::CaptchaAi),
-    Provider::Json(Flavour::TwoCaptcha),
-    Provider::Json(Flavour::AntiCaptcha),
-    Provider::Json(Flavour::CapSolver),
-    Provider::Json(Flavour::CapMonster),
+const PROVIDERS: [HostsProvider; 6] = [
+    HostsProvider::Classic(quittance::Profile::TwoCaptcha),
+    HostsProvider::Classic(quittance::Profile::CaptchaAi),
+    HostsProvider::Json(MockFlavour::TwoCaptcha),
+    HostsProvider::Json(MockFlavour::AntiCaptcha),
+    HostsProvider::Json(MockFlavour::CapSolver),
+    HostsProvider::Json(MockFlavour::CapMonster),
 ];
 
 /// What came of so many tasks.
 #[derive(Debug, Default)]
-struct Outcome {
+struct HostsOutcome {
     sent: u64,
     accepted: u64,
     honest: u64,
@@ -45,21 +45,21 @@ struct Outcome {
     by_api: BTreeMap<&'static str, u64>,
 }
 
-async fn fuzz(world: &World, seed: u64, tasks: u64) -> Outcome {
-    let mut outcome = Outcome::default();
+async fn fuzz(world: &HostsWorld, seed: u64, tasks: u64) -> HostsOutcome {
+    let mut outcome = HostsOutcome::default();
     let each = tasks.div_ceil(AT_ONCE);
     let workers = (0..AT_ONCE).map(|worker| {
         let (gateway, seed) = (world.gateway, seed.wrapping_mul(1_000_003) + worker);
         tokio::spawn(async move {
-            let mut caller = world::Caller::new(gateway);
-            let mut dice = Dice::new(seed);
-            let mut seen = Vec::new();
+            let mut caller = world::HostsCaller::new(gateway);
+            let mut dice = HostsDice::new(seed);
+            let mut view = Vec::new();
             for n in 0..each {
-                let case = Case::make(&mut dice, seed << 32 | n);
+                let case = HostsCase::make(&mut dice, seed << 32 | n);
                 let (api, accepted, words) = caller.send(&case, &mut dice).await;
-                seen.push((api, case.is_honest(), accepted, words));
+                view.push((api, case.is_honest(), accepted, words));
             }
-            seen
+            view
         })
     });
     for worker in workers.collect::<Vec<_>>() {
@@ -87,7 +87,7 @@ fn tasks() -> u64 {
 async fn no_host_that_is_not_listed_reaches_the_provider() {
     let (mut sent, mut arrived) = (0, 0);
     for (seed, provider) in PROVIDERS.into_iter().enumerate() {
-        let world = World::start(provider, Hole::None).await;
+        let world = HostsWorld::start(provider, Hole::None).await;
         let outcome = fuzz(&world, seed as u64 + 1, tasks().div_ceil(PROVIDERS.len() as u64)).await;
         println!(
             "{provider:?}: {} tasks {:?}, {} accepted, {} arrived, {} unlisted hosts",
@@ -110,7 +110,7 @@ async fn no_host_that_is_not_listed_reaches_the_provider() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hole_that_there_was_is_found_when_it_is_put_back() {
     for hole in Hole::ALL {
-        let world = World::start(Provider::Json(Flavour::TwoCaptcha), hole).await;
+        let world = HostsWorld::start(HostsProvider::Json(MockFlavour::TwoCaptcha), hole).await;
         let mut leaks = Vec::new();
         for seed in 1..=8 {
             leaks = fuzz(&world, seed, 1500).await.leaks;

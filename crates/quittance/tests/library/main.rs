@@ -3,7 +3,7 @@
 
 mod answers;
 mod copying;
+mod fixture;
 mod hosts;
 mod restarts;
-mod room;
 mod stock;

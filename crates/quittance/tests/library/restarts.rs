@@ -1,6 +1,6 @@
-//! What the next process finds, and what people do: mend an account, replay a dead letter, start twice.
+//! What the next process finds, and what people do: fix an account, replay a dead letter, start twice.
 
-use crate::room::{Room, eventually};
+use crate::fixture::{Fixture, eventually};
 use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which, embedded};
 use quittance_mock_provider::{AccountChange, Rule};
 use serde_json::json;
@@ -8,14 +8,15 @@ use serde_json::json;
 const PAGE: &str = "https://shop.example.com/login";
 const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 
-/// The node is dropped without a word, which is as near to a crash as one process gets; the end-to-end tests kill real ones.
+/// The node is dropped without a word, which is as near to a crash as one process gets; the end-to-end tests kill
+/// real ones.
 #[tokio::test]
 async fn an_order_goes_on_where_it_was_in_the_next_process() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let slow = json!({ "on": "in.php", "nth": 1, "do": { "solve_ms": 300 } });
-    room.mock.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
+    fixture.mock.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
     let key = {
-        let node = room.called_back().await;
+        let node = fixture.called_back().await;
         let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
         while node.read(&ticket.order()).await.unwrap().unwrap().phase.name() != "solving" {
             tokio::task::yield_now().await;
@@ -24,7 +25,7 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
     };
     let node = loop {
         // The last handle on the store goes when its tasks have gone.
-        match room.builder().start().await {
+        match fixture.builder().start().await {
             Err(StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))) => {
                 tokio::task::yield_now().await;
             }
@@ -35,21 +36,21 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let solved = ticket.wait().await.unwrap();
     let again = node.solve(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
     assert_eq!(again.text(), solved.text());
-    let ledger = room.ledger();
+    let ledger = fixture.ledger();
     assert_eq!((ledger.totals.accepted, ledger.tasks[0].answer.clone()), (1, Some(json!(solved.text()))));
     node.stop().await;
 }
 
 #[tokio::test]
 async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was_fixed() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let account = |balance| AccountChange {
         name: "demo".into(),
         balance_micros: Some(balance),
         ..AccountChange::default()
     };
-    assert!(room.mock.change_account(&account(0)));
-    let node = room.polling().await;
+    assert!(fixture.mock.change_account(&account(0)));
+    let node = fixture.polling().await;
     let ticket = node.place(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
     let fault = loop {
         match node.paused() {
@@ -61,28 +62,28 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
     while !node.read(&ticket.order()).await.unwrap().unwrap().phase.is_held() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(room.ledger().totals.requests["in.php"], 1, "nothing more is sent");
-    assert!(room.mock.change_account(&account(1_000_000)));
+    assert_eq!(fixture.ledger().totals.requests["in.php"], 1, "nothing more is sent");
+    assert!(fixture.mock.change_account(&account(1_000_000)));
     // None, if the submit itself has noticed and let the order go before.
     assert!(node.release().await.unwrap() <= 1);
     ticket.wait().await.unwrap();
-    assert_eq!(room.ledger().totals.accepted, 1);
+    assert_eq!(fixture.ledger().totals.accepted, 1);
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_usage_say_so() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+async fn a_dead_letter_can_be_read_replayed_and_dropped_and_usage_counts_it() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let odd = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_NEVER_SEEN_BEFORE" } });
-    room.mock.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
-    let node = room.polling().await;
+    fixture.mock.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
+    let node = fixture.polling().await;
     let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
-    let told = ticket.wait().await.unwrap_err();
-    assert!(told.to_string().contains("ERROR_NEVER_SEEN_BEFORE"), "{told}");
-    assert_eq!(room.ledger().totals.requests["in.php"], 3, "a code that nobody knows is tried twice more");
+    let error = ticket.wait().await.unwrap_err();
+    assert!(error.to_string().contains("ERROR_NEVER_SEEN_BEFORE"), "{error}");
+    assert_eq!(fixture.ledger().totals.requests["in.php"], 3, "an unlisted code is tried twice more");
     let dead = node.list(Which::DEAD, None, 10).await.unwrap();
     assert_eq!(dead.len(), 1);
-    room.mock.script(Vec::new()).unwrap();
+    fixture.mock.script(Vec::new()).unwrap();
     assert!(node.replay(&ticket.order()).await.unwrap());
     node.ticket(&ticket.order()).await.unwrap().unwrap().wait().await.unwrap();
     assert!(!node.drop_dead(&ticket.order()).await.unwrap(), "it is alive");
@@ -93,10 +94,10 @@ async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_usage_say_so() {
 }
 
 #[tokio::test]
-async fn two_nodes_cannot_use_one_store_and_the_second_is_told_why() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let first = room.polling().await;
-    let second = room.builder().start().await.unwrap_err();
+async fn two_nodes_cannot_use_one_store_and_the_second_learns_why() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let first = fixture.polling().await;
+    let second = fixture.builder().start().await.unwrap_err();
     assert!(
         matches!(&second, StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))),
         "{second}"
@@ -108,9 +109,9 @@ async fn two_nodes_cannot_use_one_store_and_the_second_is_told_why() {
 }
 
 #[tokio::test]
-async fn a_node_is_on_the_roll_with_what_it_was_told_until_it_ends() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.polling().await;
+async fn a_node_is_a_member_with_its_settings_until_it_ends() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.polling().await;
     assert_eq!(node.members().await.unwrap().nodes[0].node_status.node_stats.released, None);
     node.release().await.unwrap();
     eventually("its card says that the provider was released", async || {
@@ -118,5 +119,5 @@ async fn a_node_is_on_the_roll_with_what_it_was_told_until_it_ends() {
     })
     .await;
     node.stop().await;
-    assert_eq!(node.members().await.unwrap().nodes, [], "whoever ends politely signs out");
+    assert_eq!(node.members().await.unwrap().nodes, [], "a node that ends in order signs out");
 }

@@ -1,8 +1,8 @@
 //! Pools, and answers from the stock, as a user of the library sees them.
 
-use crate::room::{Room, eventually, nobody};
+use crate::fixture::{Fixture, absent_provider, eventually};
 use quittance::{
-    Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolShown, PoolSpec, Profile, Quittance,
+    Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolSpec, PoolView, Profile, Quittance,
     StartError, Turnstile,
 };
 use std::time::Duration;
@@ -29,39 +29,39 @@ fn pool(size: u32) -> PoolSpec {
 }
 
 /// Looks until the pool is as it should be.
-async fn until(node: &Quittance, is_so: impl Fn(&PoolShown) -> bool) -> PoolShown {
+async fn until(node: &Quittance, is_so: impl Fn(&PoolView) -> bool) -> PoolView {
     let look = async || node.pools().await.unwrap().pop().filter(|pool| is_so(pool));
     eventually("the pool is as it should be", look).await
 }
 
-fn fresh(pool: &PoolShown) -> u32 {
+fn fresh(pool: &PoolView) -> u32 {
     pool.document.level.as_ref().map_or(0, |level| level.fresh)
 }
 
 #[tokio::test]
-async fn whoever_wants_one_of_his_own_gets_it_from_the_stock_and_is_told_so() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.builder().pool(pool(3)).start().await.unwrap();
+async fn an_exclusive_order_is_served_from_the_stock_and_says_so() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.builder().pool(pool(3)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 3).await;
-    let bought = room.ledger().tasks.len();
+    let bought = fixture.ledger().tasks.len();
     let own = node.solve(order().exclusive()).await.unwrap();
     let keyed = node.solve(order().idempotency_key("mine")).await.unwrap();
     assert_eq!((own.origin, keyed.origin), (Origin::Stock, Origin::Stock));
-    assert_ne!(own.text(), keyed.text(), "each has one of his own");
+    assert_ne!(own.text(), keyed.text(), "each has its own");
     let again = node.solve(order().idempotency_key("mine")).await.unwrap();
     assert_eq!((again.text(), again.origin), (keyed.text(), Origin::Replayed));
     let new = node.solve(order().exclusive().no_stock()).await.unwrap();
     assert_eq!(new.origin, Origin::Api);
-    assert!(room.ledger().tasks.len() > bought);
-    let seen = until(&node, |pool| pool.demand.served == 2).await;
-    assert_eq!(seen.document.spec, pool(3));
+    assert!(fixture.ledger().tasks.len() > bought);
+    let view = until(&node, |pool| pool.demand.served == 2).await;
+    assert_eq!(view.document.spec, pool(3));
     node.stop().await;
 }
 
 #[tokio::test]
-async fn others_can_read_on_its_card_what_was_asked_of_a_node() {
-    let room = Room::new(Profile::TwoCaptcha).await;
-    let node = room.builder().pool(pool(1)).start().await.unwrap();
+async fn the_status_of_a_node_shows_its_demand() {
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let node = fixture.builder().pool(pool(1)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 1).await;
     node.solve(order().exclusive()).await.unwrap();
     eventually("its card says so", async || {
@@ -73,14 +73,14 @@ async fn others_can_read_on_its_card_what_was_asked_of_a_node() {
     node.stop().await;
 }
 
-/// Every write makes whoever keeps the pool look again.
+/// Every write makes the node that refills the pool look again.
 #[tokio::test]
 async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should_be() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let start = async |size: u32| {
         let spec = PoolSpec { is_on: false, ..pool(size) };
         let node = loop {
-            match room.builder().pool(spec.clone()).start().await {
+            match fixture.builder().pool(spec.clone()).start().await {
                 Ok(node) => break node,
                 // The last handle on the store goes when its tasks have gone.
                 Err(StartError::Open(_)) => tokio::task::yield_now().await,
@@ -92,13 +92,13 @@ async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should
     };
     let version = async || {
         let opened = loop {
-            match Place::Embedded(room.store()).open().await {
+            match Place::Embedded(fixture.store()).open().await {
                 Ok(opened) => break opened,
                 Err(_) => tokio::task::yield_now().await,
             }
         };
-        let found = opened.membership.documents().await.unwrap().pop().unwrap();
-        (found.version, found.document)
+        let matching = opened.membership.documents().await.unwrap().pop().unwrap();
+        (matching.version, matching.document)
     };
     start(2).await;
     let first = version().await;
@@ -114,9 +114,10 @@ async fn a_pool_that_cannot_be_is_refused_at_the_start_and_by_hand_and_changes_n
         PoolSpec { kind: "image".into(), params: [("body".into(), vec![7; 200].into())].into(), ..pool(1) };
     let mut elsewhere = pool(1);
     elsewhere.params.insert("pageurl".into(), "https://shop.example.org/".into());
-    let node = Quittance::builder().provider(nobody()).start().await.unwrap();
+    let node = Quittance::builder().provider(absent_provider()).start().await.unwrap();
     for spec in [picture, elsewhere] {
-        let refused = Quittance::builder().provider(nobody()).pool(spec.clone()).start().await.unwrap_err();
+        let refused =
+            Quittance::builder().provider(absent_provider()).pool(spec.clone()).start().await.unwrap_err();
         assert!(matches!(&refused, StartError::Pool { name, .. } if name == "login"), "{refused}");
         let refused = node.set_pool(spec).await.unwrap_err();
         assert!(matches!(refused, PoolError::CannotBeKept { .. } | PoolError::Place(_)), "{refused}");
@@ -128,18 +129,18 @@ async fn a_pool_that_cannot_be_is_refused_at_the_start_and_by_hand_and_changes_n
 
 #[tokio::test]
 async fn a_rule_of_the_builder_says_how_long_answers_live() {
-    let room = Room::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(Profile::TwoCaptcha).await;
     let rule = LifeRule {
         kind: Some("turnstile".into()),
         site: None,
         life: Some(Duration::from_secs(100)),
         margin: None,
     };
-    let node = room.builder().lifetimes([rule]).start().await.unwrap();
+    let node = fixture.builder().lifetimes([rule]).start().await.unwrap();
     let solved = node.solve(order()).await.unwrap();
     let lives = solved.answer.expires.unwrap().since(solved.answer.earliest);
     assert_eq!(lives, Duration::from_secs(100));
-    let told = solved.remaining_life.unwrap();
-    assert!(told > Duration::from_secs(80) && told <= lives, "{told:?}");
+    let reply = solved.remaining_life.unwrap();
+    assert!(reply > Duration::from_secs(80) && reply <= lives, "{reply:?}");
     node.stop().await;
 }

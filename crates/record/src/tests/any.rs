@@ -2,7 +2,7 @@
 
 mod shared;
 
-use super::Written;
+use super::AnyRecord;
 use quittance_lifecycle::{
     Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
     Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
@@ -70,7 +70,7 @@ impl Any {
     }
 
     fn text(&mut self) -> String {
-        let letters = [
+        let alphabet = [
             'a',
             'Z',
             '0',
@@ -89,7 +89,7 @@ impl Any {
             '🗝',
             '\u{10ffff}',
         ];
-        self.list(12, |any| any.one_of(&letters)).into_iter().collect()
+        self.list(12, |any| any.one_of(&alphabet)).into_iter().collect()
     }
 
     fn bytes(&mut self) -> Vec<u8> {
@@ -169,11 +169,11 @@ impl Any {
     }
 
     fn fault(&mut self) -> Fault {
-        Fault { class: self.class(), code: self.text(), said: self.maybe(Self::text).unwrap_or_default() }
+        Fault { class: self.class(), code: self.text(), text: self.maybe(Self::text).unwrap_or_default() }
     }
 
     fn evidence(&mut self) -> Evidence {
-        Evidence { seen: self.text(), said: self.maybe(Self::text).unwrap_or_default() }
+        Evidence { summary: self.text(), text: self.maybe(Self::text).unwrap_or_default() }
     }
 
     fn dead_cause(&mut self) -> DeadCause {
@@ -401,13 +401,13 @@ impl Any {
         IncomingEvent { key: self.key(), born: self.moment(), target: self.maybe(Self::wide), event }
     }
 
-    pub(super) fn written(&mut self) -> Written {
+    pub(super) fn written(&mut self) -> AnyRecord {
         match self.below(5) {
-            0 => Written::Terms(Arc::new(self.terms())),
-            1 => Written::Order(Box::new(self.order())),
-            2 => Written::NodeStatus(Box::new(self.node_status())),
-            3 => Written::SharedDocument(Box::new(self.document())),
-            _ => Written::IncomingEvent(self.arrival()),
+            0 => AnyRecord::Terms(Arc::new(self.terms())),
+            1 => AnyRecord::Order(Box::new(self.order())),
+            2 => AnyRecord::NodeStatus(Box::new(self.node_status())),
+            3 => AnyRecord::SharedDocument(Box::new(self.document())),
+            _ => AnyRecord::IncomingEvent(self.arrival()),
         }
     }
 }

@@ -6,7 +6,7 @@ mod shared;
 mod sight;
 mod stock;
 
-use super::Written;
+use super::AnyRecord;
 use quittance_lifecycle::{
     Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
     Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Part of every text that must not leak.
 pub(super) const SECRET: &str = "s3cr3t";
 
-pub(super) fn all() -> Vec<(&'static str, Written)> {
+pub(super) fn all() -> Vec<(&'static str, AnyRecord)> {
     let mut cases = terms();
     cases.extend(phases());
     cases.extend(parts());
@@ -87,7 +87,7 @@ fn token_terms() -> Terms {
     }
 }
 
-fn terms() -> Vec<(&'static str, Written)> {
+fn terms() -> Vec<(&'static str, AnyRecord)> {
     let picture: Vec<u8> = (0..=255).chain(SECRET.bytes()).collect();
     let image = Terms {
         kind: "image".into(),
@@ -121,7 +121,7 @@ fn terms() -> Vec<(&'static str, Written)> {
         ("terms-keyed", keyed),
         ("terms-exclusive", exclusive),
     ]
-    .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+    .map(|(name, terms)| (name, AnyRecord::Terms(Arc::new(terms))))
     .into()
 }
 
@@ -151,7 +151,7 @@ fn plain_answer() -> Answer {
 }
 
 fn fault(class: FaultClass) -> Fault {
-    Fault { class, code: secret("ERROR_"), said: String::new() }
+    Fault { class, code: secret("ERROR_"), text: String::new() }
 }
 
 fn evidence() -> Evidence {
@@ -201,11 +201,11 @@ fn order(phase: Phase) -> Order {
     }
 }
 
-fn orders<const N: usize>(named: [(&'static str, Order); N]) -> Vec<(&'static str, Written)> {
-    named.map(|(name, order)| (name, Written::Order(Box::new(order)))).into()
+fn orders<const N: usize>(named: [(&'static str, Order); N]) -> Vec<(&'static str, AnyRecord)> {
+    named.map(|(name, order)| (name, AnyRecord::Order(Box::new(order)))).into()
 }
 
-fn phases() -> Vec<(&'static str, Written)> {
+fn phases() -> Vec<(&'static str, AnyRecord)> {
     let refused = FailCause::Refused(fault(FaultClass::Caller));
     let spent = DeadCause::Spent(fault(FaultClass::Busy));
     let solving = Progress::Solving { task: secret("73045") };
@@ -240,18 +240,18 @@ fn phases() -> Vec<(&'static str, Written)> {
         ("order-dead-deadline", order(Phase::Dead { cause: DeadCause::Deadline, at: at(300) })),
         ("order-dead-not-taken", {
             let busy = DeadCause::NotTaken(Some(fault(FaultClass::Busy)));
-            let buried = TimelineEntry {
+            let dead_letter_event = TimelineEntry {
                 at: at(299),
                 event: TimelineEvent::MovedToDeadLetters { cause: DeadCause::NotTaken(None) },
             };
-            let timeline = Timeline { entries: vec![buried], left_out: 0 };
+            let timeline = Timeline { entries: vec![dead_letter_event], left_out: 0 };
             Order { timeline, ..order(Phase::Dead { cause: busy, at: at(300) }) }
         }),
         ("order-dead-doubt", order(Phase::Dead { cause: DeadCause::Doubt, at: at(180) })),
     ])
 }
 
-fn parts() -> Vec<(&'static str, Written)> {
+fn parts() -> Vec<(&'static str, AnyRecord)> {
     let dropped =
         Timeline { entries: vec![TimelineEntry { at: at(5), event: TimelineEvent::Dropped }], left_out: 0 };
     let progress = [
@@ -411,7 +411,7 @@ pub(super) fn called_back(attempt: u32) -> IncomingEvent {
     arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word, receipt: None })
 }
 
-fn arrivals() -> Vec<(&'static str, Written)> {
+fn arrivals() -> Vec<(&'static str, AnyRecord)> {
     let delivery = || ProviderAnswer { payload: Payload::text(SECRET), solved_at: Some(at(20)), cost: None };
     let submitted = |outcome| Event::Submitted { attempt: 1, outcome };
     let polled = |outcome| Event::Polled { attempt: 1, asked: at(19), outcome };
@@ -465,8 +465,8 @@ fn arrivals() -> Vec<(&'static str, Written)> {
             },
         ),
     ]
-    .map(|(name, event)| (name, Written::IncomingEvent(arrival(event))))
+    .map(|(name, event)| (name, AnyRecord::IncomingEvent(arrival(event))))
     .into();
-    cases.push(("arrival-called-back-answered", Written::IncomingEvent(called_back(7))));
+    cases.push(("arrival-called-back-answered", AnyRecord::IncomingEvent(called_back(7))));
     cases
 }

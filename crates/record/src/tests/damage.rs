@@ -1,23 +1,23 @@
 //! Records that are damaged, or from the future: no panic, no guess, and no secret in the error.
 
-use super::Written;
+use super::AnyRecord;
 use super::any::Any;
 use super::cases::{self, SECRET};
 use super::names::{NAMED, every_name};
 use crate::{Flaw, RecordError, VERSION};
 use serde_json::{Map, Value, json};
 
-/// Fields that hold whatever names somebody else chose.
+/// Fields that hold names from outside.
 const OPEN: [&str; 4] = ["params", "extras", "retries", "demand"];
 
 /// Fails if the error, shown in any way, gives away what was in the record.
 fn check_silence(name: &str, error: &RecordError) {
-    for shown in [format!("{error}"), format!("{error:?}")] {
-        assert!(!shown.contains(SECRET), "{name}: {shown}");
+    for message in [format!("{error}"), format!("{error:?}")] {
+        assert!(!message.contains(SECRET), "{name}: {message}");
     }
 }
 
-fn json(value: &Written) -> Value {
+fn json(value: &AnyRecord) -> Value {
     serde_json::from_slice(&value.encode()).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn for_each_object(
     }
 }
 
-fn decode(value: &Written, json: &Value) -> Result<Written, RecordError> {
+fn decode(value: &AnyRecord, json: &Value) -> Result<AnyRecord, RecordError> {
     value.decode(&serde_json::to_vec(json).unwrap())
 }
 
@@ -134,7 +134,7 @@ fn a_name_from_the_future_is_an_error_that_says_what_was_found_and_what_is_under
 }
 
 #[test]
-fn an_unknown_name_is_told_with_its_place_and_what_to_do() {
+fn an_unknown_name_is_reported_with_its_place_and_what_to_do() {
     let (_, order) = cases::all().into_iter().find(|(name, _)| *name == "order-every-progress").unwrap();
     let mut json = json(&order);
     json["attempts"][7]["is"] = json!("mislaid");

@@ -1,7 +1,7 @@
 //! Every format that was ever written can be read for ever. The files under `golden` are what past versions wrote.
 
 use super::names::{every_use, uses_in};
-use super::{Written, cases};
+use super::{AnyRecord, cases};
 use crate::VERSION;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -13,8 +13,8 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
 }
 
-/// Writes the golden files that are missing, when it is told to. One that exists is never written again: what a
-/// version wrote cannot be changed afterwards.
+/// Writes the golden files that are missing, when the environment says so. One that exists is never written again:
+/// what a version wrote cannot be changed afterwards.
 fn write_missing() {
     static ONCE: Once = Once::new();
     ONCE.call_once(write_missing_now);
@@ -46,7 +46,7 @@ fn files(version: u64) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn every_golden_file_is_read_as_what_was_written() {
     write_missing();
-    let cases: BTreeMap<&str, Written> = cases::all().into_iter().collect();
+    let cases: BTreeMap<&str, AnyRecord> = cases::all().into_iter().collect();
     for version in 1..=VERSION {
         for (name, bytes) in files(version) {
             let value = cases.get(name.as_str()).unwrap_or_else(|| panic!("no case for v{version}/{name}"));

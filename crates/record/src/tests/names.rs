@@ -6,7 +6,7 @@ use crate::arrival::{
 };
 use crate::attempt::ProgressName;
 use crate::document::DocumentName;
-use crate::fields::Named;
+use crate::fields::NamedVariant;
 use crate::phase::{DeadName, FailName, PhaseName};
 use crate::timeline::TimelineEventName;
 use quittance_lifecycle::{FaultClass, Reuse, Via};
@@ -56,25 +56,25 @@ pub(super) fn every_name() -> BTreeSet<&'static str> {
 }
 
 pub(super) fn uses_in(record: &[u8]) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    walk(&serde_json::from_slice(record).unwrap(), "", &mut found);
-    found
+    let mut paths = BTreeSet::new();
+    walk(&serde_json::from_slice(record).unwrap(), "", &mut paths);
+    paths
 }
 
-fn walk(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+fn walk(value: &Value, place: &str, paths: &mut BTreeSet<String>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| walk(item, place, found)),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, place, paths)),
         Value::Object(fields) if place == "/retries" => {
-            found.extend(fields.keys().map(|class| format!("{place}={class}")));
+            paths.extend(fields.keys().map(|class| format!("{place}={class}")));
         }
         Value::Object(fields) => {
             let is = fields.get("is").and_then(Value::as_str).map(|is| format!("({is})")).unwrap_or_default();
             for (field, inner) in fields {
                 match inner {
                     Value::String(name) if NAMED.contains(&field.as_str()) => {
-                        found.insert(format!("{place}/{field}={name}"));
+                        paths.insert(format!("{place}/{field}={name}"));
                     }
-                    _ => walk(inner, &format!("{place}{is}/{field}"), found),
+                    _ => walk(inner, &format!("{place}{is}/{field}"), paths),
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::any::Any;
 use super::names::{every_use, uses_in};
-use crate::fields::Named;
+use crate::fields::NamedVariant;
 use std::collections::BTreeSet;
 
 const SEEDS: u64 = 9000;
@@ -27,7 +27,7 @@ fn the_made_up_values_use_every_name_wherever_it_can_stand() {
 
 #[test]
 fn no_two_variants_share_a_name() {
-    fn check<T: Named>() {
+    fn check<T: NamedVariant>() {
         let distinct: BTreeSet<_> = T::NAMES.iter().collect();
         assert_eq!(distinct.len(), T::NAMES.len(), "{:?}", T::NAMES);
         for name in T::NAMES {

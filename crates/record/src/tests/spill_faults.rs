@@ -3,7 +3,7 @@
 
 use super::cases::called_back;
 use super::flaky::{Failure, FlakyDisk};
-use super::spill::{BYTES_MAX, Room, room, stocked};
+use super::spill::{BYTES_MAX, SpillFolder, home, stocked};
 use crate::SpillFile;
 use quittance_ports::{IncomingEvent, Spill};
 use std::collections::VecDeque;
@@ -11,8 +11,8 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn flaky(room: &Room, failure: Failure) -> (SpillFile, Arc<AtomicUsize>) {
-    let disk = FlakyDisk::open(&room.path, failure).unwrap();
+fn flaky(home: &SpillFolder, failure: Failure) -> (SpillFile, Arc<AtomicUsize>) {
+    let disk = FlakyDisk::open(&home.path, failure).unwrap();
     let left = disk.left();
     (SpillFile::on(Box::new(disk), BYTES_MAX).unwrap(), left)
 }
@@ -20,25 +20,25 @@ fn flaky(room: &Room, failure: Failure) -> (SpillFile, Arc<AtomicUsize>) {
 #[test]
 fn when_the_disk_does_not_sync_keep_says_so_and_the_next_one_is_safe_again() {
     for failure in [Failure::Before, Failure::After] {
-        let room = room();
-        let (spill, left) = flaky(&room, failure);
+        let home = home();
+        let (spill, left) = flaky(&home, failure);
         spill.keep(&called_back(1)).unwrap();
         left.store(2, Ordering::SeqCst);
         assert!(spill.keep(&called_back(2)).is_err());
         assert_eq!(spill.waiting().unwrap(), [called_back(1)]);
         spill.keep(&called_back(3)).unwrap();
         drop(spill);
-        assert_eq!(room.open().waiting().unwrap(), [called_back(1), called_back(3)]);
-        assert_eq!(room.unreadable(), b"");
+        assert_eq!(home.open().waiting().unwrap(), [called_back(1), called_back(3)]);
+        assert_eq!(home.unreadable(), b"");
     }
 }
 
 #[test]
-fn nothing_is_taken_into_a_file_of_which_nobody_knows_whether_it_is_safe() {
+fn nothing_is_appended_to_a_file_that_may_not_be_safe() {
     // A new file whose name may be lost, and an emptied one that may come back.
     for (forgotten, step) in [(1, 2), (2, 2)] {
-        let room = room();
-        let disk = FlakyDisk::open(&room.path, Failure::After).unwrap();
+        let home = home();
+        let disk = FlakyDisk::open(&home.path, Failure::After).unwrap();
         let (left, replaced) = (disk.left(), disk.replaced());
         let spill = SpillFile::on(Box::new(disk), BYTES_MAX).unwrap();
         stocked(0..2).iter().for_each(|arrival| spill.keep(arrival).unwrap());
@@ -56,26 +56,26 @@ fn nothing_is_taken_into_a_file_of_which_nobody_knows_whether_it_is_safe() {
 
 #[test]
 fn when_the_disk_is_full_half_an_entry_is_taken_back() {
-    let room = room();
-    let (spill, left) = flaky(&room, Failure::HalfWay);
+    let home = home();
+    let (spill, left) = flaky(&home, Failure::HalfWay);
     spill.keep(&called_back(1)).unwrap();
-    let before = fs::read(&room.path).unwrap();
+    let before = fs::read(&home.path).unwrap();
     left.store(1, Ordering::SeqCst);
     assert!(spill.keep(&called_back(2)).is_err());
-    assert_eq!(fs::read(&room.path).unwrap(), before);
+    assert_eq!(fs::read(&home.path).unwrap(), before);
 }
 
 #[test]
 fn a_count_from_before_the_spill_was_fixed_is_not_used() {
-    let room = room();
-    let (spill, left) = flaky(&room, Failure::After);
+    let home = home();
+    let (spill, left) = flaky(&home, Failure::After);
     stocked(0..4).iter().for_each(|arrival| spill.keep(arrival).unwrap());
     assert_eq!(spill.waiting().unwrap().len(), 4);
-    // Reading, and then the new file: it is in its place, but nobody knows.
+    // Reading, and then the new file: it is in its place, but that is not known.
     left.store(2, Ordering::SeqCst);
     assert!(spill.forget(1).is_err());
     spill.keep(&called_back(9)).unwrap();
-    // Whoever tries again must not forget what he has not seen.
+    // A second try must not forget entries that were not read.
     assert!(spill.forget(1).is_err());
     let rest = [stocked(1..4), vec![called_back(9)]].concat();
     assert_eq!(spill.waiting().unwrap(), rest);
@@ -85,8 +85,8 @@ fn a_count_from_before_the_spill_was_fixed_is_not_used() {
 
 #[test]
 fn a_panic_while_the_spill_is_held_does_not_end_it() {
-    let room = room();
-    let spill = room.open();
+    let home = home();
+    let spill = home.open();
     spill.keep(&called_back(1)).unwrap();
     spill.panic_while_held();
     spill.keep(&called_back(2)).unwrap();
@@ -95,13 +95,13 @@ fn a_panic_while_the_spill_is_held_does_not_end_it() {
 
 /// What a careful user knows about the spill: what it must hold, and what it may hold besides.
 #[derive(Default)]
-struct Ledger {
+struct SpillModel {
     next: u32,
     /// In order, each with whether it must be there.
     owed: VecDeque<(IncomingEvent, bool)>,
 }
 
-impl Ledger {
+impl SpillModel {
     fn keep(&mut self, spill: &SpillFile) {
         let arrival = stocked([self.next]).remove(0);
         self.next += 1;
@@ -111,9 +111,9 @@ impl Ledger {
 
     /// Shows all and forgets half, as a replay does that the store interrupts.
     fn empty_half(&mut self, spill: &SpillFile) {
-        let Ok(shown) = spill.waiting() else { return };
-        self.check(&shown);
-        let half = &shown[..shown.len() / 2];
+        let Ok(entries) = spill.waiting() else { return };
+        self.check(&entries);
+        let half = &entries[..entries.len() / 2];
         let forgotten = spill.forget(half.len()).is_ok();
         self.owed.retain_mut(|(arrival, must)| {
             *must &= !half.contains(arrival);
@@ -121,18 +121,18 @@ impl Ledger {
         });
     }
 
-    fn check(&self, shown: &[IncomingEvent]) {
-        let mut shown = shown.iter().peekable();
+    fn check(&self, entries: &[IncomingEvent]) {
+        let mut entries = entries.iter().peekable();
         for (arrival, must) in &self.owed {
-            let there = shown.next_if(|next| *next == arrival).is_some();
+            let there = entries.next_if(|next| *next == arrival).is_some();
             assert!(there || !must, "lost: {arrival:?}");
         }
-        assert_eq!(shown.next(), None, "shown though it was forgotten, or in the wrong order");
+        assert_eq!(entries.next(), None, "shown though it was forgotten, or in the wrong order");
     }
 }
 
 #[test]
-fn whichever_step_fails_nothing_that_was_taken_is_lost_or_shown_again() {
+fn whichever_step_fails_no_entry_is_lost_or_read_twice() {
     for failure in [Failure::Before, Failure::After, Failure::HalfWay] {
         for damage in [false, true] {
             let mut step = 1;
@@ -146,15 +146,15 @@ fn whichever_step_fails_nothing_that_was_taken_is_lost_or_shown_again() {
 
 /// Uses a spill of which one step fails, and says whether that step was reached.
 fn one_life(failure: Failure, damage: bool, step: usize) -> bool {
-    let room = room();
-    let (spill, left) = flaky(&room, failure);
+    let home = home();
+    let (spill, left) = flaky(&home, failure);
     left.store(step, Ordering::SeqCst);
-    let mut ledger = Ledger::default();
+    let mut ledger = SpillModel::default();
     for round in 0..4 {
         ledger.keep(&spill);
         ledger.keep(&spill);
         if damage && round == 2 {
-            damage_the_oldest(&room, &mut ledger);
+            damage_the_oldest(&home, &mut ledger);
         }
         ledger.empty_half(&spill);
         ledger.keep(&spill);
@@ -162,17 +162,17 @@ fn one_life(failure: Failure, damage: bool, step: usize) -> bool {
     let reached = left.load(Ordering::SeqCst) == 0;
     ledger.check(&spill.waiting().unwrap_or_else(|_| spill.waiting().unwrap()));
     drop(spill);
-    let spill = room.open();
+    let spill = home.open();
     ledger.check(&spill.waiting().unwrap());
     ledger.keep(&spill);
     ledger.check(&spill.waiting().unwrap());
     reached
 }
 
-fn damage_the_oldest(room: &Room, ledger: &mut Ledger) {
-    let mut file = fs::read(&room.path).unwrap();
+fn damage_the_oldest(home: &SpillFolder, ledger: &mut SpillModel) {
+    let mut file = fs::read(&home.path).unwrap();
     file[30] ^= 1;
-    fs::write(&room.path, file).unwrap();
+    fs::write(&home.path, file).unwrap();
     if let Some((_, must)) = ledger.owed.iter_mut().find(|(_, must)| *must) {
         *must = false;
     }

@@ -39,7 +39,7 @@ fn start_and_wait() {
     paused.pause();
     redis.pause();
     let pids = format!("\npids {} {} {}\n", redis.pid(), postgres.pid(), paused.pid());
-    io::stdout().write_all(pids.as_bytes()).expect("somebody listens");
+    io::stdout().write_all(pids.as_bytes()).expect("the parent reads it");
     thread::park();
 }
 

@@ -1,5 +1,5 @@
-//! Each server starts, answers, breaks and mends as its name says, and nothing of it stays behind: not when it is
-//! dropped, and not when whoever started it is killed with -9.
+//! Each server starts, answers, breaks and recovers as its name says, and nothing of it stays behind: not when it is
+//! dropped, and not when its parent is killed with -9.
 
 mod left_behind;
 mod postgres;
@@ -21,8 +21,8 @@ fn now() -> Instant {
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = now() + LONG;
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = look() {
+            return value;
         }
         assert!(now() < end, "{what}: not within {LONG:?}");
         thread::park_timeout(Duration::from_millis(10));

@@ -22,16 +22,16 @@ fn a_postgres_that_was_killed_comes_back_with_what_it_held() {
 }
 
 #[test]
-fn a_paused_postgres_says_nothing_until_it_is_resumed_even_to_who_is_connected() {
+fn a_paused_postgres_is_silent_until_it_is_resumed_also_on_open_connections() {
     let postgres = Postgres::start(&[]);
     // A session that is at work when the pause begins.
     let url = postgres.url();
-    let (said, heard) = mpsc::channel();
+    let (text, received) = mpsc::channel();
     let session = thread::spawn(move || {
         let sql = "SELECT pg_sleep(0.2)";
         let ran =
             Command::new("psql").args(["-AtXc", "SELECT 1", "-c", sql, "-c", "SELECT 2", &url]).output();
-        said.send(ran.unwrap().status.success()).unwrap();
+        text.send(ran.unwrap().status.success()).unwrap();
     });
     crate::until("the session works", || {
         let count = postgres.sql(
@@ -41,9 +41,9 @@ fn a_paused_postgres_says_nothing_until_it_is_resumed_even_to_who_is_connected()
     });
     postgres.pause();
     let begin = now();
-    assert!(heard.recv_timeout(SILENCE * 2).is_err(), "it answered after {:?}", begin.elapsed());
+    assert!(received.recv_timeout(SILENCE * 2).is_err(), "it answered after {:?}", begin.elapsed());
     postgres.resume();
-    assert!(heard.recv().unwrap());
+    assert!(received.recv().unwrap());
     session.join().unwrap();
     assert_eq!(postgres.sql("SELECT 1"), "1");
 }
@@ -69,13 +69,13 @@ fn a_postgres_can_be_made_read_only_and_writable_again() {
             "ALTER SYSTEM SET default_transaction_read_only = {value}; SELECT pg_reload_conf()"
         ));
     };
-    let shown = |wanted: &str| {
+    let setting = |wanted: &str| {
         crate::until(wanted, || (postgres.sql("SHOW default_transaction_read_only") == wanted).then_some(()));
     };
     set("on");
-    shown("on");
+    setting("on");
     set("off");
-    shown("off");
+    setting("off");
 }
 
 #[test]

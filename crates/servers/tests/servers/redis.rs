@@ -31,7 +31,7 @@ fn a_paused_redis_takes_calls_and_says_nothing_until_it_is_resumed() {
     stream.write_all(b"PING\r\n").unwrap();
     stream.set_read_timeout(Some(SILENCE)).unwrap();
     let mut reply = [0; 7];
-    assert!(stream.read_exact(&mut reply).is_err(), "it said {reply:?}");
+    assert!(stream.read_exact(&mut reply).is_err(), "it replied {reply:?}");
     redis.resume();
     stream.set_read_timeout(None).unwrap();
     stream.read_exact(&mut reply).unwrap();
@@ -83,9 +83,9 @@ fn a_sentinel_makes_the_replica_master_when_the_master_is_killed() {
     let master = || {
         let mut stream = TcpStream::connect(("127.0.0.1", watcher)).unwrap();
         stream.write_all(b"SENTINEL get-master-addr-by-name main\r\n").unwrap();
-        let mut said = [0; 64];
-        let count = stream.read(&mut said).unwrap();
-        String::from_utf8_lossy(&said[..count]).into_owned()
+        let mut output = [0; 64];
+        let count = stream.read(&mut output).unwrap();
+        String::from_utf8_lossy(&output[..count]).into_owned()
     };
     assert!(master().contains(&first.to_string()), "{}", master());
     sentinel.kill();

@@ -20,7 +20,7 @@ fn a_tap_relays_until_it_is_cut_and_again_when_it_is_fixed() {
     tap.cut();
     assert!(ping(&mut line).is_none(), "the line is dead");
     assert!(call().is_err(), "and no other is to be had");
-    tap.mend();
+    tap.repair();
     assert_eq!(ping(&mut call().unwrap()).as_ref(), Some(b"+PONG\r\n"));
     assert_eq!(redis.command(&["ping"]), "PONG", "the server never knew");
 }

@@ -5,8 +5,8 @@ use crate::truth::{CallerResult, Fate, SimFault};
 use quittance_lifecycle::{Origin, TimelineEvent, Via};
 use std::time::Duration;
 
-/// How much older than its callback an answer may be taken to be if nothing went wrong: the provider's lag, how far clocks
-/// differ, and what nodes may not know of each other yet.
+/// How much older than its callback an answer may be taken to be if nothing went wrong: the provider's lag, how far
+/// clocks differ, and what nodes may not know of each other yet.
 const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
 
 /// How long callbacks may go to a node that has died for good, and a little.
@@ -23,15 +23,16 @@ impl Court<'_> {
     fn was_reachable(&self, from: u64, to: u64) -> bool {
         // A node that died for good may be sent callbacks for a while, and is back in the calm.
         let calm_at = self.truth.calm_at;
-        let is_hurt = self.truth.troubles.iter().any(|(_, trouble, at)| {
-            let over = match trouble {
+        let is_hurt = self.truth.fault_rates.iter().any(|(_, fault_rate, at)| {
+            let over = match fault_rate {
                 SimFault::Killed => at + RESTART_MAX,
                 SimFault::Gone => (at + STILL_ROUTED).min(calm_at.max(*at) + RESTART_MAX),
                 SimFault::Frozen => at + FROZEN_MAX,
             };
             *at <= to && from <= over
         });
-        // A clock that is set forward looks like a freeze to its node, which then takes answers to be older than they are.
+        // A clock that is set forward looks like a freeze to its node, which then takes answers to be older than they
+        // are.
         let begun = from.saturating_sub(2 * SLACK);
         let is_set = self.truth.clock_steps.iter().any(|at| (begun..=to).contains(at));
         !is_hurt && !is_set
@@ -44,7 +45,7 @@ impl Court<'_> {
         let begun = truth.visits.first().map_or(0, |visit| visit.begun_at) + 2 * SLACK;
         for task in truth.tasks.iter().filter(|task| task.fate == Fate::Answer) {
             let kind = task.identity.split('|').nth(1).unwrap_or_default();
-            let (Some((life, _)), Some(heard)) = (life_of(kind), task.callback_acked) else { continue };
+            let (Some((life, _)), Some(acked)) = (life_of(kind), task.callback_acked) else { continue };
             let Some(order) = self.orders.get(&task.key) else { continue };
             let by_callback = order.timeline.entries.iter().any(|entry| {
                 entry.event == TimelineEvent::Solved { attempt: task.attempt, via: Via::Callback }
@@ -54,34 +55,34 @@ impl Court<'_> {
                 entry.event == TimelineEvent::TooOld { attempt: task.attempt }
                     && self.was_reachable(task.sent_at, entry.at.as_millis() + SLACK)
             });
-            // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows; unless a poll has
-            // said since that it is not.
+            // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows;
+            // unless a later poll says that it is not.
             let unsolved_at =
                 order.attempt(task.attempt).map_or(0, |attempt| attempt.unsolved_at.as_millis());
             if task.sent_at < begun
-                || !self.was_reachable(task.sent_at.max(unsolved_at.saturating_sub(2 * SLACK)), heard)
+                || !self.was_reachable(task.sent_at.max(unsolved_at.saturating_sub(2 * SLACK)), acked)
                 || order.terms.min_life > Duration::ZERO
             {
                 continue;
             }
-            if too_old && heard < task.solves_at + 10_000 && order.terms.slot.is_none() && order.wanted {
+            if too_old && acked < task.solves_at + 10_000 && order.terms.slot.is_none() && order.wanted {
                 let detail = format!(
                     "task {} was too old when it came, {} ms after its solve",
                     task.id,
-                    heard - task.solves_at
+                    acked - task.solves_at
                 );
                 self.find("what is fresh is not refused", detail);
                 continue;
             }
-            let good_until = (heard + life).saturating_sub(DATED_EARLIER);
+            let good_until = (acked + life).saturating_sub(DATED_EARLIER);
             let refused = truth.visits.iter().find(|visit| {
                 let is_own = matches!(visit.origin, Some(Origin::Api | Origin::Joined | Origin::Replayed));
                 let lives = order.life == 1 && visit.key == Some(task.key);
-                let is_early = |at: u64| at > heard && at < good_until;
+                let is_early = |at: u64| at > acked && at < good_until;
                 by_callback
                     && is_own
                     && lives
-                    && matches!(visit.told, Some((at, CallerResult::Expired)) if is_early(at))
+                    && matches!(visit.result_at, Some((at, CallerResult::Expired)) if is_early(at))
             });
             if let Some(visit) = refused {
                 let detail = format!("{} was refused {}, bought for it and fresh", visit.who, task.token());
@@ -90,7 +91,8 @@ impl Court<'_> {
         }
         for visit in &truth.visits {
             let is_there = matches!(visit.origin, Some(Origin::Cached | Origin::Stock));
-            let (Some(accepted), Some((at, CallerResult::Expired))) = (visit.accepted, &visit.told) else {
+            let (Some(accepted), Some((at, CallerResult::Expired))) = (visit.accepted, &visit.result_at)
+            else {
                 continue;
             };
             if is_there && *at + SLACK < accepted + COLLECTED_IN {
@@ -101,7 +103,8 @@ impl Court<'_> {
         }
     }
 
-    /// An order does not buy again while an answer of its own is alive: a placement that cannot reuse it is another order.
+    /// An order does not buy again while an answer of its own is alive: a placement that cannot reuse it is another
+    /// order.
     pub(super) fn an_answer_is_left_to_those_that_it_was_bought_for(&mut self) {
         let truth = self.truth;
         for task in truth.tasks.iter().filter(|task| task.fate == Fate::Answer) {
@@ -113,14 +116,15 @@ impl Court<'_> {
                     |entry| matches!(entry.event, TimelineEvent::Solved { attempt, .. } if attempt == task.attempt),
                 );
             let Some(solved) = solved.map(|entry| entry.at.as_millis()) else { continue };
-            // Where another task of the order was paid for and not answered yet, a new life goes on with that one, and may buy
-            // again if it comes to nothing.
+            // Where another task of the order was paid for and not answered yet, a new life goes on with that one,
+            // and may buy again if it comes to nothing.
             let earlier =
                 truth.tasks.iter().filter(|other| other.key == task.key && other.sent_at <= solved + SLACK);
             if earlier.count() > 1 {
                 continue;
             }
-            // It cannot have been solved before it was sent, so until then it was alive for every node, whatever its clock.
+            // It cannot have been solved before it was sent, so until then it was alive for every node, whatever its
+            // clock.
             let alive_until = (attempt.sent.as_millis() + life).saturating_sub(CLOCK_SKEW + 2 * SLACK);
             let bought = truth.tasks.iter().find(|later| {
                 later.key == task.key && later.sent_at > solved + SLACK && later.sent_at < alive_until

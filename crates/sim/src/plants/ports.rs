@@ -1,5 +1,5 @@
-//! Wrong ideas about the world: stores that are too easy on whoever lost, adapters that say more than they know,
-//! a spill that nobody empties, and a table with a field left out.
+//! Wrong ideas about the world: stores that are too easy on a writer that lost, adapters that say more than they
+//! know, a spill that is never emptied, and a table with a field left out.
 
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ enum Idea {
     EffectsFirst,
     LastWriteWins,
     LoserPerforms,
-    NobodyIsWoken,
+    NoWaiterIsWoken,
 }
 
 struct WrongStore {
@@ -53,8 +53,8 @@ pub(super) fn a_lost_race_still_performs(
     wrong(store, executor, group, Idea::LoserPerforms)
 }
 
-pub(super) fn nobody_is_woken(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
-    wrong(store, executor, group, Idea::NobodyIsWoken)
+pub(super) fn no_waiter_is_woken(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+    wrong(store, executor, group, Idea::NoWaiterIsWoken)
 }
 
 #[async_trait]
@@ -90,7 +90,7 @@ impl Store for WrongStore {
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         match self.idea {
-            Idea::NobodyIsWoken => Ok(Watchers::default().watch(key)),
+            Idea::NoWaiterIsWoken => Ok(Watchers::default().watch(key)),
             _ => self.store.watch(key).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Wrong ideas about what an event means: each asks the real rule and then expires what it said.
+//! Wrong ideas about what an event means: each calls the real rule and then spoils its decision.
 
 use quittance_lifecycle::{
     Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
@@ -88,7 +88,7 @@ pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy
     })
 }
 
-pub(super) fn retries_start_anew(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+pub(super) fn retries_restart(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     expire(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { .. } = next.phase {
             next.retries = Default::default();
@@ -177,7 +177,7 @@ pub(super) fn doubles_unlisted(order: &Order, event: Event, now: Timestamp, poli
 }
 
 pub(super) fn failure_for_ever(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
@@ -185,44 +185,44 @@ pub(super) fn failure_for_ever(
     policy: &Policy,
 ) -> Placement {
     let policy = Policy { refusal_hold: Duration::from_secs(1 << 40), ..*policy };
-    place(found, follower, key, terms, now, &policy)
+    place(existing, follower, key, terms, now, &policy)
 }
 
 pub(super) fn shared_for_ever(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
-    match found.map(|order| &order.phase) {
+    match existing.map(|order| &order.phase) {
         Some(Phase::Solved { .. }) => Placement::Stands {
             key,
             origin: quittance_lifecycle::Origin::Cached,
             counters: Default::default(),
         },
-        _ => place(found, follower, key, terms, now, policy),
+        _ => place(existing, follower, key, terms, now, policy),
     }
 }
 
 /// A repeat of what is in flight starts a life of its own.
 pub(super) fn placing_pays(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
-    match found {
+    match existing {
         Some(order) if order.phase.is_open() => {
             let mut ended = order.clone();
             ended.attempts.iter_mut().for_each(|attempt| attempt.progress = Progress::Faulted);
             ended.phase = Phase::Expired { at: now };
             place(Some(&ended), follower, key, terms, now, policy)
         }
-        _ => place(found, follower, key, terms, now, policy),
+        _ => place(existing, follower, key, terms, now, policy),
     }
 }
 
@@ -252,7 +252,7 @@ pub(super) fn margin_for_all(order: &Order, by: Key, min_life: Duration, now: Ti
 }
 
 pub(super) fn no_time_to_collect(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
@@ -260,19 +260,19 @@ pub(super) fn no_time_to_collect(
     policy: &Policy,
 ) -> Placement {
     let terms = Arc::new(Terms { collected_in: Duration::ZERO, ..(**terms).clone() });
-    place(found, follower, key, &terms, now, policy)
+    place(existing, follower, key, &terms, now, policy)
 }
 
 /// A placement that cannot reuse a living answer begins a new life over it.
 pub(super) fn overwrites_what_is_alive(
-    found: Option<&Order>,
+    existing: Option<&Order>,
     follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
-    match place(found, follower, key, terms, now, policy) {
+    match place(existing, follower, key, terms, now, policy) {
         Placement::Follow { advance } => {
             let ended = Order { phase: Phase::Expired { at: now }, followed_by: None, ..advance.next };
             place(Some(&ended), None, key, terms, now, policy)

@@ -1,7 +1,7 @@
 //! The study as a table for people, which can stand in a document as it is, and as JSON for programs.
 
 use super::promises::Spends;
-use super::study::{Followed, GOAL_PERMILLE, Row};
+use super::study::{GOAL_PERMILLE, StepResponse, StudyRow};
 use quittance_lifecycle::Money;
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ const HEADINGS: [&str; 11] = [
 ];
 
 #[must_use]
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[StudyRow]) -> String {
     let mut lines: Vec<Vec<String>> = vec![HEADINGS.iter().map(|heading| (*heading).to_owned()).collect()];
     lines[0].push("promises".to_owned());
     lines.extend(rows.iter().map(cells));
@@ -44,7 +44,7 @@ pub fn table(rows: &[Row]) -> String {
     table
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &StudyRow) -> Vec<String> {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let holds_something = row.best.size > 0;
     let spends = match row.spends() {
@@ -74,7 +74,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn followed(steps: Followed) -> String {
+fn followed(steps: StepResponse) -> String {
     format!("{:.2} ({:.2})", steps.median, steps.p90)
 }
 
@@ -83,13 +83,13 @@ fn dollars(Money(micros): Money) -> String {
 }
 
 #[must_use]
-pub fn json(rows: &[Row], seed: u64) -> String {
+pub fn json(rows: &[StudyRow], seed: u64) -> String {
     let rows: Vec<String> = rows.iter().map(json_row).collect();
     let rows = rows.join(",\n  ");
     format!("{{\"seed\": {seed}, \"goal_permille\": {GOAL_PERMILLE}, \"rows\": [\n  {rows}\n]}}\n")
 }
 
-fn json_row(row: &Row) -> String {
+fn json_row(row: &StudyRow) -> String {
     let broken: Vec<String> = row.broken().iter().map(|promise| format!("\"{promise}\"")).collect();
     let spends = match row.spends() {
         Spends::Less => "less",
@@ -97,7 +97,7 @@ fn json_row(row: &Row) -> String {
         Spends::MoreForMore => "more_for_more",
         Spends::More => "more",
     };
-    let steps = |Followed { steps, median, p90 }: Followed| {
+    let steps = |StepResponse { steps, median, p90 }: StepResponse| {
         format!("{{\"steps\": {steps}, \"median_lives\": {median:.4}, \"p90_lives\": {p90:.4}}}")
     };
     let fields = [

@@ -1,13 +1,14 @@
 //! What a pool that sizes itself promises, and whether a row of the study keeps it.
 
-use super::study::{GOAL_PERMILLE, Row};
+use super::study::{GOAL_PERMILLE, StudyRow};
 use quittance_engine::sizing::EXPIRED_MAX;
 use quittance_lifecycle::Money;
 
 const SERVED_GOAL: f64 = GOAL_PERMILLE as f64 / 1000.0;
 /// How far under the goal the stock may stay: one point.
 const SERVED_SLACK: f64 = 0.01;
-/// With fewer orders than this in a lifetime more may expire, and nobody can tell within one that their rate has changed.
+/// With fewer orders than this in a lifetime more may expire, and within one lifetime it cannot be seen that their
+/// rate has changed.
 const PER_LIFE_PROMISED: f64 = 7.5;
 /// Money that differs by less is the same, in thousandths.
 const SAME_PERMILLE: u64 = 5;
@@ -18,12 +19,12 @@ pub enum Spends {
     Less,
     /// Where neither wastes, both buy one answer for each order.
     Same,
-    /// More than five, because five is too few to serve what was asked; and no more than the best fixed level.
+    /// More than five, because five is too few to serve the demand; and no more than the best fixed level.
     MoreForMore,
     More,
 }
 
-impl Row {
+impl StudyRow {
     /// Orders in an answer's whole life.
     #[must_use]
     pub fn per_life(&self) -> f64 {
@@ -69,12 +70,12 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pools::{Best, Followed};
+    use crate::pools::{BestLevel, StepResponse};
     use std::time::Duration;
 
-    fn good() -> Row {
-        let followed = Followed { steps: 10, median: 0.5, p90: 2.0 };
-        Row {
+    fn good() -> StudyRow {
+        let followed = StepResponse { steps: 10, median: 0.5, p90: 2.0 };
+        StudyRow {
             kind: "turnstile".to_owned(),
             rate: 0.1,
             other_rate: 1.0,
@@ -86,7 +87,7 @@ mod tests {
             waste: 0.04,
             level: 5.2,
             near: 1.0,
-            best: Best { size: 5, served: 0.95, money: Money(1_000_000), is_limited: false },
+            best: BestLevel { size: 5, served: 0.95, money: Money(1_000_000), is_limited: false },
             money: Money(1_000_000),
             five_money: Money(1_100_000),
             five_served: 0.95,
@@ -95,7 +96,7 @@ mod tests {
         }
     }
 
-    fn broken(change: impl FnOnce(&mut Row)) -> Vec<&'static str> {
+    fn broken(change: impl FnOnce(&mut StudyRow)) -> Vec<&'static str> {
         let mut row = good();
         change(&mut row);
         row.broken()
@@ -115,8 +116,9 @@ mod tests {
 
     #[test]
     fn what_is_not_promised_is_not_judged() {
-        let few =
-            |row: &mut Row| (row.rate, row.other_rate, row.waste, row.up.median) = (0.002, 0.02, 0.5, 3.0);
+        let few = |row: &mut StudyRow| {
+            (row.rate, row.other_rate, row.waste, row.up.median) = (0.002, 0.02, 0.5, 3.0)
+        };
         assert!(broken(few).is_empty());
         assert!(broken(|row| (row.best.is_limited, row.served) = (true, 0.6)).is_empty());
     }

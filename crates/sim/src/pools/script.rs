@@ -40,7 +40,7 @@ impl SolveTimes {
 
 /// A stretch of time with orders at one rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct RateSpan {
     pub(super) rate: f64,
     pub(super) micros: Micros,
     pub(super) is_counted: bool,
@@ -49,8 +49,8 @@ pub(super) struct Span {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Script {
-    pub(super) spans: Vec<Span>,
+pub(super) struct RateScript {
+    pub(super) spans: Vec<RateSpan>,
     pub(super) life: Micros,
     pub(super) usable: Micros,
     pub(super) solve_times: SolveTimes,
@@ -61,7 +61,7 @@ pub(super) fn stepped(rate: f64, rate_max: f64) -> f64 {
     if rate * 10.0 <= rate_max * 1.001 { rate * 10.0 } else { rate / 10.0 }
 }
 
-impl Script {
+impl RateScript {
     /// A steady rate; in the middle tenfold steps to `other` and back, again and again; and the steady rate once more.
     pub(super) fn new(kind: &Kind, rate: f64, other: f64, orders: f64, best: [u32; 2]) -> Self {
         let life = kind.life.expect("a pool holds what does not live for ever");
@@ -70,7 +70,8 @@ impl Script {
         let cycles = whole(orders * STEPPING_SHARE / per_cycle).clamp(CYCLES_MIN, CYCLES_MAX);
         let steady = (orders - per_cycle * f64::from(cycles)).max(orders / 2.0) / rate;
         let steady = Duration::from_secs_f64(steady / 10.0);
-        let span = |rate, span, is_counted, step_to| Span { rate, micros: micros(span), is_counted, step_to };
+        let span =
+            |rate, span, is_counted, step_to| RateSpan { rate, micros: micros(span), is_counted, step_to };
         let mut spans = vec![span(rate, settling, false, None), span(rate, steady * 3, true, None)];
         for _ in 0..cycles {
             spans.push(span(other, settling, false, Some(best[1])));

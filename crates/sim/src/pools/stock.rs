@@ -1,7 +1,7 @@
-//! One pool in virtual time, without an engine: orders come, answers are bought, arrive, are handed out soonest to expire
-//! first, and expire. It is as small as it can be because it lives through ten million orders.
+//! One pool in virtual time, without an engine: orders come, answers are bought, arrive, are handed out soonest to
+//! expire first, and expire. It is as small as it can be because it lives through ten million orders.
 
-use super::script::{Script, Span};
+use super::script::{RateScript, RateSpan};
 use crate::rng::Rng;
 use quittance_engine::sizing::{Sizer, shortfall};
 use quittance_lifecycle::Timestamp;
@@ -13,19 +13,19 @@ use std::time::Duration;
 pub(super) type Micros = u64;
 
 const SECOND: Micros = 1_000_000;
-/// How often whoever keeps a pool looks at it.
+/// How often the node that refills a pool looks at it.
 const LOOK: Micros = SECOND;
 const NEVER: Micros = Micros::MAX;
 
 /// Who says how many are held.
-pub(super) enum Keeper {
+pub(super) enum LevelPolicy {
     Fixed(u32),
     Sized(Box<Sizer>),
 }
 
 /// What came of it, in the spans of the script that count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct StudyOutcome {
     /// All orders, also those that do not count.
     pub(super) orders_in_all: u64,
     pub(super) orders: u64,
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub(super) steps: Vec<Micros>,
 }
 
-impl Outcome {
+impl StudyOutcome {
     pub(super) fn served_share(&self) -> f64 {
         share(self.served, self.orders)
     }
@@ -50,7 +50,7 @@ impl Outcome {
         share(self.expired, self.expired + self.served)
     }
 
-    /// Whatever the stock does not serve is bought by the caller himself.
+    /// Whatever the stock does not serve the caller's own order buys.
     pub(super) fn bought_per_order(&self) -> f64 {
         share(self.orders - self.served + self.bought, self.orders)
     }
@@ -60,25 +60,25 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-pub(super) struct StockPlace<'a> {
-    script: &'a Script,
-    keeper: Keeper,
+pub(super) struct SimPlace<'a> {
+    script: &'a RateScript,
+    keeper: LevelPolicy,
     /// When each answer that stands there was solved, the oldest first.
     fresh: VecDeque<Micros>,
     on_their_way: BinaryHeap<Reverse<(Micros, Micros)>>,
     level: u32,
     asked: u64,
     leads: Rng,
-    outcome: Outcome,
+    outcome: StudyOutcome,
     is_counted: bool,
     level_since: Micros,
     level_in_span: f64,
 }
 
-impl<'a> StockPlace<'a> {
+impl<'a> SimPlace<'a> {
     /// Lives through the script once.
-    pub(super) fn live(script: &'a Script, keeper: Keeper, seed: u64) -> Outcome {
-        let level = if let Keeper::Fixed(size) = keeper { size } else { 0 };
+    pub(super) fn live(script: &'a RateScript, keeper: LevelPolicy, seed: u64) -> StudyOutcome {
+        let level = if let LevelPolicy::Fixed(size) = keeper { size } else { 0 };
         let mut stock = Self {
             script,
             keeper,
@@ -87,14 +87,14 @@ impl<'a> StockPlace<'a> {
             level,
             asked: 0,
             leads: Rng::new(seed, "leads"),
-            outcome: Outcome::default(),
+            outcome: StudyOutcome::default(),
             is_counted: false,
             level_since: 0,
             level_in_span: 0.0,
         };
         let mut orders = Rng::new(seed, "orders");
         let mut now = 0;
-        let mut next_look = if matches!(stock.keeper, Keeper::Sized(_)) { 0 } else { NEVER };
+        let mut next_look = if matches!(stock.keeper, LevelPolicy::Sized(_)) { 0 } else { NEVER };
         stock.refill(now);
         for span in &script.spans {
             stock.is_counted = span.is_counted;
@@ -109,9 +109,16 @@ impl<'a> StockPlace<'a> {
         stock.finish()
     }
 
-    fn through(&mut self, span: &Span, start: Micros, end: Micros, next_look: &mut Micros, orders: &mut Rng) {
+    fn through(
+        &mut self,
+        span: &RateSpan,
+        start: Micros,
+        end: Micros,
+        next_look: &mut Micros,
+        orders: &mut Rng,
+    ) {
         let mut next_order = start + gap(orders, span.rate);
-        let mut step = span.step_to.map(|best| Step { best, follows_since: None });
+        let mut step = span.step_to.map(|best| RateStep { best, follows_since: None });
         loop {
             let arrives = self.on_their_way.peek().map_or(NEVER, |Reverse((at, _))| *at);
             let expires = self.fresh.front().map_or(NEVER, |solved| solved + self.script.usable);
@@ -147,7 +154,7 @@ impl<'a> StockPlace<'a> {
     fn arrive(&mut self) {
         let Some(Reverse((at, lead))) = self.on_their_way.pop() else { return };
         self.fresh.push_back(at);
-        if let Keeper::Sized(sizer) = &mut self.keeper {
+        if let LevelPolicy::Sized(sizer) = &mut self.keeper {
             sizer.bought(Duration::from_micros(lead));
         }
     }
@@ -163,7 +170,7 @@ impl<'a> StockPlace<'a> {
     }
 
     fn look(&mut self, now: Micros) {
-        let Keeper::Sized(sizer) = &mut self.keeper else { return };
+        let LevelPolicy::Sized(sizer) = &mut self.keeper else { return };
         let at = Timestamp::from_millis(now / 1000);
         sizer.asked(at, std::mem::take(&mut self.asked));
         let level = sizer.level(at).size;
@@ -197,7 +204,7 @@ impl<'a> StockPlace<'a> {
         self.level_since = now;
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(self) -> StudyOutcome {
         let mut outcome = self.outcome;
         let whole: f64 = outcome.levels.iter().sum();
         outcome.levels.iter_mut().for_each(|time| *time /= whole);
@@ -206,13 +213,14 @@ impl<'a> StockPlace<'a> {
 }
 
 /// A step of the rate that may not have been followed yet.
-struct Step {
+struct RateStep {
     best: u32,
     follows_since: Option<Micros>,
 }
 
-impl Step {
-    /// Since when the level has been about the best one, if it has stayed there for so long: to pass by is not to follow.
+impl RateStep {
+    /// Since when the level has been about the best one, if it has stayed there for so long: to pass by is not to
+    /// follow.
     fn followed(&mut self, level: u32, now: Micros, stays: Micros) -> Option<Micros> {
         let is_near = level.abs_diff(self.best) <= (self.best / 5).max(1);
         if !is_near {

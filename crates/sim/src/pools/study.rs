@@ -1,8 +1,8 @@
 //! The rows of the study: each kind at each rate, with the pool that sizes itself, the best fixed level that a search
 //! finds, and a fixed pool of five, all in the same demand.
 
-use super::script::{Script, stepped};
-use super::stock::{Keeper, Outcome, StockPlace};
+use super::script::{RateScript, stepped};
+use super::stock::{LevelPolicy, SimPlace, StudyOutcome};
 use quittance_engine::sizing::{EXPIRED_MAX, Sizer, expected};
 use quittance_lifecycle::{Kind, Money};
 use quittance_ports::{Goal, SIZE_MAX};
@@ -15,14 +15,14 @@ pub const RATES: [f64; 7] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 /// One for each lifetime and pace in the catalog that a pool can hold.
 pub const KINDS: [&str; 5] = ["recaptcha_v2", "recaptcha_v3", "hcaptcha", "turnstile", "geetest"];
 pub const GOAL_PERMILLE: u32 = 950;
-/// What everybody is compared with.
+/// What every sizer is compared with.
 const FIXED: u32 = 5;
 /// What one answer costs: money is compared, so any price will do.
 const PRICE: Money = Money(1_000);
 
 /// What was found for one kind at one rate.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct StudyRow {
     pub kind: String,
     pub rate: f64,
     /// What it steps to and back from.
@@ -39,36 +39,36 @@ pub struct Row {
     pub level: f64,
     /// The share of the time at which the level was within one of the best.
     pub near: f64,
-    pub best: Best,
+    pub best: BestLevel,
     /// For each thousand orders.
     pub money: Money,
     pub five_money: Money,
     pub five_served: f64,
     /// For how many lifetimes steps up and down were not followed.
-    pub up: Followed,
-    pub down: Followed,
+    pub up: StepResponse,
+    pub down: StepResponse,
 }
 
-/// The fixed level that somebody would choose who knew what is to come.
+/// The fixed level that an operator would choose who knew what is to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Best {
+pub struct BestLevel {
     pub size: u32,
     /// What it serves, and what it costs for each thousand orders.
     pub served: f64,
     pub money: Money,
-    /// More would serve what was asked, and expire too much.
+    /// More would serve the demand, and expire too much.
     pub is_limited: bool,
 }
 
 /// The middle one of many steps, and the one that nine of ten do not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Followed {
+pub struct StepResponse {
     pub steps: usize,
     pub median: f64,
     pub p90: f64,
 }
 
-struct Case {
+struct StudyCase {
     kind: Kind,
     rate: f64,
     other: f64,
@@ -95,15 +95,15 @@ impl Study {
 
     /// On all cores; `tell` hears how far it is.
     #[must_use]
-    pub fn run(&self, tell: &(dyn Fn(&str) + Sync)) -> Vec<Row> {
+    pub fn run(&self, tell: &(dyn Fn(&str) + Sync)) -> Vec<StudyRow> {
         let cases = self.cases();
-        let best: Vec<Best> = on_all_cores(&cases, &|_, case| {
+        let best: Vec<BestLevel> = on_all_cores(&cases, &|_, case| {
             let best = case.best();
             tell(&format!("{} at {}: the best fixed level is {}", case.kind.name, case.rate, best.size));
             best
         });
         on_all_cores(&cases, &|at, case| {
-            let is_other = |other: &Case| {
+            let is_other = |other: &StudyCase| {
                 other.kind.name == case.kind.name && (other.rate / case.other - 1.0).abs() < 0.01
             };
             let other = cases.iter().position(is_other).expect("the rates have where to step to");
@@ -113,7 +113,7 @@ impl Study {
         })
     }
 
-    fn cases(&self) -> Vec<Case> {
+    fn cases(&self) -> Vec<StudyCase> {
         // Slow orders take long to come, and need fewer to be known well: the level is lower.
         let share = |rate: &f64| rate.powf(0.4);
         let shares: f64 = self.rates.iter().map(share).sum();
@@ -125,25 +125,25 @@ impl Study {
             for rate in &self.rates {
                 let seed = self.seed.wrapping_mul(1000).wrapping_add(cases.len() as u64);
                 let (orders, other) = (per_kind * share(rate) / shares, stepped(*rate, rate_max));
-                cases.push(Case { kind: kind.clone(), rate: *rate, other, orders, seed });
+                cases.push(StudyCase { kind: kind.clone(), rate: *rate, other, orders, seed });
             }
         }
         cases
     }
 }
 
-impl Case {
-    fn script(&self, best: [u32; 2]) -> Script {
-        Script::new(&self.kind, self.rate, self.other, self.orders, best)
+impl StudyCase {
+    fn script(&self, best: [u32; 2]) -> RateScript {
+        RateScript::new(&self.kind, self.rate, self.other, self.orders, best)
     }
 
-    fn fixed(&self, size: u32) -> Outcome {
-        StockPlace::live(&self.script([0, 0]), Keeper::Fixed(size), self.seed)
+    fn fixed(&self, size: u32) -> StudyOutcome {
+        SimPlace::live(&self.script([0, 0]), LevelPolicy::Fixed(size), self.seed)
     }
 
-    /// The smallest level that reaches the goal in this very demand; where that wastes too much, the greatest that does not;
-    /// and where every level does, none. It is found by trying, from what the formula guesses.
-    fn best(&self) -> Best {
+    /// The smallest level that reaches the goal in this very demand; where that wastes too much, the greatest that
+    /// does not; and where every level does, none. It is found by trying, from what the formula guesses.
+    fn best(&self) -> BestLevel {
         let script = self.script([0, 0]);
         let goal = f64::from(GOAL_PERMILLE) / 1000.0;
         let load = self.rate * script.solve_times.mean().as_secs_f64();
@@ -167,36 +167,36 @@ impl Case {
             size -= 1;
             tried = self.fixed(size);
         }
-        Best { size, served: tried.served_share(), money: per_thousand(&tried), is_limited }
+        BestLevel { size, served: tried.served_share(), money: per_thousand(&tried), is_limited }
     }
 
-    fn row(&self, best: Best, best_other: u32) -> Row {
+    fn row(&self, best: BestLevel, best_other: u32) -> StudyRow {
         let script = self.script([best.size, best_other]);
         let usable = Duration::from_micros(script.usable);
-        // What it is told of the lead is wrong at first: it must see for itself.
+        // The lead that it gets is wrong at first: it must measure it.
         let goal = Goal::Served { permille: GOAL_PERMILLE };
         let sizer = Sizer::new(goal, usable, self.kind.pace.p50);
-        let found = StockPlace::live(&script, Keeper::Sized(Box::new(sizer)), self.seed);
+        let best_level = SimPlace::live(&script, LevelPolicy::Sized(Box::new(sizer)), self.seed);
         let five = self.fixed(FIXED);
         let life = self.kind.life.unwrap_or_default();
         let (to_other, back): (Vec<_>, Vec<_>) =
-            found.steps.iter().enumerate().partition(|(n, _)| n % 2 == 0);
-        let lives = |steps: &[(usize, &u64)]| Followed::of(steps.iter().map(|(_, step)| **step), life);
+            best_level.steps.iter().enumerate().partition(|(n, _)| n % 2 == 0);
+        let lives = |steps: &[(usize, &u64)]| StepResponse::of(steps.iter().map(|(_, step)| **step), life);
         let (to_other, back) = (lives(&to_other), lives(&back));
         let (up, down) = if self.other > self.rate { (to_other, back) } else { (back, to_other) };
         let is_near = |level: usize| level.abs_diff(best.size as usize) <= 1;
-        Row {
+        StudyRow {
             kind: self.kind.name.to_string(),
             rate: self.rate,
             other_rate: self.other,
             life,
             usable,
             lead: script.solve_times.mean(),
-            orders: found.orders_in_all,
-            served: found.served_share(),
-            waste: found.waste(),
-            level: found.level_at_last,
-            near: found
+            orders: best_level.orders_in_all,
+            served: best_level.served_share(),
+            waste: best_level.waste(),
+            level: best_level.level_at_last,
+            near: best_level
                 .levels
                 .iter()
                 .enumerate()
@@ -204,7 +204,7 @@ impl Case {
                 .map(|(_, time)| time)
                 .sum(),
             best,
-            money: per_thousand(&found),
+            money: per_thousand(&best_level),
             five_money: per_thousand(&five),
             five_served: five.served_share(),
             up,
@@ -213,7 +213,7 @@ impl Case {
     }
 }
 
-impl Followed {
+impl StepResponse {
     fn of(steps: impl Iterator<Item = u64>, life: Duration) -> Self {
         let mut lives: Vec<f64> = steps.map(|micros| micros as f64 / 1e6 / life.as_secs_f64()).collect();
         lives.sort_by(f64::total_cmp);
@@ -224,7 +224,7 @@ impl Followed {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "micros of a few dollars")]
-fn per_thousand(outcome: &Outcome) -> Money {
+fn per_thousand(outcome: &StudyOutcome) -> Money {
     Money((outcome.bought_per_order() * 1000.0 * PRICE.0 as f64).round() as u64)
 }
 

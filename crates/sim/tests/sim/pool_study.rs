@@ -1,5 +1,5 @@
-//! A small study of pools, so that a broken promise is noticed at once; `cargo run --release -p quittance-sim -- --pools`
-//! does the whole of it, with ten million orders.
+//! A small study of pools, so that a broken promise is noticed at once; `cargo run --release -p quittance-sim --
+//! --pools` does the whole of it, with ten million orders.
 
 use quittance_sim::pools::{Study, json, table};
 

@@ -4,7 +4,7 @@
 use quittance_sim::night::{self, PLANT_LIVES_MAX};
 use quittance_sim::{PLANTS, Script, live};
 
-/// `./test` lives twenty thousand more in a release build; these are for whoever runs `cargo test`.
+/// `./test` lives twenty thousand more in a release build; these are for `cargo test`.
 const LIVES: u64 = 1_500;
 
 #[test]
@@ -15,7 +15,7 @@ fn every_promise_holds_on_every_order_in_every_life() {
     assert_eq!(night.lives, LIVES);
     // A storm that reaches nothing proves nothing.
     let usage = night.usage;
-    // Nobody in the simulation asks to be called, so nobody can fail to take it.
+    // No caller in the simulation has a webhook, so none can fail.
     for (line, count) in usage.lines().filter(|(line, _)| *line != "webhooks_failed") {
         assert!(count > 0, "no life of {LIVES} had anything to write under `{line}`");
     }

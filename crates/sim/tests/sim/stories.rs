@@ -1,8 +1,8 @@
-//! Stories: the heart of Quittance in virtual time, told through the doors that callers, providers and people use.
+//! Stories: the core of Quittance in virtual time, through the interfaces that callers, providers and operators use.
 //!
 //! Each story holds one promise, or one trap that others fell into. It scripts what the provider says, lets time
-//! pass, and then looks at three things: what the provider was asked, what the callers were told and when, and
-//! what the usage says.
+//! pass, and then looks at three things: what the provider received, what the callers got and when, and what the
+//! usage says.
 
 mod accounts;
 mod budgets;

@@ -1,7 +1,7 @@
 //! What the indices still know of the orders when the files no longer tell.
 
 use super::{OrderIndex, prefix};
-use crate::row::{Kept, Marks};
+use crate::row::{EmbeddedMarks, StoredOrder};
 use quittance_lifecycle::Key;
 
 impl OrderIndex {
@@ -11,12 +11,14 @@ impl OrderIndex {
     }
 
     /// Whether an order that was read from its row is the one that was written there last, as far as the indices tell.
-    pub(crate) fn agrees(&self, kept: &Kept) -> bool {
-        let order = &kept.versioned.order;
+    pub(crate) fn agrees(&self, stored_order: &StoredOrder) -> bool {
+        let order = &stored_order.versioned.order;
         let has_timer = |due| {
-            self.claimed.contains_key(&order.key) || self.timers.get(&(due, order.key)) == Some(&kept.id)
+            self.claimed.contains_key(&order.key)
+                || self.timers.get(&(due, order.key)) == Some(&stored_order.id)
         };
-        self.lists.keys.contains(&(prefix(&order.key), kept.id)) && Marks::of(order).due.is_none_or(has_timer)
+        self.lists.keys.contains(&(prefix(&order.key), stored_order.id))
+            && EmbeddedMarks::of(order).due.is_none_or(has_timer)
     }
 
     /// The orders that wait for a moment, and those that cannot be read, with their rows.

@@ -1,9 +1,9 @@
-//! Disks forget, crashes leave halves behind, and people open the wrong file. A record that cannot be read is told and
-//! set aside, and nothing else stops.
+//! Disks forget, crashes leave halves behind, and people open the wrong file. A record that cannot be read is
+//! reported and set aside, and nothing else stops.
 
 use super::{NO_CACHE, commit, create, now, write};
 use quittance_lifecycle::{Counters, Key, Order};
-use quittance_ports::conformance::samples::{self, START, Sample, after};
+use quittance_ports::conformance::samples::{self, START, SampleOrder, after};
 use quittance_ports::{Commit, OrderCounts, Store, StoreError, Version, Versioned, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, RESCUED, Settings};
 use rusqlite::Connection;
@@ -26,14 +26,14 @@ fn allow_null(dir: &Path, column: &str) {
 /// The row of the first order, as SQL has it.
 const FIRST: &str = "WHERE id = (SELECT min(id) FROM order_records)";
 
-struct Scene {
+struct DamageScene {
     dir: tempfile::TempDir,
     rotten: Arc<Order>,
     version: Version,
     others: Vec<Versioned>,
 }
 
-impl Scene {
+impl DamageScene {
     /// Some orders that are due, and one among them that is about to rot.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -60,11 +60,14 @@ impl Scene {
         }
         assert!(store.unreadable().iter().any(|unreadable| unreadable.key == key));
 
-        for (which, shown) in [(Which::ALL, 5), (Which::DEAD, 0), (Which::OPEN, 5)] {
+        for (which, visible) in [(Which::ALL, 5), (Which::DEAD, 0), (Which::OPEN, 5)] {
             let (good, bad): (Vec<_>, Vec<_>) =
                 now(store.list(which, None, 100)).unwrap().into_iter().partition(Result::is_ok);
-            assert_eq!(good.len(), shown, "{which:?}");
-            assert_eq!(bad.iter().any(|found| found.as_ref().unwrap_err().key == key), which != Which::OPEN);
+            assert_eq!(good.len(), visible, "{which:?}");
+            assert_eq!(
+                bad.iter().any(|record| record.as_ref().unwrap_err().key == key),
+                which != Which::OPEN
+            );
         }
         for other in &self.others {
             assert_eq!(now(store.load(&other.order.key)).unwrap().as_ref(), Some(other));
@@ -72,7 +75,7 @@ impl Scene {
 
         let due = now(store.claim_due(after(10), after(20), 100)).unwrap();
         assert_eq!(due.orders.len(), self.others.len(), "the others are due all the same");
-        assert!(due.unreadable.iter().any(|unreadable| unreadable.key == key), "it is told");
+        assert!(due.unreadable.iter().any(|unreadable| unreadable.key == key), "it is reported");
         let again = now(store.claim_due(after(1000), after(2000), 100)).unwrap();
         assert_eq!(again.unreadable, [], "once");
         assert_eq!(again.orders.len(), self.others.len());
@@ -103,10 +106,10 @@ impl Scene {
     /// Only those are there that can be read: the others, and so many more.
     fn check_gone(&self, store: &EmbeddedStore, more: usize) {
         let all = self.others.len() + more;
-        for (which, shown) in [(Which::ALL, all), (Which::OPEN, all), (Which::DEAD, 0)] {
+        for (which, visible) in [(Which::ALL, all), (Which::OPEN, all), (Which::DEAD, 0)] {
             let listed = now(store.list(which, None, 100)).unwrap();
-            assert_eq!(listed.iter().filter(|found| found.is_ok()).count(), shown, "{which:?}");
-            assert_eq!(listed.len(), shown, "{which:?}");
+            assert_eq!(listed.iter().filter(|record| record.is_ok()).count(), visible, "{which:?}");
+            assert_eq!(listed.len(), visible, "{which:?}");
         }
         assert_eq!(now(store.order_counts()).unwrap(), OrderCounts { open: all as u64, dead: 0 });
         let due = now(store.claim_due(after(1_000_000), after(1_000_000), 100)).unwrap();
@@ -119,7 +122,7 @@ trait OrderOf {
     fn order_of(&self, other: &Versioned) -> Arc<Order>;
 }
 
-impl OrderOf for Sample {
+impl OrderOf for SampleOrder {
     fn order_of(&self, other: &Versioned) -> Arc<Order> {
         Arc::new(Order {
             key: other.order.key,
@@ -130,14 +133,14 @@ impl OrderOf for Sample {
 }
 
 fn rot(statement: &str) {
-    let scene = Scene::new();
+    let scene = DamageScene::new();
     sql(scene.dir.path(), statement);
     for _ in 0..2 {
         let store = scene.open();
-        let told = now(store.claim_due(after(1), after(1), 0)).unwrap();
-        assert_eq!(told.unreadable, [], "whoever asks for nothing is told nothing");
+        let reported = now(store.claim_due(after(1), after(1), 0)).unwrap();
+        assert_eq!(reported.unreadable, [], "a claim of none reports none");
         if store.transactions() == 0 {
-            // The second time the others have moved on; what is rotten is still told.
+            // The second time the others have moved on; the damaged one is still reported.
             let due = now(store.claim_due(START, START, 1)).unwrap();
             assert_eq!(due.unreadable.len() + due.orders.len(), 1);
         }
@@ -149,7 +152,7 @@ fn rot(statement: &str) {
         .query_row("SELECT count(*) FROM order_records", [], |row| row.get::<_, i64>(0))
         .unwrap();
     assert_eq!(rows, 6, "it stays for a person");
-    assert_eq!(scene.open().unreadable().iter().filter(|found| found.key == scene.rotten.key).count(), 1);
+    assert_eq!(scene.open().unreadable().iter().filter(|record| record.key == scene.rotten.key).count(), 1);
     scene.check_discard(&scene.open(), &scene.rotten.key);
     let again = scene.open();
     assert_eq!(again.unreadable(), [], "also after a restart");
@@ -157,31 +160,31 @@ fn rot(statement: &str) {
 }
 
 #[test]
-fn a_record_that_is_not_json_is_told_and_set_aside() {
+fn a_record_that_is_not_json_is_reported_and_set_aside() {
     rot(&format!("UPDATE order_records SET record = 'garbage' {FIRST}"));
 }
 
 #[test]
-fn a_record_that_is_cut_short_is_told_and_set_aside() {
+fn a_record_that_is_cut_short_is_reported_and_set_aside() {
     rot(&format!("UPDATE order_records SET record = substr(record, 1, 50) {FIRST}"));
 }
 
 #[test]
-fn a_record_that_is_no_text_is_told_and_set_aside() {
+fn a_record_that_is_no_text_is_reported_and_set_aside() {
     rot(&format!("UPDATE order_records SET record = CAST(record AS BLOB) {FIRST}"));
     rot(&format!("UPDATE order_records SET record = x'00ff' {FIRST}"));
 }
 
-/// It parses, and says that a person must release the order. Nobody said so.
+/// It parses, and says that an operator must release the order, which is not true.
 #[test]
-fn rot_in_a_record_that_still_parses_is_told_and_set_aside() {
+fn rot_in_a_record_that_still_parses_is_reported_and_set_aside() {
     rot(&format!(
         "UPDATE order_records SET record = replace(record, '\"held\":false', '\"held\":true') {FIRST}"
     ));
 }
 
 #[test]
-fn rot_in_any_column_is_told_and_set_aside() {
+fn rot_in_any_column_is_reported_and_set_aside() {
     for change in [
         "due = NULL",
         "due = due + 86400000",
@@ -191,7 +194,7 @@ fn rot_in_any_column_is_told_and_set_aside() {
         "expires = 1, target = zeroblob(32)",
         "forget_at = 1",
         "phase = 'dead'",
-        "tenant = 'somebody'",
+        "tenant = 'another'",
         "sum = sum + 1",
         "record_sum = 0",
         "terms_sum = 0",
@@ -203,9 +206,9 @@ fn rot_in_any_column_is_told_and_set_aside() {
 }
 
 #[test]
-fn a_null_where_none_may_be_is_told_and_set_aside() {
+fn a_null_where_none_may_be_is_reported_and_set_aside() {
     for column in ["record     TEXT", "key        BLOB", "phase      TEXT", "sum        INTEGER"] {
-        let scene = Scene::new();
+        let scene = DamageScene::new();
         allow_null(scene.dir.path(), column);
         let name = column.split_whitespace().next().unwrap();
         sql(scene.dir.path(), &format!("UPDATE order_records SET {name} = NULL {FIRST}"));
@@ -215,10 +218,11 @@ fn a_null_where_none_may_be_is_told_and_set_aside() {
     }
 }
 
-/// A row whose key and record are both lost is told under the number of its row, and a person has no other name for it.
+/// A row whose key and record are both lost is reported under the number of its row, and an operator has no other
+/// name for it.
 #[test]
-fn a_row_that_nobody_can_name_is_discarded_under_its_stand_in() {
-    let scene = Scene::new();
+fn a_row_without_a_readable_key_is_discarded_under_its_stand_in() {
+    let scene = DamageScene::new();
     allow_null(scene.dir.path(), "key        BLOB");
     sql(scene.dir.path(), &format!("UPDATE order_records SET key = NULL, record = 'garbage' {FIRST}"));
     let store = scene.open();
@@ -234,9 +238,9 @@ fn a_row_that_nobody_can_name_is_discarded_under_its_stand_in() {
 
 /// Whichever of the two a person types, all of it is gone.
 #[test]
-fn a_row_that_is_told_under_two_keys_is_discarded_under_either() {
+fn a_row_that_is_reported_under_two_keys_is_discarded_under_either() {
     for is_own in [true, false] {
-        let scene = Scene::new();
+        let scene = DamageScene::new();
         sql(scene.dir.path(), &format!("UPDATE order_records SET key = zeroblob(32) {FIRST}"));
         let store = scene.open();
         assert_eq!(store.unreadable().len(), 2);
@@ -246,10 +250,10 @@ fn a_row_that_is_told_under_two_keys_is_discarded_under_either() {
     }
 }
 
-/// The row that told of the last version is gone, and the counter is behind it.
+/// The row with the last version is gone, and the counter is behind it.
 #[test]
 fn no_version_comes_back_when_the_counter_was_damaged_as_well() {
-    let scene = Scene::new();
+    let scene = DamageScene::new();
     let last = scene.others.iter().map(|other| other.version).max().unwrap();
     sql(
         scene.dir.path(),
@@ -268,14 +272,14 @@ fn no_version_comes_back_when_the_counter_was_damaged_as_well() {
 
 /// Or it would be placed, and paid for, once more.
 #[test]
-fn an_order_whose_key_is_damaged_is_not_taken_for_one_that_nobody_placed() {
+fn an_order_with_a_damaged_key_does_not_count_as_never_placed() {
     rot(&format!("UPDATE order_records SET key = x'00' || substr(key, 2) {FIRST}"));
     rot(&format!("UPDATE order_records SET key = x'00' {FIRST}"));
     rot(&format!("UPDATE order_records SET key = zeroblob(32) {FIRST}"));
 }
 
 #[test]
-fn the_record_of_one_order_in_the_row_of_another_is_told_and_set_aside() {
+fn the_record_of_one_order_in_the_row_of_another_is_reported_and_set_aside() {
     let copy = "UPDATE order_records SET (record, record_sum) = (SELECT record, record_sum FROM order_records \
                 WHERE id = 2)";
     rot(&format!("{copy} {FIRST}"));
@@ -283,8 +287,8 @@ fn the_record_of_one_order_in_the_row_of_another_is_told_and_set_aside() {
 
 /// Flips one bit in the file itself, where the record of the rotten order says its name.
 #[test]
-fn a_bit_that_flips_on_the_disk_is_told_and_set_aside() {
-    let scene = Scene::new();
+fn a_bit_that_flips_on_the_disk_is_reported_and_set_aside() {
+    let scene = DamageScene::new();
     let path = scene.dir.path().join(DATABASE);
     let mut bytes = fs::read(&path).unwrap();
     let marker = format!("\"key\":\"{}\"", scene.rotten.key);
@@ -300,17 +304,17 @@ fn a_bit_that_flips_on_the_disk_is_told_and_set_aside() {
 
 #[test]
 fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
-    let doors: [fn(&EmbeddedStore, &Scene); 4] = [
+    let doors: [fn(&EmbeddedStore, &DamageScene); 4] = [
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
         |store, scene| drop(commit(store, scene.version, &scene.rotten).unwrap_err()),
         |store, _| {
             let listed = now(store.list(Which::ALL, None, 9)).unwrap();
-            assert_eq!(listed.iter().filter(|found| found.is_err()).count(), 1);
+            assert_eq!(listed.iter().filter(|record| record.is_err()).count(), 1);
         },
         |_, _| {},
     ];
     for first in doors {
-        let scene = Scene::new();
+        let scene = DamageScene::new();
         let store = scene.open();
         sql(scene.dir.path(), &format!("UPDATE order_records SET record = '{{}}' {FIRST}"));
         first(&store, &scene);
@@ -325,8 +329,8 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
 }
 
 #[test]
-fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
-    let doors: [fn(&EmbeddedStore, &Scene); 4] = [
+fn what_rots_while_the_store_is_open_is_discarded_whichever_reader_noticed_first() {
+    let doors: [fn(&EmbeddedStore, &DamageScene); 4] = [
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
         |store, _| drop(now(store.list(Which::ALL, None, 9)).unwrap()),
         |store, _| drop(now(store.claim_due(after(1), after(1), 100)).unwrap()),
@@ -334,7 +338,7 @@ fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
     ];
     for rot in ["record = '{}'", "due = due + 1", "key = zeroblob(32)"] {
         for first in doors {
-            let scene = Scene::new();
+            let scene = DamageScene::new();
             let store = scene.open();
             sql(scene.dir.path(), &format!("UPDATE order_records SET {rot} {FIRST}"));
             first(&store, &scene);
@@ -346,7 +350,7 @@ fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
 }
 
 #[test]
-fn what_is_discarded_is_on_no_stock_and_nobodys() {
+fn what_is_discarded_is_in_no_stock_and_no_list() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open_with(dir.path(), &NO_CACHE).unwrap();
     let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
@@ -368,10 +372,10 @@ fn what_is_discarded_is_on_no_stock_and_nobodys() {
     assert_eq!(now(store.load(&key)).unwrap().unwrap().order, queued);
 }
 
-/// Somebody has written over what the store has in its memory: the disk is right, and nobody else suffers.
+/// Another program has written over what the store has in its memory: the disk is right, and no other order suffers.
 #[test]
-fn where_memory_and_disk_disagree_the_store_is_read_anew() {
-    let scene = Scene::new();
+fn where_memory_and_disk_disagree_the_store_is_read_again() {
+    let scene = DamageScene::new();
     let store = EmbeddedStore::open(scene.dir.path()).unwrap();
     assert!(now(store.load(&scene.rotten.key)).unwrap().is_some(), "now it is in memory");
     let mut watch = now(store.watch(&scene.others[0].order.key)).unwrap();
@@ -394,12 +398,16 @@ fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
     sql(dir.path(), "UPDATE order_records SET record = 'x'");
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let listed = now(store.list(Which::DEAD, None, 9)).unwrap();
-    let mut keys: Vec<Key> = listed.into_iter().map(|found| found.unwrap_err().key).collect();
+    let mut keys: Vec<Key> = listed.into_iter().map(|record| record.unwrap_err().key).collect();
     keys.sort_unstable();
     let mut both = [dead.key, failed.key];
     both.sort_unstable();
     assert_eq!(keys, both);
-    assert_eq!(now(store.order_counts()).unwrap().dead, 2, "nobody is told that there is nothing to do");
+    assert_eq!(
+        now(store.order_counts()).unwrap().dead,
+        2,
+        "the count does not say that there is nothing to do"
+    );
     assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(), 0);
     let page = now(store.list(Which::ALL, Some(&both[0]), 9)).unwrap();
     assert_eq!(page.len(), 1, "page by page as well");
@@ -426,7 +434,7 @@ fn a_log_that_breaks_off_or_ends_in_garbage_opens_with_all_that_was_whole() {
     // Once, and all others from this one: a store that is left alone soon moves its log into the database.
     let dir = crashed(dir.path());
     let whole = fs::metadata(dir.path().join(&log)).unwrap().len();
-    let found = |copy: &tempfile::TempDir| {
+    let record = |copy: &tempfile::TempDir| {
         let store = EmbeddedStore::open(copy.path()).unwrap();
         assert_eq!(store.unreadable(), []);
         let there = |order: &&Arc<Order>| now(store.load(&order.key)).unwrap().is_some();
@@ -440,18 +448,18 @@ fn a_log_that_breaks_off_or_ends_in_garbage_opens_with_all_that_was_whole() {
         let bytes = [fs::read(&path).unwrap(), garbage.to_vec()].concat();
         fs::write(path, bytes).unwrap();
     };
-    assert_eq!(found(&crashed(dir.path())), 30);
+    assert_eq!(record(&crashed(dir.path())), 30);
     for garbage in [&[0; 10_000][..], &[0xa5; 5000], b"x"] {
         let copy = crashed(dir.path());
         append(&copy, garbage);
-        assert_eq!(found(&copy), 30, "all that was acknowledged");
+        assert_eq!(record(&copy), 30, "all that was acknowledged");
     }
     let mut last = 30;
     for part in (0..20).rev() {
         let copy = crashed(dir.path());
         let file = fs::OpenOptions::new().write(true).open(copy.path().join(&log)).unwrap();
         file.set_len(whole * part / 20).unwrap();
-        let count = found(&copy);
+        let count = record(&copy);
         assert!(count <= last, "{count} after {last}");
         last = count;
     }
@@ -504,7 +512,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 
 /// A person holds the database in a transaction of their own, and goes for lunch.
 #[test]
-fn whoever_holds_the_database_makes_it_unavailable_and_loses_nothing() {
+fn a_locked_database_is_unavailable_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let order = samples::queued("patient", START).order;

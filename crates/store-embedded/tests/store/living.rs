@@ -4,7 +4,7 @@
 use super::{NO_CACHE, commit, create, now, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
-use quittance_ports::conformance::samples::{self, Sample};
+use quittance_ports::conformance::samples::{self, SampleOrder};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Versioned, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, LOCK, OpenError, Settings};
 use std::fs;
@@ -26,7 +26,7 @@ fn commits_that_come_together_share_a_transaction() {
 }
 
 #[test]
-fn whoever_loses_a_race_costs_no_transaction() {
+fn a_lost_race_costs_no_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let order = samples::queued("contested", samples::START).order;
@@ -40,7 +40,7 @@ fn whoever_loses_a_race_costs_no_transaction() {
 }
 
 #[test]
-fn whoever_finds_the_line_full_is_told_that_it_is_not_available() {
+fn a_call_at_a_full_queue_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let settings = Settings { waiting_max: 1, ..Settings::default() };
     let store = EmbeddedStore::open_with(dir.path(), &settings).unwrap();
@@ -81,7 +81,7 @@ fn of_many_threads_one_creates_and_the_usage_say_so() {
 
 /// Every reader sees versions grow, whether the order comes from memory or from the disk.
 #[test]
-fn nobody_reads_the_past_while_others_write() {
+fn reads_are_never_older_than_writes_that_ended() {
     for settings in [NO_CACHE, Settings { cache_orders_max: 64, ..Settings::default() }] {
         let dir = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open_with(dir.path(), &settings).unwrap();
@@ -95,16 +95,16 @@ fn nobody_reads_the_past_while_others_write() {
                     let mut version = version;
                     for _ in 0..60 {
                         version = write(store, version, order);
-                        let seen = now(store.load(&order.key)).unwrap().unwrap().version;
-                        assert_eq!(seen, version, "whoever wrote it reads what he wrote");
+                        let last_frame = now(store.load(&order.key)).unwrap().unwrap().version;
+                        assert_eq!(last_frame, version, "a writer reads its own write");
                     }
                 });
                 scope.spawn(move || {
                     let mut last = version;
                     for _ in 0..200 {
-                        let seen = now(store.load(&order.key)).unwrap().unwrap().version;
-                        assert!(seen >= last, "{seen:?} was read after {last:?}");
-                        last = seen;
+                        let last_frame = now(store.load(&order.key)).unwrap().unwrap().version;
+                        assert!(last_frame >= last, "{last_frame:?} was read after {last:?}");
+                        last = last_frame;
                     }
                 });
             }
@@ -118,7 +118,7 @@ fn keys_that_begin_alike_are_different_orders() {
     for settings in [NO_CACHE, Settings::default()] {
         let dir = tempfile::tempdir().unwrap();
         let mut store = EmbeddedStore::open_with(dir.path(), &settings).unwrap();
-        let like = |template: &Sample, last: u8| {
+        let like = |template: &SampleOrder, last: u8| {
             let mut key = [7; 32];
             key[31] = last;
             Arc::new(Order { key: Key(key), ..(*template.order).clone() })
@@ -139,8 +139,8 @@ fn keys_that_begin_alike_are_different_orders() {
             }
             assert_eq!(now(store.load(&like(&failed, 9).key)).unwrap(), None);
             let listed = |after: Option<Key>, limit| -> Vec<u8> {
-                let found = now(store.list(Which::ALL, after.as_ref(), limit)).unwrap();
-                found.into_iter().map(|found| found.unwrap().order.key.0[31]).collect()
+                let record = now(store.list(Which::ALL, after.as_ref(), limit)).unwrap();
+                record.into_iter().map(|record| record.unwrap().order.key.0[31]).collect()
             };
             assert_eq!(listed(None, 3), [1, 2, 3]);
             assert_eq!(listed(Some(like(&failed, 3).key), 1), [4]);
@@ -148,7 +148,7 @@ fn keys_that_begin_alike_are_different_orders() {
         }
         assert_eq!(now(store.purge(samples::after(100_000), 2)).unwrap(), 2);
         let left = now(store.list(Which::ALL, None, 9)).unwrap();
-        let left: Vec<_> = left.into_iter().map(|found| found.unwrap().order.key.0[31]).collect();
+        let left: Vec<_> = left.into_iter().map(|record| record.unwrap().order.key.0[31]).collect();
         assert_eq!(left, [3, 4, 5], "those that come first went first");
     }
 }
@@ -160,10 +160,10 @@ fn a_large_picture_is_kept_whole_and_not_written_again_at_every_step() {
     let picture: Vec<u8> =
         (0..1_500_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
     let draft = samples::draft("https://example.com/wall").with("picture", picture);
-    let sample = Sample::placed("large", draft, &samples::riddle(), samples::START);
+    let sample = SampleOrder::placed("large", draft, &samples::riddle(), samples::START);
     let mut version = create(&store, &sample.order);
     let log = dir.path().join(format!("{DATABASE}-wal"));
-    let size = || fs::metadata(&log).map_or(0, |found| found.len());
+    let size = || fs::metadata(&log).map_or(0, |record| record.len());
     let before = size();
     for _ in 0..5 {
         version = write(&store, version, &sample.order);
@@ -183,7 +183,7 @@ fn terms_may_grow_and_shrink_from_life_to_life() {
     let store = EmbeddedStore::open_with(dir.path(), &NO_CACHE).unwrap();
     let placed = |bytes: usize| {
         let draft = samples::draft("https://example.com/wall").with("picture", vec![7; bytes]);
-        Sample::placed("changing", draft, &samples::riddle(), samples::START).order
+        SampleOrder::placed("changing", draft, &samples::riddle(), samples::START).order
     };
     let mut version = Version::ABSENT;
     for bytes in [10, 100_000, 20, 30, 200_000, 100_000, 5] {
@@ -207,7 +207,7 @@ fn nul_characters_and_quotes_are_characters_like_any_other() {
     let odd = "a\0b'; DROP TABLE order_records; --\u{1F600}\"\\ \u{7f}";
     let mut draft = samples::draft(odd).with("picture", vec![0_u8, 1, 0, 255]);
     draft.tenant = "O'Hara".into();
-    let order = Sample::placed(odd, draft, &samples::riddle(), samples::START).order;
+    let order = SampleOrder::placed(odd, draft, &samples::riddle(), samples::START).order;
     let odd_tenant = Arc::new(Order {
         key: Key([1; 32]),
         terms: Arc::new(quittance_lifecycle::Terms { tenant: odd.into(), ..(*order.terms).clone() }),
@@ -226,7 +226,7 @@ fn nul_characters_and_quotes_are_characters_like_any_other() {
     }
     let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
     assert_eq!(usage.iter().map(|(line, _)| &*line.tenant).collect::<Vec<_>>(), ["O'Hara", odd]);
-    assert!(usage.iter().all(|(_, found)| *found == counters));
+    assert!(usage.iter().all(|(_, record)| *record == counters));
 }
 
 #[test]
@@ -253,17 +253,17 @@ fn the_end_of_time_and_the_largest_numbers_come_back_as_they_were() {
 }
 
 #[test]
-fn a_second_open_is_told_who_has_it_and_what_to_do_and_can_have_it_afterwards() {
+fn a_second_open_learns_which_process_has_it_and_what_to_do_and_can_have_it_afterwards() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let other = store.clone();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
-    let said = error.to_string();
-    let OpenError::InUse { dir: named, pid } = error else { panic!("{said}") };
+    let output = error.to_string();
+    let OpenError::InUse { dir: named, pid } = error else { panic!("{output}") };
     assert_eq!(named, dir.path().canonicalize().unwrap());
     assert_eq!(pid, Some(std::process::id()));
     for part in [named.to_str().unwrap(), &std::process::id().to_string(), "quittance serve"] {
-        assert!(said.contains(part), "{part} is missing in: {said}");
+        assert!(output.contains(part), "{part} is missing in: {output}");
     }
     drop(store);
     assert!(EmbeddedStore::open(dir.path()).is_err(), "one handle is left");
@@ -288,7 +288,7 @@ fn it_makes_its_directory_but_not_the_parent_of_it() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_may_read_its_files() {
+fn only_the_owner_may_read_its_files() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("store");
@@ -307,5 +307,5 @@ fn nobody_else_may_read_its_files() {
     drop(store);
     fs::set_permissions(dir.join(DATABASE), PermissionsExt::from_mode(0o644)).unwrap();
     drop(EmbeddedStore::open(&dir).unwrap());
-    assert_eq!(mode(&dir.join(DATABASE)), 0o600, "whoever made it before was less careful");
+    assert_eq!(mode(&dir.join(DATABASE)), 0o600, "the file had wider permissions before");
 }

@@ -1,5 +1,5 @@
-//! A log that lost its end, and files that are gone: noticed, told, and listed by key. Nothing that was acknowledged is forgotten
-//! without a word, and nothing is bought again by itself.
+//! A log that lost its end, and files that are gone: noticed, reported, and listed by key. Nothing that was
+//! acknowledged is forgotten silently, and nothing is bought again by itself.
 
 use super::{commit, create, now, write};
 use quittance_lifecycle::{Event, Order};
@@ -40,13 +40,13 @@ fn crashed() -> (Vec<Arc<Order>>, tempfile::TempDir) {
     (orders, copy)
 }
 
-/// Every order is there, or is told to be lost. How many are lost.
+/// Every order is there, or is reported as lost. How many are lost.
 fn check(orders: &[Arc<Order>], dir: &Path) -> usize {
     let store = EmbeddedStore::open(dir).unwrap();
     let mut lost = 0;
     for order in orders {
         match now(store.load(&order.key)) {
-            Ok(Some(found)) => assert_eq!(found.order, *order),
+            Ok(Some(record)) => assert_eq!(record.order, *order),
             Err(StoreError::Corrupt { detail, .. }) => {
                 assert!(detail.contains("lost with the end of the log: it was queued"), "{detail}");
                 let again = commit(&store, Version::ABSENT, order);
@@ -78,7 +78,7 @@ fn a_kill_alone_loses_nothing_and_raises_no_timer() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_log_is_told_with_every_key_that_is_lost() {
+fn a_flipped_bit_in_the_log_is_reported_with_every_key_that_is_lost() {
     let (orders, dir) = crashed();
     let wal = format!("{DATABASE}-wal");
     let bytes = fs::read(dir.path().join(&wal)).unwrap();
@@ -107,7 +107,7 @@ fn a_flipped_bit_in_the_log_is_told_with_every_key_that_is_lost() {
 }
 
 #[test]
-fn a_log_that_was_cut_or_deleted_is_told_too() {
+fn a_log_that_was_cut_or_deleted_is_reported_too() {
     let (orders, dir) = crashed();
     let wal = format!("{DATABASE}-wal");
     let bytes = fs::read(dir.path().join(&wal)).unwrap();
@@ -146,8 +146,8 @@ fn an_order_whose_last_steps_are_lost_is_named_and_still_readable() {
     let store = EmbeddedStore::open(after.path()).unwrap();
     assert_eq!(store.stale(), [first.key]);
     assert!(store.damage().is_some());
-    let found = now(store.load(&first.key)).unwrap().unwrap();
-    let next = write(&store, found.version, &first);
+    let record = now(store.load(&first.key)).unwrap().unwrap();
+    let next = write(&store, record.version, &first);
     assert!(next > Version(2), "no version comes back: {next:?}");
     drop(store);
     assert_eq!(EmbeddedStore::open(after.path()).unwrap().stale(), []);
@@ -195,9 +195,10 @@ fn files_that_are_deleted_or_replaced_under_it_are_an_error_at_once_and_a_copy_i
     }
 }
 
-/// A store with one order whose files or folder are lost while nobody writes; gone when this returns, and what it has saved is there.
+/// A store with one order whose files or folder are lost while it is idle; gone when this returns, and what it has
+/// saved is there.
 #[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
-fn lose_while_nobody_writes(dir: &Path, lose: impl FnOnce(&Path)) {
+fn lose_while_idle(dir: &Path, lose: impl FnOnce(&Path)) {
     let store = EmbeddedStore::open(dir).unwrap();
     create(&store, &order(1));
     lose(dir);
@@ -226,7 +227,7 @@ fn the_next_process_goes_on_with_the_copy_until_its_orders_are_listed() {
         &|dir| fs::remove_dir_all(dir).unwrap(),
     ];
     for lose in ways {
-        lose_while_nobody_writes(&dir, lose);
+        lose_while_idle(&dir, lose);
         // A look comes first, and changes nothing for the node that is started next.
         for _ in 0..2 {
             let store = EmbeddedStore::open(&dir).unwrap();
@@ -246,7 +247,7 @@ fn the_next_process_goes_on_with_the_copy_until_its_orders_are_listed() {
 #[test]
 fn files_that_are_lost_without_a_copy_are_listed_by_the_next_process() {
     let dir = tempfile::tempdir().unwrap();
-    lose_while_nobody_writes(dir.path(), delete_files);
+    lose_while_idle(dir.path(), delete_files);
     fs::remove_file(dir.path().join(RESCUED)).unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(store.unreadable().len(), 1, "the order that was acknowledged is on the list");
@@ -254,7 +255,7 @@ fn files_that_are_lost_without_a_copy_are_listed_by_the_next_process() {
 }
 
 #[test]
-fn a_trail_that_is_missing_or_empty_when_the_store_is_opened_is_told_and_written_again() {
+fn a_trail_that_is_missing_or_empty_when_the_store_is_opened_is_reported_and_written_again() {
     let lose: [fn(&Path); 2] =
         [|trail| fs::remove_file(trail).unwrap(), |trail| fs::write(trail, "").unwrap()];
     for lose in lose {
@@ -272,7 +273,7 @@ fn a_trail_that_is_missing_or_empty_when_the_store_is_opened_is_told_and_written
             assert!(note.contains("could not be noticed"), "{note}");
             assert_eq!(trail_note(dir.path()), Some(note));
             let findings = now(store.checkup()).unwrap();
-            assert_eq!(findings.iter().map(|found| found.verdict).collect::<Vec<_>>(), [Verdict::Note]);
+            assert_eq!(findings.iter().map(|record| record.verdict).collect::<Vec<_>>(), [Verdict::Note]);
             assert_eq!(store.damage(), None, "nothing is known to be lost");
         }
         let store = EmbeddedStore::open(dir.path()).unwrap();
@@ -288,7 +289,7 @@ fn a_trail_that_is_missing_or_empty_when_the_store_is_opened_is_told_and_written
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
-fn a_trail_that_is_deleted_or_emptied_under_it_is_told_and_written_again() {
+fn a_trail_that_is_deleted_or_emptied_under_it_is_reported_and_written_again() {
     let lose: [fn(&Path); 2] =
         [|trail| fs::remove_file(trail).unwrap(), |trail| fs::write(trail, "").unwrap()];
     for (lose, writes) in lose.into_iter().flat_map(|lose| [(lose, true), (lose, false)]) {

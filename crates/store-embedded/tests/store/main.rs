@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The disk of a busy machine can take its time; what never comes is noticed all the same.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Without room for a single order, so that every read goes to the disk.
+/// Without space for a single order, so that every read goes to the disk.
 const NO_CACHE: Settings = Settings { cache_orders_max: 0, cache_bytes_max: 0, waiting_max: 10_000 };
 
 fn now<T>(future: impl Future<Output = T>) -> T {
@@ -42,6 +42,6 @@ fn create(store: &EmbeddedStore, order: &Arc<Order>) -> Version {
 fn write(store: &EmbeddedStore, expected: Version, order: &Arc<Order>) -> Version {
     match commit(store, expected, order) {
         Ok(Commit::Done(version)) => version,
-        other => panic!("nobody else writes here: {other:?}"),
+        other => panic!("only this test writes here: {other:?}"),
     }
 }

@@ -1,6 +1,6 @@
-//! Files that are emptied, cut or overwritten in place while the store is open: they keep their names, and SQLite goes on. It is noticed
-//! before the next acknowledgement, or within about a second; a copy is saved of what can still be known, and nothing is forgotten
-//! without a word.
+//! Files that are emptied, cut or overwritten in place while the store is open: they keep their names, and SQLite
+//! goes on. It is noticed before the next acknowledgement, or within about a second; a copy is saved of what can
+//! still be known, and nothing is forgotten without a word.
 
 use super::losing::order;
 use super::{NO_CACHE, commit, create, now};
@@ -32,10 +32,10 @@ fn length(path: &Path) -> u64 {
 }
 
 /// What is done to the folder of an open store, and its name.
-type Way = (&'static str, fn(&Path));
+type OverwriteWay = (&'static str, fn(&Path));
 
 /// Ways that lose nothing which the running store does not have in memory.
-const WAYS: [Way; 8] = [
+const WAYS: [OverwriteWay; 8] = [
     ("the log is emptied", |dir| truncate(&dir.join(log()), 0)),
     ("the log is cut in the middle", |dir| {
         let log = dir.join(log());
@@ -71,15 +71,15 @@ fn filled(dir: &Path, settings: &Settings) -> (EmbeddedStore, Vec<Arc<Order>>) {
     (store, orders)
 }
 
-/// Every order is there, or is told to be lost; none can be placed again. How many are there.
+/// Every order is there, or is reported as lost; none can be placed again. How many are there.
 fn check(orders: &[Arc<Order>], dir: &Path, way: &str) -> usize {
     let store = EmbeddedStore::open(dir).unwrap();
-    assert!(store.damage().is_some(), "{way}: it is told after the restart");
+    assert!(store.damage().is_some(), "{way}: it is reported after the restart");
     let mut there = 0;
     for order in orders {
         match now(store.load(&order.key)) {
-            Ok(Some(found)) => {
-                assert_eq!(found.order, *order, "{way}");
+            Ok(Some(record)) => {
+                assert_eq!(record.order, *order, "{way}");
                 there += 1;
             }
             Err(StoreError::Corrupt { .. }) => {
@@ -92,7 +92,7 @@ fn check(orders: &[Arc<Order>], dir: &Path, way: &str) -> usize {
     there
 }
 
-fn noticed_at_the_next_commit(way: &Way, settings: &Settings) -> usize {
+fn noticed_at_the_next_commit(way: &OverwriteWay, settings: &Settings) -> usize {
     let dir = tempfile::tempdir().unwrap();
     let (store, orders) = filled(dir.path(), settings);
     way.1(dir.path());
@@ -121,7 +121,7 @@ fn orders_that_are_not_in_memory_are_saved_as_far_as_they_can_be_read_and_the_ot
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
-fn files_that_are_emptied_or_overwritten_while_nobody_writes_are_noticed_within_about_a_second() {
+fn files_that_are_emptied_or_overwritten_while_idle_are_noticed_within_about_a_second() {
     for way in &WAYS {
         let dir = tempfile::tempdir().unwrap();
         let (store, orders) = filled(dir.path(), &Settings::default());

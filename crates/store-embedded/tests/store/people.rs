@@ -15,13 +15,13 @@ fn ask(dir: &Path, sql: &str) -> Vec<Vec<String>> {
     let mut statement = conn.prepare(sql).unwrap();
     let columns = statement.column_count();
     let rows = statement.query_map([], |row| {
-        let shown = |value| match value {
+        let visible = |value| match value {
             Value::Null => "null".to_owned(),
             Value::Integer(number) => number.to_string(),
             Value::Text(text) => text,
             other => format!("{other:?}"),
         };
-        (0..columns).map(|column| row.get(column).map(shown)).collect()
+        (0..columns).map(|column| row.get(column).map(visible)).collect()
     });
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
@@ -50,9 +50,9 @@ fn a_person_can_read_orders_dead_letters_stories_attempts_and_usage_while_it_run
     assert!(due[0][0].starts_with("2100-01-01 00:0"), "{due:?}");
     assert_eq!(due[1][0], "null", "a dead letter waits for nothing but a person");
 
-    let letters = ask(dir.path(), "SELECT key, cause, dead_since, doubles FROM dead_letters");
-    assert_eq!(letters.len(), 1);
-    assert_eq!((&*letters[0][0], &*letters[0][1]), (&*dead.key.to_string(), "not_taken"));
+    let dead_letters = ask(dir.path(), "SELECT key, cause, dead_since, doubles FROM dead_letters");
+    assert_eq!(dead_letters.len(), 1);
+    assert_eq!((&*dead_letters[0][0], &*dead_letters[0][1]), (&*dead.key.to_string(), "not_taken"));
     let timeline =
         ask(dir.path(), &format!("SELECT number, at, what, attempt FROM timeline WHERE key = '{key}'"));
     let placed: Vec<&str> = timeline[0].iter().map(String::as_str).collect();
@@ -109,17 +109,17 @@ fn lines_of_the_usage_that_another_version_has_are_kept_and_those_that_it_lacks_
 }
 
 #[test]
-fn a_caller_who_was_never_told_is_a_dead_letter_also_when_the_store_is_opened_again() {
+fn an_undelivered_webhook_is_a_dead_letter_also_when_the_store_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let webhooks_failed = Arc::new(samples::webhooks_failed(&samples::solved("solved", START).order, START));
     let store = EmbeddedStore::open(dir.path()).unwrap();
     create(&store, &webhooks_failed);
-    create(&store, &samples::solved("told", START).order);
+    create(&store, &samples::solved("delivered", START).order);
     drop(store);
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    let letters = now(store.list(Which::DEAD, None, 9)).unwrap();
-    let letters: Vec<_> = letters.into_iter().map(|found| found.unwrap().order).collect();
-    assert_eq!(letters, [Arc::clone(&webhooks_failed)]);
-    let seen = ask(dir.path(), "SELECT key, cause, dead_since FROM dead_letters");
-    assert_eq!(seen, [[&*webhooks_failed.key.to_string(), "delivery", "2100-01-01 00:00:00.000"]]);
+    let dead_letters = now(store.list(Which::DEAD, None, 9)).unwrap();
+    let dead_letters: Vec<_> = dead_letters.into_iter().map(|record| record.unwrap().order).collect();
+    assert_eq!(dead_letters, [Arc::clone(&webhooks_failed)]);
+    let version = ask(dir.path(), "SELECT key, cause, dead_since FROM dead_letters");
+    assert_eq!(version, [[&*webhooks_failed.key.to_string(), "delivery", "2100-01-01 00:00:00.000"]]);
 }

@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// A store that is closed and opened again before every call, whenever nothing is claimed: claims would
-/// not survive it. Whoever waits does so here.
+/// not survive it. A caller that waits does so here.
 struct Restless {
     dir: PathBuf,
     settings: Settings,
-    state: Mutex<State>,
+    state: Mutex<ReopenState>,
     watchers: Watchers,
 }
 
-struct State {
+struct ReopenState {
     store: Option<EmbeddedStore>,
     claimed: BTreeSet<Key>,
     last_write: Version,
     reopened: usize,
 }
 
-impl State {
+impl ReopenState {
     /// Only a write ends a claim: what a taker is given again is not written.
     fn note(&mut self, version: Version, key: &Key) {
         if version > self.last_write {
@@ -42,7 +42,8 @@ impl State {
 
 impl Restless {
     fn new(dir: &Path, settings: Settings) -> Self {
-        let state = State { store: None, claimed: BTreeSet::new(), last_write: Version::ABSENT, reopened: 0 };
+        let state =
+            ReopenState { store: None, claimed: BTreeSet::new(), last_write: Version::ABSENT, reopened: 0 };
         Self { dir: dir.to_owned(), settings, state: Mutex::new(state), watchers: Watchers::default() }
     }
 
@@ -82,7 +83,7 @@ impl Store for Restless {
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let due = self.store().claim_due(now, until, limit).await?;
-        let keys = due.orders.iter().map(|found| found.order.key);
+        let keys = due.orders.iter().map(|record| record.order.key);
         self.state.lock().unwrap().claimed.extend(keys);
         Ok(due)
     }
@@ -96,8 +97,8 @@ impl Store for Restless {
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
         let taken = self.store().take(target, good_until, by, at, counters).await?;
-        if let Some(found) = &taken {
-            self.state.lock().unwrap().note(found.version, &found.order.key);
+        if let Some(record) = &taken {
+            self.state.lock().unwrap().note(record.version, &record.order.key);
         }
         Ok(taken)
     }
@@ -175,8 +176,8 @@ fn it_answers_like_the_memory_store_on_many_seeds_with_a_cache_that_is_too_small
 /// All that can be seen of a store.
 fn everything(store: &EmbeddedStore) -> impl PartialEq + std::fmt::Debug + use<> {
     let list = |which| {
-        let found = now(store.list(which, None, 1000)).unwrap();
-        found.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        let record = now(store.list(which, None, 1000)).unwrap();
+        record.into_iter().map(Result::unwrap).collect::<Vec<_>>()
     };
     let stock =
         now(store.list_stock(&samples::target("https://example.com/door"), samples::START, 100)).unwrap();
@@ -193,7 +194,7 @@ fn what_is_closed_and_opened_again_is_what_it_was() {
     for sample in samples::every_phase() {
         let done =
             now(store.commit(Version::ABSENT, &sample.order, &sample.counters, samples::START)).unwrap();
-        let Commit::Done(version) = done else { panic!("nobody else writes here") };
+        let Commit::Done(version) = done else { panic!("only this test writes here") };
         last = last.max(version);
     }
     let before = everything(&store);
@@ -206,12 +207,12 @@ fn what_is_closed_and_opened_again_is_what_it_was() {
     assert!(create(&store, &samples::queued("new", samples::START).order) > last, "versions grow on");
     let mut due = now(store.claim_due(later, later, 1000)).unwrap().orders;
     assert!(!due.is_empty());
-    assert!(due.iter().all(|found| found.order.due().is_some_and(|at| at <= later)));
-    due.sort_by_key(|found| found.order.key);
+    assert!(due.iter().all(|record| record.order.due().is_some_and(|at| at <= later)));
+    due.sort_by_key(|record| record.order.key);
     let waiting: Vec<_> = now(store.list(Which::ALL, None, 1000)).unwrap();
     let waiting: Vec<_> =
         waiting.into_iter().map(Result::unwrap).filter(|f| f.order.due().is_some()).collect();
-    assert_eq!(due, waiting, "and whoever waits has a timer");
+    assert_eq!(due, waiting, "and every order that waits has a timer");
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn a_sealed_store_stays_sealed_and_can_be_read() {
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(now(store.sealed()).unwrap().as_deref(), Some("moved to the other machine"));
     let far = Timestamp::MAX;
-    assert!(now(store.claim_due(far, far, 10)).is_err(), "nobody carries it out here any more");
+    assert!(now(store.claim_due(far, far, 10)).is_err(), "no node works here any more");
     assert!(now(store.purge(far, 10)).is_err());
     assert!(now(store.compact_usage(Day(9), Day(5))).is_err());
     assert_eq!(now(store.order_counts()).unwrap(), OrderCounts { open: 1, dead: 0 });

@@ -1,5 +1,5 @@
-//! What leaves a stock, and the documents: durable when it is told, one wait for the disk for many, and there again when the
-//! store is opened.
+//! What leaves a stock, and the documents: durable when the call returns, one wait for the disk for many, and there
+//! again when the store is opened.
 
 use super::{NO_CACHE, create, now, write};
 use futures_util::future::{join, join_all};
@@ -53,7 +53,7 @@ fn counted(store: &EmbeddedStore) -> u64 {
 }
 
 #[test]
-fn takers_who_come_together_share_a_transaction_and_each_has_his_own() {
+fn takers_that_come_together_share_a_transaction_and_each_gets_another_answer() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let keys = stock(&store, 200);
@@ -64,13 +64,13 @@ fn takers_who_come_together_share_a_transaction_and_each_has_his_own() {
         now(join_all(takers)).into_iter().map(|taken| taken.unwrap().unwrap()).collect();
     let spent = store.transactions() - before;
     assert!(spent <= 100, "250 takes took {spent} transactions");
-    assert_eq!(taken[..50], taken[200..], "whoever asks twice is given the same");
-    let in_turn: Vec<Key> = taken[..200].iter().map(|found| found.order.key).collect();
+    assert_eq!(taken[..50], taken[200..], "a repeated take gives the same");
+    let in_turn: Vec<Key> = taken[..200].iter().map(|record| record.order.key).collect();
     assert_eq!(in_turn, keys, "soonest to expire first");
     assert_eq!(counted(&store), 200);
 }
 
-/// What one commit puts on a stock the next in the same transaction can take, and what it takes away nobody gets.
+/// What one commit puts into a stock the next in the same transaction can take, and what it removes no taker gets.
 #[test]
 fn takes_and_commits_that_come_together_see_each_other() {
     let dir = tempfile::tempdir().unwrap();
@@ -97,13 +97,13 @@ fn takes_and_commits_that_come_together_see_each_other() {
             now(join(join(join_all(claims), join_all(stocking)), join_all(takes)));
         assert!(stocked.into_iter().all(|done| matches!(done, Ok(Commit::Done(_)))));
         let taken: Vec<Key> =
-            taken.into_iter().filter_map(|taken| taken.unwrap().map(|found| found.order.key)).collect();
+            taken.into_iter().filter_map(|taken| taken.unwrap().map(|record| record.order.key)).collect();
         let distinct: BTreeSet<Key> = taken.iter().copied().collect();
         assert_eq!(distinct.len(), taken.len(), "none went to two");
         for (claim, order) in claims.into_iter().zip(&claimed) {
-            let is_his = matches!(claim, Ok(Commit::Done(_)));
+            let is_claimants = matches!(claim, Ok(Commit::Done(_)));
             assert_ne!(
-                is_his,
+                is_claimants,
                 distinct.contains(&order.key),
                 "the claimer has it or a taker, and never both"
             );
@@ -118,21 +118,21 @@ fn takes_and_commits_that_come_together_see_each_other() {
 }
 
 #[test]
-fn whoever_finds_nothing_or_has_it_already_costs_no_transaction() {
+fn a_take_of_nothing_or_of_the_same_costs_no_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     stock(&store, 1);
-    let his = take(&store, 1);
+    let own = take(&store, 1);
     let before = store.transactions();
     for n in 2..50 {
         assert_eq!(take(&store, n), None);
-        assert_eq!(take(&store, 1), his);
+        assert_eq!(take(&store, 1), own);
     }
     assert_eq!(store.transactions(), before);
 }
 
 #[test]
-fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nobodys() {
+fn a_taken_answer_stays_with_its_claimant_after_a_reopen_and_later_with_none() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let keys = stock(&store, 3);
@@ -154,11 +154,11 @@ fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nob
         write(&store, taken.version, &Arc::new(samples::next(&taken.order, claimed, START)));
     }
     assert_eq!(now(store.purge(Timestamp::MAX, 99)).unwrap(), 3);
-    assert_eq!(take(&store, 1), None, "what is forgotten is nobody's");
+    assert_eq!(take(&store, 1), None, "what is forgotten has no claimant");
 }
 
 #[test]
-fn one_on_the_stock_that_cannot_be_read_is_passed_over_and_told() {
+fn an_unreadable_answer_in_the_stock_is_passed_over_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let keys = stock(&store, 3);
@@ -169,11 +169,11 @@ fn one_on_the_stock_that_cannot_be_read_is_passed_over_and_told() {
     assert_eq!(
         take(&store, 1).unwrap().order.key,
         keys[2],
-        "nor is anybody left without because his is lost"
+        "nor is a taker left without because its answer is lost"
     );
     assert_eq!(take(&store, 2), None);
-    let told: BTreeSet<Key> = store.unreadable().into_iter().map(|unreadable| unreadable.key).collect();
-    assert_eq!(told, BTreeSet::from([keys[0], keys[1]]));
+    let reported: BTreeSet<Key> = store.unreadable().into_iter().map(|unreadable| unreadable.key).collect();
+    assert_eq!(reported, BTreeSet::from([keys[0], keys[1]]));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_rotten_name_of_a_taker_is_noticed() {
         conn.execute_batch(&format!("UPDATE order_records SET {rot}")).unwrap();
         drop(conn);
         let store = open(dir.path());
-        assert_eq!(store.unreadable().iter().map(|found| found.key).collect::<Vec<_>>(), keys, "{rot}");
+        assert_eq!(store.unreadable().iter().map(|record| record.key).collect::<Vec<_>>(), keys, "{rot}");
     }
 }
 
@@ -220,13 +220,14 @@ fn write_document(
 fn documents_are_there_again_and_no_version_of_them_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let DocumentWritten::Done(kept) = write_document(&store, Version::ABSENT, Some(&pool("kept")), "kept")
+    let DocumentWritten::Done(survivors) =
+        write_document(&store, Version::ABSENT, Some(&pool("kept")), "kept")
     else {
-        panic!("nobody else writes here")
+        panic!("only this test writes here")
     };
     let DocumentWritten::Done(made) = write_document(&store, Version::ABSENT, Some(&pool("gone")), "gone")
     else {
-        panic!("nobody else writes here")
+        panic!("only this test writes here")
     };
     let DocumentWritten::Done(gone) = write_document(&store, made, None, "gone") else {
         panic!("it was there")
@@ -235,12 +236,12 @@ fn documents_are_there_again_and_no_version_of_them_comes_back() {
     let store = open(dir.path());
     let documents = now(store.documents()).unwrap();
     assert_eq!(documents.len(), 1);
-    assert_eq!((documents[0].version, &documents[0].document), (kept, &pool("kept")));
-    let DocumentWritten::Done(anew) = write_document(&store, Version::ABSENT, Some(&pool("gone")), "gone")
+    assert_eq!((documents[0].version, &documents[0].document), (survivors, &pool("kept")));
+    let DocumentWritten::Done(again) = write_document(&store, Version::ABSENT, Some(&pool("gone")), "gone")
     else {
         panic!("it was taken away")
     };
-    assert!(anew > gone && anew > made && anew > kept);
+    assert!(again > gone && again > made && again > survivors);
     assert_eq!(write_document(&store, made, None, "gone"), DocumentWritten::Conflict);
 
     now(store.seal(Some("moved"))).unwrap();
@@ -250,7 +251,7 @@ fn documents_are_there_again_and_no_version_of_them_comes_back() {
 }
 
 #[test]
-fn a_document_that_rots_is_left_out_and_nobody_writes_over_it_unseen() {
+fn a_damaged_document_is_left_out_and_only_a_writer_with_its_version_replaces_it() {
     for rot in [
         "document = replace(document, '\"size\":3', '\"size\":9')",
         "version = version + 1",
@@ -271,7 +272,7 @@ fn a_document_that_rots_is_left_out_and_nobody_writes_over_it_unseen() {
         drop(conn);
         let store = open(dir.path());
         let names: Vec<String> =
-            now(store.documents()).unwrap().into_iter().map(|found| found.name).collect();
+            now(store.documents()).unwrap().into_iter().map(|record| record.name).collect();
         assert_eq!(names, ["pool/good"], "{rot}");
         let written = write_document(&store, Version::ABSENT, Some(&pool("rotten")), "rotten");
         assert_eq!(written, DocumentWritten::Conflict, "{rot}");

@@ -14,7 +14,7 @@ const LIVE: usize = 400;
 /// All orders of one round, through their whole lives: placed, submitted, solving, polled again and again, failed.
 async fn live_and_die(store: &PostgresStore, round: u64) {
     let now = after(round * 10_000);
-    let steps: [fn(&str, Timestamp) -> samples::Sample; 6] = [
+    let steps: [fn(&str, Timestamp) -> samples::SampleOrder; 6] = [
         samples::queued,
         samples::submitting,
         samples::solving,

@@ -1,4 +1,4 @@
-//! What `doctor` is told about a server.
+//! What `doctor` learns about a server.
 
 use super::{fresh_schema, open, settings, settings_at};
 use quittance_ports::{Finding, Membership, Verdict};
@@ -37,12 +37,12 @@ fn each_setting_that_costs_a_promise_is_named_with_what_to_do() {
             "max_connections=12",
         ];
         let server = Postgres::start(&bad);
-        let found = findings(&server).await;
+        let record = findings(&server).await;
         for what in ["set fsync = on", "set full_page_writes = on", "set synchronous_commit = on"] {
-            assert!(says(&found, Verdict::Bad, what), "{what}: {found:?}");
+            assert!(says(&record, Verdict::Bad, what), "{what}: {record:?}");
         }
-        assert!(says(&found, Verdict::Note, "set autovacuum = on"));
-        assert!(says(&found, Verdict::Note, "max_connections"), "{found:?}");
+        assert!(says(&record, Verdict::Note, "set autovacuum = on"));
+        assert!(says(&record, Verdict::Note, "max_connections"), "{record:?}");
 
         server.sql("ALTER SYSTEM SET default_transaction_read_only = on; SELECT pg_reload_conf()");
         super::until("it is read-only", async || server.sql("SHOW default_transaction_read_only") == "on")

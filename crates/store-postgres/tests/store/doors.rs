@@ -1,6 +1,6 @@
 //! Passwords and certificates: who is let in, what is checked, and what is never shown.
 
-use super::{create, settings_at, told};
+use super::{chain, create, settings_at};
 use quittance_ports::conformance::samples::{self, START};
 use quittance_servers::Postgres;
 use quittance_store_postgres::{OpenError, PostgresStore, Settings};
@@ -44,7 +44,7 @@ fn encrypted_sessions(server: &Postgres) -> String {
 }
 
 #[test]
-fn connections_are_encrypted_and_servers_are_checked_as_asked() {
+fn connections_are_encrypted_and_servers_are_checked_as_configured() {
     super::run(async {
         let (server, ca) = encrypted();
         super::until("it is encrypted", async || server.sql("SHOW ssl") == "on").await;
@@ -73,7 +73,7 @@ fn connections_are_encrypted_and_servers_are_checked_as_asked() {
 }
 
 #[test]
-fn a_password_is_asked_for_taken_and_never_shown() {
+fn a_password_is_required_accepted_and_never_shown() {
     super::run(async {
         let server = Postgres::start(&[]);
         server.sql(&format!(
@@ -91,13 +91,13 @@ fn a_password_is_asked_for_taken_and_never_shown() {
         {
             let refused = PostgresStore::open(settings).await.unwrap_err();
             assert!(matches!(refused, OpenError::Refused { .. }), "{what}: {refused}");
-            assert!(!told(&refused).contains("s3cret"));
+            assert!(!chain(&refused).contains("s3cret"));
         }
-        let shown = format!(
+        let text = format!(
             "{store:?} {:?} {}",
             ann.clone().with_password(PASSWORD),
             ann.with_password(PASSWORD).address()
         );
-        assert!(!shown.contains("s3cret") && shown.contains("ann@127.0.0.1"), "{shown}");
+        assert!(!text.contains("s3cret") && text.contains("ann@127.0.0.1"), "{text}");
     });
 }

@@ -1,5 +1,5 @@
-//! A store that was dropped, truncated or restored takes no commit of a node that knows it as it was, until that node has looked; and
-//! nodes learn how long they have to put back what they had in hand.
+//! A store that was dropped, truncated or restored takes no commit of a node that knows it as it was, until that node
+//! has looked; and nodes learn how long they have to put back what they had in hand.
 
 use super::{commit, create, fresh_schema, open, run, settings};
 use quittance_ports::conformance::samples::{self, START};
@@ -36,21 +36,21 @@ fn refuses_commits_until_each_node_has_looked(lose: &str) {
         shared_postgres().sql(&lose.replace("{schema}", &schema));
         let order = samples::queued("order", START).order;
         assert!(commit(&one, Version::ABSENT, &order).await.is_err(), "it is not the store that it knows");
-        let found = look(&one, 3, Some(&known)).await;
-        assert_ne!(found.identity, known.identity);
-        assert!(!found.recovery.is_zero());
-        one.trust(found.identity, found.epoch);
+        let record = look(&one, 3, Some(&known)).await;
+        assert_ne!(record.identity, known.identity);
+        assert!(!record.recovery.is_zero());
+        one.trust(record.identity, record.epoch);
         create(&one, &order).await;
         let late = commit(&other, Version::ABSENT, &order).await;
         assert!(is_forgotten(&late), "the other has not looked: {late:?}");
-        let found_too = look(&other, 4, Some(&known_too)).await;
-        assert_eq!(found_too.identity, found.identity, "one identity for all");
-        assert!(!found_too.recovery.is_zero() && found_too.recovery <= found.recovery, "and one recovery");
-        assert_eq!(found_too.secrets, [[7; 32]]);
-        other.trust(found_too.identity, found_too.epoch);
+        let also_read = look(&other, 4, Some(&known_too)).await;
+        assert_eq!(also_read.identity, record.identity, "one identity for all");
+        assert!(!also_read.recovery.is_zero() && also_read.recovery <= record.recovery, "and one recovery");
+        assert_eq!(also_read.secrets, [[7; 32]]);
+        other.trust(also_read.identity, also_read.epoch);
         create(&other, &samples::queued("another", START).order).await;
-        let latest = look(&one, 5, Some(&found)).await;
-        assert_eq!(latest.identity, found.identity, "nothing was lost since");
+        let latest = look(&one, 5, Some(&record)).await;
+        assert_eq!(latest.identity, record.identity, "nothing was lost since");
     });
 }
 
@@ -73,8 +73,8 @@ fn one_table_that_was_dropped_stops_the_store_until_a_person_drops_the_schema() 
             assert!(commit(&one, Version::ABSENT, &samples::queued("order", START).order).await.is_err());
         }
         shared_postgres().sql(&format!("DROP SCHEMA {schema} CASCADE"));
-        let found = look(&one, 4, Some(&known)).await;
-        assert!(found.identity != known.identity && !found.recovery.is_zero(), "it has forgotten");
+        let record = look(&one, 4, Some(&known)).await;
+        assert!(record.identity != known.identity && !record.recovery.is_zero(), "it has forgotten");
     });
 }
 
@@ -95,17 +95,17 @@ fn a_store_that_was_restored_takes_no_commit_until_the_node_has_looked() {
 }
 
 #[test]
-fn tables_that_were_written_anew_have_forgotten_nothing() {
+fn tables_that_were_rewritten_have_forgotten_nothing() {
     run(async {
         let schema = fresh_schema();
         let [(one, known), _] = two(&schema).await;
         shared_postgres().sql(&format!("VACUUM FULL {schema}.orders"));
         let order = samples::queued("order", START).order;
         assert!(is_forgotten(&commit(&one, Version::ABSENT, &order).await), "it has to look first");
-        let found = look(&one, 3, Some(&known)).await;
-        assert_eq!(found.identity, known.identity);
-        assert!(found.recovery.is_zero());
-        one.trust(found.identity, found.epoch);
+        let record = look(&one, 3, Some(&known)).await;
+        assert_eq!(record.identity, known.identity);
+        assert!(record.recovery.is_zero());
+        one.trust(record.identity, record.epoch);
         create(&one, &order).await;
     });
 }

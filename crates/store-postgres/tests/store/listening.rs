@@ -1,4 +1,4 @@
-//! Word of other nodes: that it comes at once, and that nobody waits for ever for word that was lost.
+//! Notices of other nodes: they come at once, and no caller waits for ever for a notice that was lost.
 
 use super::{NEVER, create, fresh_schema, open, settings, settings_at, until, write};
 use quittance_lifecycle::Order;
@@ -21,7 +21,7 @@ fn is_rung(watch: &mut Watch) -> bool {
 }
 
 #[test]
-fn whoever_waits_at_another_node_is_woken_without_a_re_check() {
+fn a_waiter_at_another_node_is_woken_without_a_re_check() {
     super::run(async {
         let schema = fresh_schema();
         let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
@@ -50,9 +50,9 @@ fn a_crowd_of_answers_wakes_a_crowd_of_waiters() {
     });
 }
 
-/// Somebody writes past us, or a notice is lost.
+/// Another program writes past us, or a notice is lost.
 #[test]
-fn what_no_notice_told_of_is_found_by_the_re_check_and_nobody_else_is_woken() {
+fn a_change_without_a_notice_is_found_by_the_re_check_and_no_other_waiter_is_woken() {
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema).with_recheck(Duration::from_millis(200))).await;
@@ -72,7 +72,7 @@ fn what_no_notice_told_of_is_found_by_the_re_check_and_nobody_else_is_woken() {
 
 /// Through a pooler in transaction mode LISTEN is taken and nothing is ever heard.
 #[test]
-fn behind_a_pooler_alone_whoever_waits_is_woken_by_the_re_check_and_the_checkup_says_so() {
+fn behind_a_pooler_alone_waiters_are_woken_by_the_re_check_and_the_checkup_says_so() {
     super::run(async {
         let pooler = Pooler::start(shared_postgres());
         let schema = fresh_schema();
@@ -108,7 +108,7 @@ fn a_watch_that_began_before_the_line_was_cut_is_woken_after_it_was_fixed() {
         .await;
         let version = write(&near, version, &solved()).await;
         watch.changed().await;
-        tap.mend();
+        tap.repair();
         until("it hears again", async || {
             !far.checkup().await.unwrap().iter().any(|finding| finding.what.contains("listen_url"))
         })

@@ -4,7 +4,7 @@ use super::{commit, create, fresh_schema, open, settings, settings_at, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::model::random_operations;
-use quittance_ports::conformance::samples::{self, START, Sample};
+use quittance_ports::conformance::samples::{self, START, SampleOrder};
 use quittance_ports::{Commit, Day, Store, UsageRow, Version, Versioned};
 use quittance_servers::{Postgres, shared_postgres};
 use quittance_store_postgres::PostgresStore;
@@ -71,7 +71,7 @@ fn no_commit_and_no_taker_ever_reads_all_orders() {
     super::run(async {
         let server = Postgres::start(&["autovacuum=off"]);
         let store = open(settings_at(&server.url(), "grown")).await;
-        let seen = || {
+        let last_version = || {
             server.sql("SELECT seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'grown' AND relname = 'orders'")
         };
         for _round in 0..2 {
@@ -102,22 +102,23 @@ fn no_commit_and_no_taker_ever_reads_all_orders() {
             server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quittance'") == "0"
         })
         .await;
-        assert_eq!(seen(), "0");
-        let found = server.sql("SELECT idx_scan >= 1500 FROM pg_stat_user_tables WHERE schemaname = 'grown' AND relname = 'orders'");
-        assert_eq!(found, "t", "it is the sessions of the store that are counted");
+        assert_eq!(last_version(), "0");
+        let record = server.sql("SELECT idx_scan >= 1500 FROM pg_stat_user_tables WHERE schemaname = 'grown' AND relname = 'orders'");
+        assert_eq!(record, "t", "it is the sessions of the store that are counted");
     });
 }
 
 /// A herd that places one order needs no statement for each of it.
 #[test]
-fn a_herd_that_joins_one_order_shares_statements_and_all_are_told_the_same() {
+fn a_herd_that_joins_one_order_shares_statements_and_all_get_the_same_record() {
     super::run(async {
         let store = open(settings(&fresh_schema())).await;
         let sample = samples::queued("herd", START);
         let herd =
             join_all((0..500).map(|_| store.commit(Version::ABSENT, &sample.order, &sample.counters, START)));
         let (cost, outcomes) = trips(&store, herd).await;
-        // How many share a statement depends on how fast the machine makes placements; without sharing there would be 500.
+        // How many share a statement depends on how fast the machine makes placements; without sharing there would be
+        // 500.
         assert!(cost <= 100, "500 placements of one order took {cost} statements");
         let stands = store.load(&sample.order.key).await.unwrap();
         let (mut made, mut joined) = (0, 0);
@@ -126,7 +127,7 @@ fn a_herd_that_joins_one_order_shares_statements_and_all_are_told_the_same() {
                 Commit::Done(version) => {
                     made += usize::from(Some(version) == stands.as_ref().map(|s| s.version));
                 }
-                Commit::Conflict(found) => joined += usize::from(found.map(|found| *found) == stands),
+                Commit::Conflict(record) => joined += usize::from(record.map(|record| *record) == stands),
             }
         }
         assert_eq!((made, joined), (1, 499));
@@ -148,11 +149,13 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
         let climb = async |node: &PostgresStore, n: usize| {
             let mut won = 0_u64;
             let order = queued(n);
-            let mut seen = Version::ABSENT;
+            let mut last_version = Version::ABSENT;
             for _ in 0..ROUNDS {
-                match node.commit(seen, &order, &counters, START).await.unwrap() {
-                    Commit::Done(version) => (won, seen) = (won + 1, version),
-                    Commit::Conflict(found) => seen = found.map_or(Version::ABSENT, |found| found.version),
+                match node.commit(last_version, &order, &counters, START).await.unwrap() {
+                    Commit::Done(version) => (won, last_version) = (won + 1, version),
+                    Commit::Conflict(record) => {
+                        last_version = record.map_or(Version::ABSENT, |record| record.version)
+                    }
                 }
             }
             won
@@ -166,7 +169,7 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
         let won: u64 = join_all(climbs).await.into_iter().sum();
         let usage = nodes[0].usage(Day::of(START), Day::of(START)).await.unwrap();
         assert_eq!(usage[0].1.asked, won, "the usage counts each write that was won, once");
-        assert!(won >= (ORDERS * ROUNDS) as u64, "somebody wins each round");
+        assert!(won >= (ORDERS * ROUNDS) as u64, "one writer wins each round");
     });
 }
 
@@ -181,7 +184,7 @@ fn a_large_picture_is_written_once_and_follows_when_it_changes() {
         };
         let placed = |seed| {
             let draft = samples::draft("https://example.com/wall").with("picture", picture(seed));
-            Sample::placed("pictured", draft, &samples::riddle(), START)
+            SampleOrder::placed("pictured", draft, &samples::riddle(), START)
         };
         let first = placed(1);
         let mut version = create(&store, &first.order).await;
@@ -277,10 +280,10 @@ fn of_two_nodes_that_look_at_once_each_due_order_goes_to_one() {
         let claims = join_all((0..12).map(|n| nodes[n % 2].claim_due(START, samples::after(60), 7))).await;
         let mut claimed: Vec<Key> = claims
             .iter()
-            .flat_map(|due| due.as_ref().unwrap().orders.iter().map(|found| found.order.key))
+            .flat_map(|due| due.as_ref().unwrap().orders.iter().map(|record| record.order.key))
             .collect();
         let rest = nodes[0].claim_due(START, samples::after(60), 100).await.unwrap();
-        claimed.extend(rest.orders.iter().map(|found| found.order.key));
+        claimed.extend(rest.orders.iter().map(|record| record.order.key));
         claimed.sort_unstable();
         claimed.dedup();
         let total: usize =

@@ -1,11 +1,12 @@
-//! The PostgreSQL store through its public doors, on a server of its own: it keeps every promise of the suite, alone, between
-//! two nodes and through a pooler, and what only it can promise is here besides.
+//! The PostgreSQL store through its public doors, on a server of its own: it keeps every promise of the suite, alone,
+//! between two nodes and through a pooler, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bloat;
 mod checkup;
 mod conformance;
 mod doors;
+mod failure;
 mod forgetting;
 mod leases;
 mod listening;
@@ -14,7 +15,6 @@ mod migrations;
 mod records;
 mod tables;
 mod taking;
-mod trouble;
 mod usage;
 
 use quittance_lifecycle::{Counters, Order};
@@ -42,7 +42,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime().block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
-/// A schema that nobody has used.
+/// A schema that was never used.
 fn fresh_schema() -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
@@ -77,7 +77,7 @@ fn is_unavailable<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 /// All that an error says, layer by layer.
-fn told(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = format!("{error} {error:?}");
     let mut source = error.source();
     while let Some(error) = source {
@@ -98,6 +98,6 @@ async fn create(store: &PostgresStore, order: &Arc<Order>) -> Version {
 async fn write(store: &PostgresStore, expected: Version, order: &Arc<Order>) -> Version {
     match commit(store, expected, order).await {
         Ok(Commit::Done(version)) => version,
-        other => panic!("nobody else writes here: {other:?}"),
+        other => panic!("only this test writes here: {other:?}"),
     }
 }

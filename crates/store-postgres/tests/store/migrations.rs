@@ -44,7 +44,7 @@ fn migrations_can_be_run_by_hand_and_are_then_left_alone() {
     });
 }
 
-/// Wholly by hand: nobody who knows Rust is there.
+/// Wholly by hand, without our program.
 #[test]
 fn a_schema_that_was_made_with_psql_is_used_as_it_is() {
     super::run(async {
@@ -85,7 +85,7 @@ fn the_orders_of_an_earlier_schema_are_in_their_tenants_lists() {
         let store = open(settings(&schema)).await;
         for order in [&alices, &bobs] {
             let listed = store.list(Which::ALL.of(&order.terms.tenant), None, 10).await.unwrap();
-            let keys: Vec<Key> = listed.into_iter().map(|found| found.unwrap().order.key).collect();
+            let keys: Vec<Key> = listed.into_iter().map(|record| record.unwrap().order.key).collect();
             assert_eq!(keys, [order.key]);
         }
         assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 3);
@@ -140,7 +140,7 @@ fn a_schema_with_a_strange_name_is_just_a_schema() {
 }
 
 #[test]
-fn whoever_may_not_make_a_schema_is_told_so_and_can_use_one_that_was_made_for_him() {
+fn a_user_without_the_right_to_create_a_schema_gets_the_reason_and_can_use_a_prepared_one() {
     super::run(async {
         let schema = fresh_schema();
         sql("CREATE ROLE guest LOGIN; REVOKE CREATE ON DATABASE quittance FROM guest");
@@ -162,13 +162,13 @@ fn whoever_may_not_make_a_schema_is_told_so_and_can_use_one_that_was_made_for_hi
 }
 
 #[test]
-fn why_a_store_does_not_open_is_told() {
+fn a_store_that_does_not_open_says_why() {
     super::run(async {
         let port = quittance_servers::free_port();
         let away = format!("postgres://ann:s3cret@127.0.0.1:{port}/orders");
         let refused = PostgresStore::open(Settings::parse(&away).unwrap()).await.unwrap_err();
         assert!(matches!(refused, OpenError::Unreachable { .. }), "{refused}");
-        assert!(!super::told(&refused).contains("s3cret"));
+        assert!(!super::chain(&refused).contains("s3cret"));
         assert!(refused.to_string().contains(&format!("ann@127.0.0.1:{port}/orders")), "{refused}");
 
         let url = shared_postgres().url();

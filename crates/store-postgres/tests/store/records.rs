@@ -18,7 +18,7 @@ fn expire(schema: &str, key: &Key, record: &str) {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_nothing() {
+fn an_unreadable_record_is_reported_once_listed_among_the_dead_and_stops_nothing() {
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema)).await;
@@ -27,11 +27,11 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
         create(&store, &good).await;
         expire(&schema, &rotten.key, "s3cret garbage");
         let due = store.claim_due(START, after(30), 10).await.unwrap();
-        assert_eq!(due.orders.iter().map(|found| found.order.key).collect::<Vec<_>>(), [good.key]);
+        assert_eq!(due.orders.iter().map(|stored| stored.order.key).collect::<Vec<_>>(), [good.key]);
         assert_eq!(due.unreadable.iter().map(|broken| broken.key).collect::<Vec<_>>(), [rotten.key]);
         assert!(!due.unreadable[0].detail.contains("s3cret"));
         let again = store.claim_due(after(60), after(90), 10).await.unwrap();
-        assert_eq!((again.orders.len(), again.unreadable), (1, Vec::new()), "told once");
+        assert_eq!((again.orders.len(), again.unreadable), (1, Vec::new()), "reported once");
 
         assert!(
             matches!(store.load(&rotten.key).await, Err(StoreError::Corrupt { key, .. }) if key == rotten.key)
@@ -41,8 +41,8 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
         let count = async |which| {
             let listed = store.list(which, None, 10).await.unwrap();
             (
-                listed.iter().filter(|found| found.is_ok()).count(),
-                listed.iter().filter(|found| found.is_err()).count(),
+                listed.iter().filter(|stored| stored.is_ok()).count(),
+                listed.iter().filter(|stored| stored.is_err()).count(),
             )
         };
         assert_eq!((count(Which::ALL).await, count(Which::DEAD).await), ((1, 1), (0, 1)));
@@ -139,7 +139,7 @@ fn what_only_a_newer_version_can_read_keeps_its_timer_for_it() {
         assert_eq!(
             newer.list(Which::DEAD, None, 10).await.unwrap(),
             [],
-            "and it is no dead letter to whoever can read it"
+            "and it is no dead letter to a node that can read it"
         );
     });
 }
@@ -201,7 +201,7 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
     });
 }
 
-/// Whoever copies a sealed store must not miss a commit that was on its way.
+/// A copy of a sealed store must not miss a commit that was on its way.
 #[test]
 fn nothing_is_written_once_the_seal_is_acknowledged() {
     super::run(async {
@@ -230,7 +230,7 @@ fn nothing_is_written_once_the_seal_is_acknowledged() {
 }
 
 #[test]
-fn a_document_that_cannot_be_read_is_left_out_and_can_be_written_over_by_nobody_who_has_not_seen_it() {
+fn an_unreadable_document_is_left_out_and_only_a_writer_with_its_version_replaces_it() {
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema)).await;

@@ -46,7 +46,7 @@ async fn node(schema: &str) -> (PostgresStore, StoreMark) {
 }
 
 #[test]
-fn whoever_starts_uses_tables_whose_list_of_versions_is_lost_and_writes_it_again() {
+fn a_starting_node_uses_tables_whose_list_of_versions_is_lost_and_writes_it_again() {
     run(async {
         for loss in LOSSES {
             let schema = fresh_schema();
@@ -73,8 +73,8 @@ fn a_running_node_writes_a_lost_list_of_versions_again() {
             let schema = fresh_schema();
             let (store, mark) = node(&schema).await;
             sql(loss, &schema);
-            let found = look(&store, Some(&mark)).await.unwrap();
-            assert_eq!(found.identity, mark.identity, "nothing else is lost");
+            let record = look(&store, Some(&mark)).await.unwrap();
+            assert_eq!(record.identity, mark.identity, "nothing else is lost");
             assert_eq!(listed_versions(&schema), known().to_string(), "{loss}");
             create(&store, &samples::queued("second", START).order).await;
         }
@@ -89,9 +89,9 @@ fn a_store_whose_tables_were_all_truncated_can_be_opened_again() {
         let tables = TABLES.map(|table| format!("{schema}.{table}")).join(", ");
         sql(&format!("TRUNCATE {tables}, {{schema}}.schema_versions"), &schema);
         drop(open(settings(&schema).with_migrate(false)).await);
-        let found = look(&store, Some(&mark)).await.unwrap();
-        assert!(found.identity != mark.identity && !found.recovery.is_zero(), "it has forgotten");
-        store.trust(found.identity, found.epoch);
+        let record = look(&store, Some(&mark)).await.unwrap();
+        assert!(record.identity != mark.identity && !record.recovery.is_zero(), "it has forgotten");
+        store.trust(record.identity, record.epoch);
         create(&store, &samples::queued("again", START).order).await;
         assert_eq!(listed_versions(&schema), known().to_string());
         let reopened = open(settings(&schema)).await;
@@ -152,7 +152,7 @@ fn a_table_that_is_gone_stops_commits_at_the_next_look_and_is_named() {
             let (store, mark) = node(&schema).await;
             sql(&format!("DROP TABLE {{schema}}.{table} CASCADE"), &schema);
             let refused = look(&store, Some(&mark)).await.unwrap_err();
-            assert!(super::told(&refused).contains(table), "{table}: {refused:?}");
+            assert!(super::chain(&refused).contains(table), "{table}: {refused:?}");
             let placed = commit(&store, Version::ABSENT, &samples::queued("next", START).order).await;
             assert!(is_unavailable(&placed), "{table}: {placed:?}");
             let (stock, by) =
@@ -164,7 +164,7 @@ fn a_table_that_is_gone_stops_commits_at_the_next_look_and_is_named() {
             let findings = store.checkup().await.unwrap();
             let is_named = |what: &str| what.contains(table) && what.contains("DROP SCHEMA");
             assert!(
-                findings.iter().any(|found| found.verdict == Verdict::Bad && is_named(&found.what)),
+                findings.iter().any(|record| record.verdict == Verdict::Bad && is_named(&record.what)),
                 "{table}: {findings:?}"
             );
             let refused = PostgresStore::migrate(&settings(&schema)).await.unwrap_err();
@@ -183,8 +183,8 @@ fn commits_go_on_when_a_person_has_put_the_table_back() {
         let order = samples::queued("next", START).order;
         assert!(is_unavailable(&commit(&store, Version::ABSENT, &order).await));
         sql("ALTER TABLE {schema}.elsewhere RENAME TO filling", &schema);
-        let found = look(&store, Some(&mark)).await.unwrap();
-        assert_eq!(found.identity, mark.identity);
+        let record = look(&store, Some(&mark)).await.unwrap();
+        assert_eq!(record.identity, mark.identity);
         create(&store, &order).await;
         assert_eq!(store.claim_due(START, after(60), 10).await.unwrap().orders.len(), 2);
     });

@@ -1,5 +1,5 @@
-//! What leaves a stock: what it costs, many takers on many nodes at once, rows that others have in hand, and answers that
-//! cannot be read.
+//! What leaves a stock: what it costs, many takers on many nodes at once, rows that others have in hand, and answers
+//! that cannot be read.
 
 use super::{create, fresh_schema, open, settings, until};
 use futures_util::future::{join, join_all};
@@ -44,15 +44,15 @@ async fn counted(store: &PostgresStore) -> u64 {
 }
 
 #[test]
-fn taking_costs_one_round_trip_whether_there_is_one_none_or_his_own() {
+fn taking_costs_one_round_trip_with_stock_without_and_for_a_repeat() {
     super::run(async {
         let store = open(settings(&fresh_schema())).await;
         let stocked = stock(&store, 1).await;
-        for (n, given) in [(1, true), (2, false), (1, true)] {
+        for (n, answers) in [(1, true), (2, false), (1, true)] {
             let before = store.round_trips();
-            let found = take(&store, n).await;
+            let record = take(&store, n).await;
             assert_eq!(store.round_trips() - before, 1);
-            assert_eq!(found.map(|found| found.order.key), given.then_some(stocked[0].key));
+            assert_eq!(record.map(|record| record.order.key), answers.then_some(stocked[0].key));
         }
     });
 }
@@ -72,14 +72,17 @@ fn takes_that_come_together_share_statements() {
 }
 
 #[test]
-fn whoever_asks_two_nodes_at_the_same_instant_is_given_one() {
+fn one_claimant_on_two_nodes_at_the_same_instant_gets_one_answer() {
     super::run(async {
         let schema = fresh_schema();
         let nodes = join_all((0..3).map(|_| open(settings(&schema)))).await;
         stock(&nodes[0], 60).await;
         for n in 0..20 {
-            let given = join_all((0..6).map(|call| take(&nodes[call % 3], n))).await;
-            assert!(given[0].is_some() && given.iter().all(|found| *found == given[0]), "{given:?}");
+            let answers = join_all((0..6).map(|call| take(&nodes[call % 3], n))).await;
+            assert!(
+                answers[0].is_some() && answers.iter().all(|record| *record == answers[0]),
+                "{answers:?}"
+            );
         }
         assert_eq!(counted(&nodes[1]).await, 20);
         assert_eq!(nodes[2].list_stock(&samples::target(PAGE), START, 100).await.unwrap().len(), 40);
@@ -105,13 +108,13 @@ fn many_takers_on_many_nodes_empty_a_stock_and_none_is_given_twice() {
         );
         let (taken, (claims, latecomers)) = join(takers, join(claims, latecomers)).await;
         assert!(claims.iter().all(Result::is_ok) && latecomers.iter().all(Result::is_ok));
-        let given: Vec<Versioned> = taken.into_iter().flatten().collect();
-        let distinct: BTreeSet<Key> = given.iter().map(|found| found.order.key).collect();
-        let owners: BTreeSet<Key> = given.iter().filter_map(|found| found.order.taker()).collect();
-        assert_eq!((given.len(), distinct.len(), owners.len()), (ANSWERS, ANSWERS, ANSWERS));
+        let answers: Vec<Versioned> = taken.into_iter().flatten().collect();
+        let distinct: BTreeSet<Key> = answers.iter().map(|record| record.order.key).collect();
+        let owners: BTreeSet<Key> = answers.iter().filter_map(|record| record.order.taker()).collect();
+        assert_eq!((answers.len(), distinct.len(), owners.len()), (ANSWERS, ANSWERS, ANSWERS));
         assert_eq!(counted(&nodes[0]).await, ANSWERS as u64);
-        for found in given {
-            assert_eq!(nodes[1].load(&found.order.key).await.unwrap(), Some(found));
+        for record in answers {
+            assert_eq!(nodes[1].load(&record.order.key).await.unwrap(), Some(record));
         }
         let due = nodes[2].claim_due(after(5_000), after(9_000), 1000).await.unwrap();
         assert_eq!(
@@ -124,7 +127,7 @@ fn many_takers_on_many_nodes_empty_a_stock_and_none_is_given_twice() {
 
 /// A claim, or a writer whose commit fails, has it in hand for a moment: it is still there afterwards.
 #[test]
-fn the_last_answer_is_waited_for_if_somebody_has_it_in_hand() {
+fn the_last_answer_is_waited_for_while_another_taker_holds_it() {
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema)).await;
@@ -135,8 +138,8 @@ fn the_last_answer_is_waited_for_if_somebody_has_it_in_hand() {
             format!("BEGIN; SELECT FROM {schema}.orders WHERE key = '\\x{}' FOR UPDATE", orders[n].key)
         };
         other.batch_execute(&hold(0)).await.unwrap();
-        let found = take(&store, 1).await.unwrap();
-        assert_eq!(found.order.key, orders[1].key, "nobody waits while there is another");
+        let record = take(&store, 1).await.unwrap();
+        assert_eq!(record.order.key, orders[1].key, "no taker waits while there is another");
         let waiting = tokio::spawn({
             let store = store.clone();
             async move { take(&store, 2).await }
@@ -144,7 +147,7 @@ fn the_last_answer_is_waited_for_if_somebody_has_it_in_hand() {
         let waits = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{schema}%take_orders%'"
         );
-        until("he waits", async || shared_postgres().sql(&waits) == "1").await;
+        until("the taker waits", async || shared_postgres().sql(&waits) == "1").await;
         other.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(waiting.await.unwrap().unwrap().order.key, orders[0].key);
         drop(other);
@@ -153,7 +156,7 @@ fn the_last_answer_is_waited_for_if_somebody_has_it_in_hand() {
 }
 
 #[test]
-fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
+fn what_cannot_be_read_is_put_back_passed_over_and_not_counted() {
     super::run(async {
         let schema = fresh_schema();
         let (older, newer) = (open(settings(&schema)).await, open(settings(&schema)).await);
@@ -173,7 +176,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
         rewrite("\"v\":1,", "\"v\":99,");
 
         let trips = older.round_trips();
-        assert_eq!(take(&older, 1).await.map(|found| found.order.key), Some(orders[1].key));
+        assert_eq!(take(&older, 1).await.map(|record| record.order.key), Some(orders[1].key));
         assert_eq!(older.round_trips() - trips, 3, "taken, put back, and another taken");
         assert_eq!(sql(&marks), before, "it stands there as it stood");
         let trips = older.round_trips();
@@ -185,13 +188,13 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
         assert!(matches!(&dead[..], [Err(unreadable)] if unreadable.key == strange), "{dead:?}");
 
         rewrite("\"v\":99,", "\"v\":1,");
-        let found = take(&newer, 2).await.expect("whoever can read it can have it");
-        assert_eq!(*found.order, (*orders[0]).clone().taken(by(2), START));
+        let record = take(&newer, 2).await.expect("a node that can read it can have it");
+        assert_eq!(*record.order, (*orders[0]).clone().taken(by(2), START));
         assert_eq!(counted(&newer).await, 2);
     });
 }
 
-/// What was handed out once is not handed out again because its record was expired since; he is given another.
+/// What was handed out once is not handed out again because its record was damaged since; the claimant gets another.
 #[test]
 fn what_was_taken_and_cannot_be_read_any_more_stays_taken() {
     super::run(async {

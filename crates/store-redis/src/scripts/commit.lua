@@ -9,7 +9,7 @@ local desk_says = call('HMGET', desk, 'seal', 'version')
 if desk_says[1] then
   return { 'sealed', desk_says[1] }
 end
--- Whoever knows another store must put back first what he had in hand: what he takes for new may be paid for.
+-- A node that knows another store must first put back what it had in hand: what it takes for new may be paid for.
 if known ~= '' then
   local mark = call('HMGET', identity, 'id', 'epoch')
   if mark[1] ~= known or tonumber(mark[2] or '0') < tonumber(known_epoch) then
@@ -20,7 +20,7 @@ end
 -- What was there, of all that is written below.
 local was = {}
 if expected == '0' then
-  -- Whoever joins learns all in one look, and of a new order there is nothing else to know.
+  -- A placement that joins learns all in one look, and of a new order there is nothing else to know.
   local found = call('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'by')
   if found[1] and found[6] ~= by then
     return { 'conflict', found[1], found[2], found[3], found[4], found[5] }
@@ -74,7 +74,7 @@ end
 if was_stock ~= stock then
   note('stock', stock)
 end
--- What whoever takes it from the stock has to write, and could not work out for himself.
+-- What a taker has to write, and could not work out by itself.
 if stock ~= '' then
   note('once_taken', once_taken)
   note('line', line)
@@ -97,7 +97,7 @@ if was[8] ~= awaited then
 end
 call('HSET', record, unpack(fields))
 
--- A claim has put the timer off without a word in the record, so it is always set anew.
+-- A claim has put the timer off without a note in the record, so it is always set again.
 if due_at ~= '' then
   call('ZADD', due, due_at, key)
 elseif was_due ~= '' then

@@ -1,4 +1,4 @@
--- Removes a record that nobody can read, if it still is what was found unreadable, with all that the indices say of it. The
+-- Removes an unreadable record, if it still is what was found unreadable, with all that the indices say of it. The
 -- last version stays at the desk, so the next record under this key comes after it.
 local record, desk, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, takings, of, is_hash = unpack(ARGV, 1, 4)

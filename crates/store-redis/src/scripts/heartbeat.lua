@@ -1,4 +1,4 @@
--- Leaves a card, clears away those that nobody has renewed for long, and tells the time.
+-- Writes the status of a node, removes those that were not renewed for long, and returns the time.
 local seen, cards = unpack(KEYS)
 local node, card, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

@@ -1,4 +1,4 @@
--- Who this store is, how far it has come, and the secrets that callbacks were signed with. Whoever finds the identity or the count
+-- Who this store is, how far it has come, and the secrets that callbacks were signed with. A node that finds the identity or the count
 -- otherwise than before knows that the store was flushed, restored or replaced. The store has another identity from then on, and
 -- for a while nodes only put back what they had in hand.
 local identity, secret, secrets = unpack(KEYS)

@@ -1,4 +1,4 @@
--- How a store is laid out is written down once, by whoever opens it first. Also tells what sort of server this is, to
+-- How a store is laid out is written down once, by the node that opens it first. Also returns what sort of server this is, to
 -- those who may know.
 local meta = KEYS[1]
 local info = redis.pcall('INFO', 'server')

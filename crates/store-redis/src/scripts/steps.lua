@@ -17,7 +17,7 @@ local function next_version(desk, last, time)
   return version
 end
 
--- When something expires by itself that may be forgotten at this moment, if nobody purges it.
+-- When something expires by itself that may be forgotten at this moment, if it is not purged.
 local function expiry(forget_at, grace, time)
   return string.format('%.0f', math.max(tonumber(forget_at), now_ms(time)) + tonumber(grace))
 end
@@ -50,7 +50,7 @@ end
 
 local LISTS = { 'open', 'rest', 'dead' }
 
--- Takes a key out of the lists of its tenant; out of those of all tenants, if nobody knows whose it is.
+-- Takes a key out of the lists of its tenant; out of those of all tenants, if its tenant is not known.
 local function strike_from_tenants(of, tenants, tenant, key)
   local names = type(tenant) == 'string' and { tenant } or call('SMEMBERS', tenants)
   for _, name in ipairs(names) do

@@ -1,10 +1,10 @@
--- Gives what stands first on a stock to one taker, or the same again to whoever has it already; or only looks. The record
--- stays as it was: who took it, and when, is written beside it, and whoever reads the order puts them together.
+-- Gives what stands first on a stock to one taker, or the same again to a taker that has it already; or only looks. The record
+-- stays as it was: who took it, and when, is written beside it, and a reader of the order puts them together.
 local desk, due, forget, stocks, days, usage = unpack(KEYS)
-local records, takings, taker, from, to, only_looks, passes_his_over, at, grace, day, keep_usage_until =
+local records, takings, taker, from, to, only_looks, skips_own, at, grace, day, keep_usage_until =
   unpack(ARGV, 1, 11)
 local FIRST_COUNTERS = 12
--- The index can name what is gone. So many are cleared away at most, because nobody else is served meanwhile.
+-- The index can name what is gone. So many are cleared away at most, because no other call is served meanwhile.
 local STALE_MAX = 64
 
 local desk_says = call('HMGET', desk, 'seal', 'version')
@@ -12,12 +12,12 @@ if desk_says[1] then
   return { 'sealed', desk_says[1] }
 end
 
-if passes_his_over == '0' then
-  local his = pcall('GET', takings .. taker)
-  if type(his) == 'string' then
-    local row = pcall('HMGET', records .. his, 'version', 'record', 'terms', 'taker', 'taken_at')
+if skips_own == '0' then
+  local own = pcall('GET', takings .. taker)
+  if type(own) == 'string' then
+    local row = pcall('HMGET', records .. own, 'version', 'record', 'terms', 'taker', 'taken_at')
     if row[1] and row[4] == taker then
-      return { 'his', his, unpack(row, 1, 5) }
+      return { 'own', own, unpack(row, 1, 5) }
     end
   end
 end
@@ -35,7 +35,7 @@ local function first_of_the_stock()
       return member, key, row, due_at, forget_at
     end
     if row.err or row[2] == member then
-      -- It is damaged, and told in its time.
+      -- It is damaged, and reported in its time.
       from = '(' .. member
     else
       call('ZREM', stocks, member)
@@ -56,7 +56,7 @@ local record, line, was_due, was_forget = records .. key, row[4], row[5] or '', 
 local body = call('HMGET', record, 'record', 'terms')
 local time = call('TIME')
 local version = next_version(desk, desk_says[2], time)
--- A commit that is sent once more must not take this version for its own: so it was written by nobody.
+-- A commit that is sent once more must not take this version for its own: so it has no writer.
 call('HSET', record, 'version', version, 'by', '', 'stock', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
   'taken_at', at)
 call('ZREM', stocks, member)

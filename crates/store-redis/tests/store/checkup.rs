@@ -1,6 +1,6 @@
 //! What `doctor` says about the settings of Redis: each bad one is found, with what it costs and what to set.
 
-use super::{Place, run, settings};
+use super::{FreshPrefix, run, settings};
 use quittance_ports::{Finding, Membership, Verdict};
 use quittance_servers::{Redis, Sentinel};
 use quittance_store_redis::RedisStore;
@@ -55,8 +55,8 @@ fn each_setting_that_breaks_a_promise_is_found_with_what_to_set() {
             redis.command(&["CONFIG", "SET", setting, bad]);
             let findings = checkup(&store).await;
             assert_eq!(worst(&findings), verdict, "{setting} {bad}: {findings:?}");
-            let found = findings.iter().find(|finding| finding.verdict == verdict).unwrap();
-            assert!(found.what.contains(advice), "{found:?}");
+            let record = findings.iter().find(|finding| finding.verdict == verdict).unwrap();
+            assert!(record.what.contains(advice), "{record:?}");
             redis.command(&["CONFIG", "SET", setting, good]);
         }
         assert_eq!(worst(&checkup(&store).await), Verdict::Good);
@@ -64,7 +64,7 @@ fn each_setting_that_breaks_a_promise_is_found_with_what_to_set() {
 }
 
 #[test]
-fn where_settings_may_not_be_read_somebody_is_told_to_look() {
+fn where_settings_may_not_be_read_the_operator_is_asked_to_check() {
     run(async {
         let redis = Redis::start(&DURABLE);
         redis.command(&["ACL", "SETUSER", "tenant", "on", ">pass", "~*", "&*", "+@all", "-config"]);
@@ -77,7 +77,7 @@ fn where_settings_may_not_be_read_somebody_is_told_to_look() {
 }
 
 #[test]
-fn replicas_that_nobody_waits_for_are_noted() {
+fn replicas_without_wait_are_noted() {
     run(async {
         let servers = Sentinel::start();
         let store = RedisStore::open(settings(&servers.master().url())).await.unwrap();
@@ -98,10 +98,10 @@ fn replicas_that_nobody_waits_for_are_noted() {
 #[test]
 fn every_server_of_a_cluster_is_looked_at() {
     run(async {
-        let store = Place::on_the_cluster().open().await;
+        let store = FreshPrefix::on_the_cluster().open().await;
         let findings = checkup(&store).await;
         assert!(findings.iter().any(|finding| finding.what.contains("new enough")), "{findings:?}");
-        let said: Vec<_> = findings.iter().filter(|finding| finding.what.contains("noeviction")).collect();
-        assert_eq!(said.len(), 1, "what is true of all is said once: {findings:?}");
+        let matches: Vec<_> = findings.iter().filter(|finding| finding.what.contains("noeviction")).collect();
+        assert_eq!(matches.len(), 1, "what is true of all is reported once: {findings:?}");
     });
 }

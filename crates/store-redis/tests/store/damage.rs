@@ -1,6 +1,7 @@
-//! What is rotten is told, waits for a person, and stops nothing else; what a later version wrote is left for it.
+//! A damaged record is reported, waits for an operator, and stops nothing else; what a later version wrote is left
+//! for it.
 
-use super::{Place, commit, create, record, run, write};
+use super::{FreshPrefix, commit, create, record, run, write};
 use quittance_lifecycle::{Counters, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{Commit, Membership, OrderCounts, Store, StoreError, Version, Versioned, Which};
@@ -8,8 +9,8 @@ use quittance_servers::shared_redis;
 use quittance_store_redis::RedisStore;
 use std::sync::Arc;
 
-struct Scene {
-    place: Place,
+struct RedisDamageScene {
+    place: FreshPrefix,
     store: RedisStore,
     rotten: Arc<Order>,
     version: Version,
@@ -17,9 +18,9 @@ struct Scene {
     others: Vec<Versioned>,
 }
 
-impl Scene {
+impl RedisDamageScene {
     async fn new() -> Self {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let rotten = samples::queued("rotten", START).order;
         let version = create(&store, &rotten).await;
@@ -35,8 +36,8 @@ impl Scene {
     async fn listed(&self, which: Which<'_>) -> (usize, bool) {
         let listed = self.store.list(which, None, 100).await.unwrap();
         let bad =
-            listed.iter().filter_map(|found| found.as_ref().err()).any(|bad| bad.key == self.rotten.key);
-        (listed.iter().filter(|found| found.is_ok()).count(), bad)
+            listed.iter().filter_map(|stored| stored.as_ref().err()).any(|bad| bad.key == self.rotten.key);
+        (listed.iter().filter(|stored| stored.is_ok()).count(), bad)
     }
 
     /// Everything that is promised about a store with one rotten record.
@@ -53,12 +54,16 @@ impl Scene {
         assert_eq!(self.listed(Which::OPEN).await, (5, false));
         assert_eq!(self.listed(Which::DEAD).await, (0, true));
         let tenant = &others[0].order.terms.tenant;
-        assert_eq!(self.listed(Which::ALL.of(tenant)).await, (5, false), "nobody knows whose it is");
+        assert_eq!(self.listed(Which::ALL.of(tenant)).await, (5, false), "its tenant is not known");
         assert_eq!(self.listed(Which::DEAD.of(tenant)).await, (0, false));
 
         let due = store.claim_due(after(10), after(20), 100).await.unwrap();
         assert_eq!(due.orders.len(), others.len(), "the others are due all the same");
-        assert_eq!(due.unreadable.iter().map(|bad| bad.key).collect::<Vec<_>>(), [rotten.key], "it is told");
+        assert_eq!(
+            due.unreadable.iter().map(|bad| bad.key).collect::<Vec<_>>(),
+            [rotten.key],
+            "it is reported"
+        );
         let again = store.claim_due(after(1000), after(2000), 100).await.unwrap();
         assert_eq!((again.unreadable.len(), again.orders.len()), (0, others.len()), "once");
         for other in others {
@@ -94,18 +99,18 @@ impl Scene {
     }
 }
 
-fn rot(args: impl Fn(&Scene) -> Vec<Vec<String>>) {
+fn rot(args: impl Fn(&RedisDamageScene) -> Vec<Vec<String>>) {
     run(async {
-        let scene = Scene::new().await;
+        let scene = RedisDamageScene::new().await;
         for command in args(&scene) {
             shared_redis().command(&command.iter().map(String::as_str).collect::<Vec<_>>());
         }
         scene.check().await;
         scene.check_discard().await;
     });
-    // Nobody need have noticed it before.
+    // It need not have been noticed before.
     run(async {
-        let scene = Scene::new().await;
+        let scene = RedisDamageScene::new().await;
         for command in args(&scene) {
             shared_redis().command(&command.iter().map(String::as_str).collect::<Vec<_>>());
         }
@@ -118,25 +123,25 @@ fn command(args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_record_that_is_not_json_is_told_and_set_aside() {
+fn a_record_that_is_not_json_is_reported_and_set_aside() {
     rot(|scene| vec![command(&["HSET", &scene.record, "record", "garbage"])]);
     rot(|scene| vec![command(&["HSET", &scene.record, "terms", "{}"])]);
 }
 
 #[test]
-fn a_record_that_lacks_something_is_told_and_set_aside() {
+fn a_record_that_lacks_something_is_reported_and_set_aside() {
     for field in ["record", "terms", "version"] {
         rot(|scene| vec![command(&["HDEL", &scene.record, field])]);
     }
 }
 
 #[test]
-fn a_version_that_is_none_is_told_and_set_aside() {
+fn a_version_that_is_none_is_reported_and_set_aside() {
     rot(|scene| vec![command(&["HSET", &scene.record, "version", "one"])]);
 }
 
 #[test]
-fn the_record_of_one_order_under_the_name_of_another_is_told_and_set_aside() {
+fn the_record_of_one_order_under_the_name_of_another_is_reported_and_set_aside() {
     rot(|scene| {
         let other =
             scene.record.replace(&scene.rotten.key.to_string(), &scene.others[0].order.key.to_string());
@@ -146,20 +151,20 @@ fn the_record_of_one_order_under_the_name_of_another_is_told_and_set_aside() {
 }
 
 #[test]
-fn what_is_no_record_at_all_is_told_and_set_aside() {
+fn what_is_no_record_at_all_is_reported_and_set_aside() {
     rot(|scene| vec![command(&["DEL", &scene.record]), command(&["SET", &scene.record, "something else"])]);
 }
 
 #[test]
-fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
+fn what_rots_and_could_be_forgotten_is_kept_once_a_reader_noticed() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let order = samples::failed("rotten", START).order;
         create(&store, &order).await;
         let record = record(&place.prefix, &order);
         shared_redis().command(&["HSET", &record, "record", "garbage"]);
-        assert_eq!(store.list(Which::DEAD, None, 9).await.unwrap().len(), 0, "nobody knows yet");
+        assert_eq!(store.list(Which::DEAD, None, 9).await.unwrap().len(), 0, "it is not known yet");
         assert!(store.list(Which::ALL, None, 9).await.unwrap()[0].is_err());
         assert_eq!(store.list(Which::DEAD, None, 9).await.unwrap().len(), 1);
         assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0);
@@ -167,11 +172,11 @@ fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
     });
 }
 
-/// It stood on a stock, and somebody took it: neither the stock nor the taker knows of it any more.
+/// It stood in a stock, and was taken: neither the stock nor the taker knows of it any more.
 #[test]
-fn what_is_discarded_is_on_no_stock_and_nobodys() {
+fn what_is_discarded_is_in_no_stock_and_no_list() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let target = samples::target("https://example.com/door");
         let by = samples::queued("taker", START).order.key;
@@ -205,9 +210,9 @@ fn change_body(record: &str, from: &str, to: &str) {
 
 /// In the middle of a rolling restart the older half must not take the newer half's orders away.
 #[test]
-fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
+fn what_a_later_version_wrote_is_reported_put_off_and_left_for_it() {
     run(async {
-        let scene = Scene::new().await;
+        let scene = RedisDamageScene::new().await;
         let (store, key) = (&scene.store, scene.rotten.key);
         change_body(&scene.record, "\"v\":1", "\"v\":99");
         assert!(matches!(store.load(&key).await.unwrap_err(), StoreError::Corrupt { .. }));
@@ -222,7 +227,10 @@ fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
 
         change_body(&scene.record, "\"v\":99", "\"v\":1");
         let due = store.claim_due(after(20), after(30), 100).await.unwrap();
-        assert!(due.orders.iter().any(|found| found.order.key == key), "whoever can read it finds it due");
+        assert!(
+            due.orders.iter().any(|stored| stored.order.key == key),
+            "a node that can read it finds it due"
+        );
         assert_eq!(scene.listed(Which::OPEN).await, (6, false));
         write(store, scene.version, &samples::submitting("rotten", START).order).await;
     });
@@ -231,11 +239,11 @@ fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
 #[test]
 fn fields_of_a_later_version_are_passed_over() {
     run(async {
-        let scene = Scene::new().await;
+        let scene = RedisDamageScene::new().await;
         change_body(&scene.record, "\"v\":1", "\"v\":1,\"shoe_size\":44");
         shared_redis().command(&["HSET", &scene.record, "shoe_size", "44"]);
-        let found = scene.store.load(&scene.rotten.key).await.unwrap().unwrap();
-        assert_eq!((found.version, &found.order), (scene.version, &scene.rotten));
+        let stored = scene.store.load(&scene.rotten.key).await.unwrap().unwrap();
+        assert_eq!((stored.version, &stored.order), (scene.version, &scene.rotten));
         write(&scene.store, scene.version, &samples::submitting("rotten", START).order).await;
         assert_eq!(scene.listed(Which::OPEN).await, (6, false));
     });

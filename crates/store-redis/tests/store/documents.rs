@@ -1,6 +1,6 @@
 //! What only this store can get wrong about documents.
 
-use super::{Place, run};
+use super::{FreshPrefix, run};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{DocumentWritten, Membership, SharedDocument, TrustDocument, Version};
 use quittance_servers::shared_redis;
@@ -20,7 +20,7 @@ fn document(site: &str) -> SharedDocument {
 #[test]
 fn a_document_that_cannot_be_read_is_left_out_and_cannot_be_written_over_by_accident() {
     run(async {
-        let place = Place::on_one_server(4);
+        let place = FreshPrefix::on_one_server(4);
         let store = place.open().await;
         let (good, bad) = (document("good.example.com"), document("bad.example.com"));
         for document in [&good, &bad] {
@@ -31,8 +31,8 @@ fn a_document_that_cannot_be_read_is_left_out_and_cannot_be_written_over_by_acci
         let documents = format!("{{{}:0}}:documents", place.prefix);
         for garbage in ["garbage", "12 garbage", ""] {
             shared_redis().command(&["HSET", &documents, &bad.name(), garbage]);
-            let found = store.documents().await.unwrap();
-            assert_eq!(found.iter().map(|found| &found.name).collect::<Vec<_>>(), [&good.name()]);
+            let record = store.documents().await.unwrap();
+            assert_eq!(record.iter().map(|record| &record.name).collect::<Vec<_>>(), [&good.name()]);
             let written = store.write_document(&bad.name(), Version::ABSENT, Some(&bad)).await.unwrap();
             assert_eq!(written, DocumentWritten::Conflict);
         }
@@ -42,7 +42,7 @@ fn a_document_that_cannot_be_read_is_left_out_and_cannot_be_written_over_by_acci
 #[test]
 fn documents_cost_one_round_trip() {
     run(async {
-        let store = Place::on_one_server(4).open().await;
+        let store = FreshPrefix::on_one_server(4).open().await;
         let document = document("example.com");
         let _first = store.write_document(&document.name(), Version::ABSENT, Some(&document)).await.unwrap();
         let before = store.round_trips();

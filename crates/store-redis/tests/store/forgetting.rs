@@ -1,7 +1,7 @@
-//! A store that was flushed or restored takes no commit of a node that knows it as it was, until that node has looked; and nodes learn
-//! how long they have to put back what they had in hand.
+//! A store that was flushed or restored takes no commit of a node that knows it as it was, until that node has
+//! looked; and nodes learn how long they have to put back what they had in hand.
 
-use super::{Place, commit, create, run};
+use super::{FreshPrefix, commit, create, run};
 use quittance_ports::conformance::samples::{self, START};
 use quittance_ports::{MarkRequest, StoreError, StoreForgot, StoreMark, Version};
 use quittance_store_redis::RedisStore;
@@ -17,7 +17,7 @@ fn is_forgotten(answer: &Result<quittance_ports::Commit, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Unavailable { source, .. }) if source.is::<StoreForgot>())
 }
 
-fn refuses_commits_until_each_node_has_looked(place: &Place, lose: impl FnOnce(&Place)) {
+fn refuses_commits_until_each_node_has_looked(place: &FreshPrefix, lose: impl FnOnce(&FreshPrefix)) {
     run(async {
         let (one, other) = (place.open().await, place.open().await);
         let orders: Vec<_> = (0..40).map(|n| samples::queued(&format!("order {n}"), START).order).collect();
@@ -40,44 +40,44 @@ fn refuses_commits_until_each_node_has_looked(place: &Place, lose: impl FnOnce(&
         };
         assert!(answers(&one).await > 0, "it is not the store that they know");
 
-        let found = look(&one, 3, Some(&known)).await;
-        assert_ne!(found.identity, known.identity);
-        assert!(!found.recovery.is_zero() && found.epoch > 0);
-        one.trust(found.identity, found.epoch);
+        let record = look(&one, 3, Some(&known)).await;
+        assert_ne!(record.identity, known.identity);
+        assert!(!record.recovery.is_zero() && record.epoch > 0);
+        one.trust(record.identity, record.epoch);
         assert_eq!(answers(&one).await, 0);
         assert_eq!(answers(&other).await, 20, "the other has not looked");
-        let found_too = look(&other, 4, Some(&known_too)).await;
-        assert_eq!(found_too.identity, found.identity, "one identity for all");
-        assert!(!found_too.recovery.is_zero() && found_too.recovery <= found.recovery, "and one recovery");
-        assert_eq!(found_too.secrets, [[7; 32]]);
-        other.trust(found_too.identity, found_too.epoch);
+        let also_read = look(&other, 4, Some(&known_too)).await;
+        assert_eq!(also_read.identity, record.identity, "one identity for all");
+        assert!(!also_read.recovery.is_zero() && also_read.recovery <= record.recovery, "and one recovery");
+        assert_eq!(also_read.secrets, [[7; 32]]);
+        other.trust(also_read.identity, also_read.epoch);
         assert_eq!(answers(&other).await, 0);
-        let latest = look(&one, 5, Some(&found)).await;
-        assert_eq!(latest.identity, found.identity, "nothing was lost since");
+        let latest = look(&one, 5, Some(&record)).await;
+        assert_eq!(latest.identity, record.identity, "nothing was lost since");
     });
 }
 
-fn identity(place: &Place, partition: u16) -> String {
+fn identity(place: &FreshPrefix, partition: u16) -> String {
     format!("{{{}:{partition}}}:identity", place.prefix)
 }
 
 #[test]
 fn a_store_that_was_flushed_takes_no_commit_until_the_node_has_looked() {
-    refuses_commits_until_each_node_has_looked(&Place::on_one_server(1), |place| {
+    refuses_commits_until_each_node_has_looked(&FreshPrefix::on_one_server(1), |place| {
         place.servers[0].command(&["del", &identity(place, 0)]);
     });
 }
 
 #[test]
 fn a_store_that_was_restored_takes_no_commit_until_the_node_has_looked() {
-    refuses_commits_until_each_node_has_looked(&Place::on_one_server(1), |place| {
+    refuses_commits_until_each_node_has_looked(&FreshPrefix::on_one_server(1), |place| {
         place.servers[0].command(&["hset", &identity(place, 0), "epoch", "0"]);
     });
 }
 
 #[test]
 fn a_partition_that_was_lost_is_noticed() {
-    refuses_commits_until_each_node_has_looked(&Place::on_one_server(4), |place| {
+    refuses_commits_until_each_node_has_looked(&FreshPrefix::on_one_server(4), |place| {
         place.servers[0].command(&["del", &identity(place, 3)]);
     });
 }
@@ -85,7 +85,7 @@ fn a_partition_that_was_lost_is_noticed() {
 #[test]
 fn a_node_that_knows_nothing_writes_as_before() {
     run(async {
-        let store = Place::on_one_server(1).open().await;
+        let store = FreshPrefix::on_one_server(1).open().await;
         create(&store, &Arc::clone(&samples::queued("order", START).order)).await;
     });
 }

@@ -1,8 +1,8 @@
 //! What Redis itself keeps and lets go, and what a step costs.
 
-use super::{Place, create, record, run, settings, write};
+use super::{FreshPrefix, create, record, run, settings, write};
 use quittance_lifecycle::{Counters, Event, Value};
-use quittance_ports::conformance::samples::{self, START, Sample, after, draft, riddle};
+use quittance_ports::conformance::samples::{self, START, SampleOrder, after, draft, riddle};
 use quittance_ports::{Commit, Day, Store, UsageRow, Version, Which};
 use quittance_servers::{Redis, shared_redis};
 use quittance_store_redis::RedisStore;
@@ -14,10 +14,10 @@ fn ttl_ms(name: &str) -> i64 {
 #[test]
 fn exactly_what_may_be_forgotten_expires_and_nothing_that_is_owed() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
-        let (mut kept, mut forgotten) = (0, 0);
-        for Sample { order, .. } in samples::every_phase() {
+        let (mut expected, mut forgotten) = (0, 0);
+        for SampleOrder { order, .. } in samples::every_phase() {
             create(&store, &order).await;
             let ttl = ttl_ms(&record(&place.prefix, &order));
             if order.forget_at().is_some() {
@@ -25,17 +25,17 @@ fn exactly_what_may_be_forgotten_expires_and_nothing_that_is_owed() {
                 forgotten += 1;
             } else {
                 assert_eq!(ttl, -1, "{} is owed", order.phase.name());
-                kept += 1;
+                expected += 1;
             }
         }
-        assert!(kept > 3 && forgotten > 3, "there is some of either");
+        assert!(expected > 3 && forgotten > 3, "there is some of either");
     });
 }
 
 #[test]
 fn what_lives_again_no_longer_expires() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let ended = samples::failed("again", START).order;
         let version = create(&store, &ended).await;
@@ -47,11 +47,12 @@ fn what_lives_again_no_longer_expires() {
     });
 }
 
-/// By the clock of Redis it could have been forgotten long ago; whoever has just written it must find it all the same.
+/// By the clock of Redis it could have been forgotten long ago; a node that has just written it must find it all the
+/// same.
 #[test]
 fn what_is_written_late_does_not_vanish_at_once() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let order = samples::failed("late", quittance_lifecycle::Timestamp::from_millis(1_000_000)).order;
         create(&store, &order).await;
@@ -63,14 +64,14 @@ fn what_is_written_late_does_not_vanish_at_once() {
 #[test]
 fn what_has_expired_is_struck_off_the_lists() {
     run(async {
-        let place = Place::on_one_server(3);
+        let place = FreshPrefix::on_one_server(3);
         let store = place.open().await;
         let orders: Vec<_> = (0..9).map(|n| samples::failed(&format!("gone {n}"), START).order).collect();
         for order in &orders {
             create(&store, order).await;
         }
-        let kept = samples::failed("kept", after(1)).order;
-        create(&store, &kept).await;
+        let expected = samples::failed("kept", after(1)).order;
+        create(&store, &expected).await;
         for order in &orders {
             for partition in 0..3 {
                 let name = format!("{{{}:{partition}}}:order:{}", place.prefix, order.key);
@@ -81,7 +82,7 @@ fn what_has_expired_is_struck_off_the_lists() {
         assert_eq!(listed.len(), 1, "they do not even fill a page");
         assert_eq!(store.purge(after(1_000_000), 1).await.unwrap(), 1, "nor count as removed");
         for partition in 0..3 {
-            let of = format!("of:{}:rest", kept.terms.tenant);
+            let of = format!("of:{}:rest", expected.terms.tenant);
             for list in ["open", "rest", "dead", "forget", &of] {
                 let left =
                     shared_redis().command(&["ZCARD", &format!("{{{}:{partition}}}:{list}", place.prefix)]);
@@ -95,7 +96,7 @@ fn what_has_expired_is_struck_off_the_lists() {
 #[test]
 fn a_tenants_list_costs_the_same_however_many_orders_others_have() {
     run(async {
-        let place = Place::on_one_server(3);
+        let place = FreshPrefix::on_one_server(3);
         let store = place.open().await;
         for n in 0..5 {
             let order = samples::queued(&format!("bob's {n}"), START).order;
@@ -118,7 +119,7 @@ fn a_tenants_list_costs_the_same_however_many_orders_others_have() {
 #[test]
 fn placing_joining_reading_and_moving_on_cost_one_round_trip_each() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         create(&store, &samples::queued("first", START).order).await;
         let since = |before: &mut u64| {
@@ -130,7 +131,7 @@ fn placing_joining_reading_and_moving_on_cost_one_round_trip_each() {
         let version = create(&store, &order).await;
         assert_eq!(since(&mut trips), 1, "a new order");
         let joined = super::commit(&store, Version::ABSENT, &order).await.unwrap();
-        assert!(matches!(joined, Commit::Conflict(Some(found)) if found.order == order));
+        assert!(matches!(joined, Commit::Conflict(Some(stored)) if stored.order == order));
         assert_eq!(since(&mut trips), 1, "the same again");
         store.load(&order.key).await.unwrap().unwrap();
         assert_eq!(since(&mut trips), 1, "a look at it");
@@ -156,7 +157,7 @@ fn a_picture_of_a_megabyte_is_sent_once() {
         let picture =
             |seed: u8| Value::Bytes((0..1_000_000_u32).map(|n| n.to_le_bytes()[0] ^ seed).collect());
         let draft_of = |seed| draft("https://example.com/door").with("picture", picture(seed));
-        let placed = Sample::placed("picture", draft_of(0), &riddle(), START);
+        let placed = SampleOrder::placed("picture", draft_of(0), &riddle(), START);
         let mut version = create(&store, &placed.order).await;
         let before = received();
         assert!(before > 1_000_000);
@@ -172,7 +173,7 @@ fn a_picture_of_a_megabyte_is_sent_once() {
         }
         assert!(received() - before < 100_000, "{} bytes for three steps", received() - before);
 
-        let other = Sample::placed("picture", draft_of(1), &riddle(), START).order;
+        let other = SampleOrder::placed("picture", draft_of(1), &riddle(), START).order;
         write(&store, version, &other).await;
         assert_eq!(store.load(&other.key).await.unwrap().unwrap().order, other, "a new life has its own");
     });
@@ -181,7 +182,7 @@ fn a_picture_of_a_megabyte_is_sent_once() {
 #[test]
 fn versions_stay_ahead_when_the_clock_of_redis_is_set_back() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let order = samples::queued("steady", START).order;
         let version = create(&store, &order).await;
@@ -199,7 +200,7 @@ fn versions_stay_ahead_when_the_clock_of_redis_is_set_back() {
 #[test]
 fn usage_that_are_full_or_damaged_stop_no_order() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let line = UsageRow {
             day: Day(50_000),
@@ -218,7 +219,7 @@ fn usage_that_are_full_or_damaged_stop_no_order() {
 
         let today = format!("{{{}:0}}:usage:{}", place.prefix, Day::of(START).0);
         shared_redis().command(&["SET", &today, "no usage at all"]);
-        let Sample { order, counters, .. } = samples::queued("unbooked", START);
+        let SampleOrder { order, counters, .. } = samples::queued("unbooked", START);
         let outcome = store.commit(Version::ABSENT, &order, &counters, START).await.unwrap();
         assert!(matches!(outcome, Commit::Done(_)));
         assert!(store.load(&order.key).await.unwrap().is_some());
@@ -229,7 +230,7 @@ fn usage_that_are_full_or_damaged_stop_no_order() {
 #[test]
 fn the_first_secret_that_was_drawn_stands_for_all_nodes() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let (one, other) = (place.open().await, place.open().await);
         assert_eq!(one.shared_secret([1; 32]).await.unwrap(), [1; 32]);
         assert_eq!(other.shared_secret([2; 32]).await.unwrap(), [1; 32]);
@@ -237,7 +238,7 @@ fn the_first_secret_that_was_drawn_stands_for_all_nodes() {
     });
 }
 
-/// A cluster sends a request again when it does not know what became of it: whoever won must not be told that he lost.
+/// A cluster sends a request again when its outcome is not known: a winner must not learn that it lost.
 #[test]
 fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));

@@ -1,6 +1,6 @@
 //! What only this store can get wrong about leases.
 
-use super::{Place, run};
+use super::{FreshPrefix, run};
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
 use quittance_ports::{LeaseOutcome, Leased, Leases, Version};
 use quittance_servers::shared_redis;
@@ -11,7 +11,7 @@ const LIFE: Duration = Duration::from_secs(30);
 #[test]
 fn each_step_of_a_lease_costs_one_round_trip_and_a_limit_expires_by_itself() {
     run(async {
-        let place = Place::on_one_server(4);
+        let place = FreshPrefix::on_one_server(4);
         let store = place.open().await;
         // The scripts are known after this.
         let _first = store.lease("first", Version::ABSENT, 1, 1, LIFE).await.unwrap();
@@ -32,7 +32,7 @@ fn each_step_of_a_lease_costs_one_round_trip_and_a_limit_expires_by_itself() {
 #[test]
 fn a_lease_that_cannot_be_read_counts_for_nothing() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let leased = store.lease("limit", Version::ABSENT, 1, 5, LIFE).await.unwrap();
         let LeaseOutcome::Done(version) = leased else { panic!("no other node is here") };

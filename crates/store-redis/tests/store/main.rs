@@ -34,15 +34,15 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 static CLUSTER: LazyLock<RedisCluster> = LazyLock::new(RedisCluster::start);
 
-/// Somewhere to keep a store that nobody has used.
+/// A place for a store that was never used.
 #[derive(Clone)]
-struct Place {
+struct FreshPrefix {
     settings: Settings,
     prefix: String,
     servers: Vec<&'static Redis>,
 }
 
-impl Place {
+impl FreshPrefix {
     fn on_one_server(partitions: u16) -> Self {
         let (url, prefix) = (shared_redis().url(), fresh_prefix());
         let settings = settings(&format!("{url}?prefix={prefix}&partitions={partitions}"));
@@ -81,11 +81,11 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
-/// Tries again until it is there; whoever runs the test notices if it never is.
+/// Tries again until it is there; the test run notices if it never is.
 async fn eventually<T>(mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
-        if let Some(found) = attempt().await {
-            return found;
+        if let Some(stored) = attempt().await {
+            return stored;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -102,7 +102,7 @@ async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {
 async fn write(store: &dyn Store, expected: Version, order: &Arc<Order>) -> Version {
     match commit(store, expected, order).await {
         Ok(Commit::Done(version)) => version,
-        other => panic!("nobody else writes here: {other:?}"),
+        other => panic!("only this test writes here: {other:?}"),
     }
 }
 

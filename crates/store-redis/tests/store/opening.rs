@@ -1,6 +1,6 @@
 //! Opening a store, and why one does not open. No password is ever shown.
 
-use super::{Place, create, fresh_prefix, run, settings};
+use super::{FreshPrefix, create, fresh_prefix, run, settings};
 use quittance_ports::Store;
 use quittance_ports::conformance::samples::{self, START};
 use quittance_servers::{Redis, free_port, shared_redis};
@@ -19,7 +19,7 @@ async fn refused(settings: Settings) -> OpenError {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_within_seconds() {
+fn a_server_that_is_not_there_is_reported_within_seconds() {
     run(async {
         let began = Instant::now();
         let url = format!("redis://:{SECRET}@127.0.0.1:{}", free_port());
@@ -53,7 +53,7 @@ fn a_password_is_needed_where_one_is_set_and_is_never_shown() {
 #[test]
 fn a_later_layout_is_refused_and_left_alone() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         drop(place.open().await);
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["HSET", &meta, "format", "7"]);
@@ -66,7 +66,7 @@ fn a_later_layout_is_refused_and_left_alone() {
 #[test]
 fn an_earlier_layout_is_refused_and_left_alone() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         drop(place.open().await);
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["HSET", &meta, "format", "1"]);
@@ -80,7 +80,7 @@ fn an_earlier_layout_is_refused_and_left_alone() {
 #[test]
 fn what_is_not_ours_is_refused_and_left_alone() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["SET", &meta, "theirs"]);
         let error = refused(place.settings).await;
@@ -91,7 +91,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 
 /// Or each would place, and pay for, what the other has.
 #[test]
-fn whoever_comes_later_divides_the_orders_as_the_first_did() {
+fn a_later_node_divides_the_orders_as_the_first_did() {
     run(async {
         let (url, prefix) = (shared_redis().url(), fresh_prefix());
         let open = async |partitions: u16| {
@@ -111,7 +111,8 @@ fn whoever_comes_later_divides_the_orders_as_the_first_did() {
 #[test]
 fn prefixes_keep_stores_apart() {
     run(async {
-        let (one, other) = (Place::on_one_server(1).open().await, Place::on_one_server(1).open().await);
+        let (one, other) =
+            (FreshPrefix::on_one_server(1).open().await, FreshPrefix::on_one_server(1).open().await);
         let order = samples::queued("apart", START).order;
         create(&one, &order).await;
         assert_eq!(other.load(&order.key).await.unwrap(), None);
@@ -120,7 +121,7 @@ fn prefixes_keep_stores_apart() {
 }
 
 #[test]
-fn over_tls_only_whoever_the_authority_vouches_for_is_believed() {
+fn over_tls_only_a_server_with_a_trusted_certificate_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let issue = || {
         let mut params = CertificateParams::new(Vec::new()).unwrap();

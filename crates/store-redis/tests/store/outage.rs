@@ -1,5 +1,5 @@
-//! Servers that die, hang, are cut off and change places: calls answer in time, nothing that was told is lost, and the
-//! store carries on by itself.
+//! Servers that die, hang, are cut off and change places: calls answer in time, nothing that was acknowledged is
+//! lost, and the store carries on by itself.
 
 use super::{NEVER, cluster_url, commit, create, eventually, run, write};
 use futures_util::future::join_all;
@@ -48,11 +48,11 @@ async fn is_away(store: &RedisStore) {
     );
     assert_eq!(calls, (true, true, true, true, true, true, true, true, true));
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
-    assert!(store.watch(&order.order.key).await.is_ok(), "whoever wants to wait may");
+    assert!(store.watch(&order.order.key).await.is_ok(), "a caller may begin to wait");
 }
 
-/// An order on record before the trouble, somebody who waits for it, and what must be true after the trouble.
-struct Scene {
+/// An order on record before the outage, a caller that waits for it, and what must be true after the outage.
+struct OutageScene {
     store: RedisStore,
     other: RedisStore,
     version: Version,
@@ -61,7 +61,7 @@ struct Scene {
 
 const NAME: &str = "patient";
 
-impl Scene {
+impl OutageScene {
     async fn new(url: &str) -> Self {
         let (store, other) = (open(url).await, open(url).await);
         let order = samples::queued(NAME, START).order;
@@ -70,26 +70,23 @@ impl Scene {
         Self { store, other, version, watch }
     }
 
-    /// Whatever happened while nobody could be told, whoever waited may look, and hears again from then on.
-    async fn once_told_to_look(mut self) -> Self {
+    /// Whatever happened while no notice could arrive, a waiting caller may look, and gets notices again from then
+    /// on.
+    async fn after_a_recheck(mut self) -> Self {
         self.watch.changed().await;
         self
     }
 
     async fn goes_on(mut self) {
         let order = samples::queued(NAME, START).order;
-        let found = eventually(async || self.store.load(&order.key).await.ok()).await;
-        assert_eq!(
-            found.map(|found| found.version),
-            Some(self.version),
-            "what was told to be written is there"
-        );
+        let record = eventually(async || self.store.load(&order.key).await.ok()).await;
+        assert_eq!(record.map(|record| record.version), Some(self.version), "what was acknowledged is there");
         let solved = samples::solved(NAME, START).order;
         let outcome = eventually(async || commit(&self.other, self.version, &solved).await.ok()).await;
         match outcome {
             Commit::Done(_) => {}
             // The answer to an earlier attempt may have been lost, but not the write.
-            Commit::Conflict(found) => assert_eq!(found.unwrap().order, solved),
+            Commit::Conflict(record) => assert_eq!(record.unwrap().order, solved),
         }
         self.watch.changed().await;
         eventually(async || self.store.list(Which::ALL, None, 9).await.ok()).await;
@@ -97,22 +94,22 @@ impl Scene {
 }
 
 #[test]
-fn a_server_that_is_killed_and_started_again_is_found_again_with_all_it_was_told() {
+fn a_server_that_is_killed_and_started_again_is_found_again_with_all_its_records() {
     run(async {
         let mut redis = Redis::start(&DURABLE);
-        let scene = Scene::new(&redis.url()).await;
+        let scene = OutageScene::new(&redis.url()).await;
         redis.kill();
         is_away(&scene.store).await;
         redis.start_again();
-        scene.once_told_to_look().await.goes_on().await;
+        scene.after_a_recheck().await.goes_on().await;
     });
 }
 
 #[test]
-fn a_server_that_hangs_is_not_waited_for_and_is_heard_again_when_it_comes_back() {
+fn a_server_that_hangs_is_not_waited_for_and_is_used_again_when_it_comes_back() {
     run(async {
         let redis = Redis::start(&DURABLE);
-        let scene = Scene::new(&redis.url()).await;
+        let scene = OutageScene::new(&redis.url()).await;
         redis.pause();
         is_away(&scene.store).await;
         is_away(&scene.other).await;
@@ -121,9 +118,9 @@ fn a_server_that_hangs_is_not_waited_for_and_is_heard_again_when_it_comes_back()
     });
 }
 
-/// Nobody hangs up, so only whoever asks finds out.
+/// The server does not hang up, so only a call finds out.
 #[test]
-fn a_connection_for_notices_that_is_dead_without_a_word_is_made_anew() {
+fn a_silently_dead_connection_for_notices_is_replaced() {
     run(async {
         let redis = Redis::start(&[]);
         let settings = Settings::parse(&redis.url()).unwrap();
@@ -137,7 +134,7 @@ fn a_connection_for_notices_that_is_dead_without_a_word_is_made_anew() {
             is_away(&store).await;
         }
         redis.resume();
-        // The order is still awaited: nothing else would wake him.
+        // The order is still awaited: nothing else would wake the waiter.
         watch.changed().await;
     });
 }
@@ -147,13 +144,13 @@ fn a_cable_that_is_cut_and_fixed_is_no_more_than_a_pause() {
     run(async {
         let redis = Redis::start(&DURABLE);
         let tap = Tap::in_front_of(redis.port());
-        let mut scene = Scene::new(&format!("redis://127.0.0.1:{}", tap.port())).await;
+        let mut scene = OutageScene::new(&format!("redis://127.0.0.1:{}", tap.port())).await;
         for _ in 0..2 {
             tap.cut();
             is_away(&scene.store).await;
-            tap.mend();
+            tap.repair();
             eventually(async || scene.store.members().await.ok()).await;
-            scene = scene.once_told_to_look().await;
+            scene = scene.after_a_recheck().await;
         }
         scene.goes_on().await;
     });
@@ -186,7 +183,7 @@ fn a_server_that_refuses_writes_says_so_and_can_be_read() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_the_scripts_is_told_them_again() {
+fn a_server_that_has_forgotten_the_scripts_gets_them_again() {
     run(async {
         let redis = Redis::start(&[]);
         let store = open(&redis.url()).await;
@@ -203,18 +200,18 @@ fn when_the_sentinels_name_another_master_it_is_found() {
     run(async {
         let mut servers = Sentinel::start();
         let url = format!("{}/main", servers.url().replace("redis://", "redis+sentinel://"));
-        let scene = Scene::new(&url).await;
+        let scene = OutageScene::new(&url).await;
         let name = format!("{{quittance:0}}:order:{}", samples::queued(NAME, START).order.key);
         eventually(async || (servers.replica().command(&["EXISTS", &name]) == "1").then_some(())).await;
         servers.kill();
         assert!(away(scene.store.load(&samples::queued(NAME, START).order.key).await));
-        scene.once_told_to_look().await.goes_on().await;
+        scene.after_a_recheck().await.goes_on().await;
         assert!(servers.replica().command(&["ROLE"]).starts_with("master"));
     });
 }
 
 /// Some orders on a cluster of which one server hangs.
-struct Hanging {
+struct HangingCluster {
     cluster: RedisCluster,
     store: RedisStore,
     orders: Vec<Versioned>,
@@ -222,7 +219,7 @@ struct Hanging {
     held_up: Vec<Key>,
 }
 
-impl Hanging {
+impl HangingCluster {
     async fn new(recheck: Duration) -> Self {
         let cluster = RedisCluster::start();
         for node in 0..3 {
@@ -243,34 +240,37 @@ impl Hanging {
         Self { cluster, store, orders, held_up }
     }
 
-    fn is_held_up(&self, found: &Versioned) -> bool {
-        self.held_up.contains(&found.order.key)
+    fn is_held_up(&self, record: &Versioned) -> bool {
+        self.held_up.contains(&record.order.key)
     }
 }
 
 #[test]
 fn a_server_of_a_cluster_that_hangs_holds_up_its_own_orders_alone_and_comes_back() {
     run(async {
-        let scene = Hanging::new(NEVER).await;
+        let scene = HangingCluster::new(NEVER).await;
         let began = Instant::now();
-        let loads = join_all(scene.orders.iter().map(|found| scene.store.load(&found.order.key))).await;
+        let loads = join_all(scene.orders.iter().map(|record| scene.store.load(&record.order.key))).await;
         assert!(began.elapsed() < IN_TIME);
-        for (found, load) in scene.orders.iter().zip(loads) {
-            assert_eq!(away(load), scene.is_held_up(found));
+        for (record, load) in scene.orders.iter().zip(loads) {
+            assert_eq!(away(load), scene.is_held_up(record));
         }
         let due = scene.store.claim_due(after(1), after(60), 100).await.unwrap();
-        let mut claimed: Vec<Key> = due.orders.iter().map(|found| found.order.key).collect();
+        let mut claimed: Vec<Key> = due.orders.iter().map(|record| record.order.key).collect();
         let mut claimable: Vec<&Versioned> =
-            scene.orders.iter().filter(|found| !scene.is_held_up(found)).collect();
-        claimable.sort_by_key(|found| found.order.key);
+            scene.orders.iter().filter(|record| !scene.is_held_up(record)).collect();
+        claimable.sort_by_key(|record| record.order.key);
         claimed.sort_unstable();
-        assert!(claimed.iter().eq(claimable.iter().map(|found| &found.order.key)), "what others have is due");
-        assert_eq!(due.next, Some(after(2)), "and the rest is asked for again soon");
+        assert!(
+            claimed.iter().eq(claimable.iter().map(|record| &record.order.key)),
+            "what others have is due"
+        );
+        assert_eq!(due.next, Some(after(2)), "and the rest is read again soon");
 
         scene.cluster.node(1).resume();
         for Versioned { version, order } in &scene.orders {
-            let found = eventually(async || scene.store.load(&order.key).await.ok()).await.unwrap();
-            assert_eq!(found.version, *version);
+            let record = eventually(async || scene.store.load(&order.key).await.ok()).await.unwrap();
+            assert_eq!(record.version, *version);
             let outcome = eventually(async || commit(&scene.store, *version, order).await.ok()).await;
             assert!(matches!(outcome, Commit::Done(_)));
         }
@@ -279,19 +279,19 @@ fn a_server_of_a_cluster_that_hangs_holds_up_its_own_orders_alone_and_comes_back
 
 /// It may be the one that tells us the news.
 #[test]
-fn whoever_waits_for_an_order_on_another_server_hears_of_it_while_one_hangs() {
+fn a_waiter_for_an_order_on_another_server_is_woken_while_one_hangs() {
     run(async {
-        let scene = Hanging::new(Duration::from_millis(50)).await;
+        let scene = HangingCluster::new(Duration::from_millis(50)).await;
         let nodes = [scene.cluster.node(0).url(), scene.cluster.node(2).url()];
         let alive = nodes.each_ref().map(|url| url.strip_prefix("redis://").unwrap()).join(",");
         let other = open(&format!("redis+cluster://{alive}")).await;
-        let stuck = scene.orders.iter().find(|found| scene.is_held_up(found)).unwrap();
+        let stuck = scene.orders.iter().find(|record| scene.is_held_up(record)).unwrap();
         let _stuck = scene.store.watch(&stuck.order.key).await.unwrap();
-        for found in scene.orders.iter().filter(|found| !scene.is_held_up(found)).take(3) {
-            let mut watch = scene.store.watch(&found.order.key).await.unwrap();
+        for record in scene.orders.iter().filter(|record| !scene.is_held_up(record)).take(3) {
+            let mut watch = scene.store.watch(&record.order.key).await.unwrap();
             let mut solved = (*samples::solved("any", START).order).clone();
-            (solved.key, solved.terms) = (found.order.key, found.order.terms.clone());
-            write(&other, found.version, &Arc::new(solved)).await;
+            (solved.key, solved.terms) = (record.order.key, record.order.terms.clone());
+            write(&other, record.version, &Arc::new(solved)).await;
             watch.changed().await;
         }
     });
@@ -301,10 +301,10 @@ fn whoever_waits_for_an_order_on_another_server_hears_of_it_while_one_hangs() {
 fn a_cluster_that_is_killed_and_started_again_is_found_again() {
     run(async {
         let mut cluster = RedisCluster::start();
-        let scene = Scene::new(&cluster_url(&cluster)).await;
+        let scene = OutageScene::new(&cluster_url(&cluster)).await;
         cluster.kill();
         is_away(&scene.store).await;
         cluster.start_again();
-        scene.once_told_to_look().await.goes_on().await;
+        scene.after_a_recheck().await.goes_on().await;
     });
 }

@@ -1,6 +1,6 @@
-//! A store whose orders have moved takes nothing more, from anybody, and can be read all the while.
+//! A store whose orders have moved takes nothing more, from any process, and can be read all the while.
 
-use super::{Place, commit, create, run, write};
+use super::{FreshPrefix, commit, create, run, write};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{Membership, OrderCounts, Store, StoreError, UsageRow, Version, Which};
 use std::error::Error;
@@ -10,7 +10,7 @@ fn is_closed(error: &StoreError) -> bool {
         && error.source().unwrap().to_string().contains("moved away")
 }
 
-fn refuses_writes_and_can_be_read(place: &Place) {
+fn refuses_writes_and_can_be_read(place: &FreshPrefix) {
     run(async {
         let (one, other) = (place.open().await, place.open().await);
         let orders: Vec<_> = (0..20).map(|n| samples::failed(&format!("order {n}"), START)).collect();
@@ -59,15 +59,15 @@ fn refuses_writes_and_can_be_read(place: &Place) {
 
 #[test]
 fn a_closed_store_refuses_writes_and_can_be_read() {
-    refuses_writes_and_can_be_read(&Place::on_one_server(1));
+    refuses_writes_and_can_be_read(&FreshPrefix::on_one_server(1));
 }
 
 #[test]
 fn every_partition_of_a_closed_store_refuses_writes() {
-    refuses_writes_and_can_be_read(&Place::on_one_server(16));
+    refuses_writes_and_can_be_read(&FreshPrefix::on_one_server(16));
 }
 
 #[test]
 fn every_node_of_a_closed_cluster_refuses_writes() {
-    refuses_writes_and_can_be_read(&Place::on_the_cluster());
+    refuses_writes_and_can_be_read(&FreshPrefix::on_the_cluster());
 }

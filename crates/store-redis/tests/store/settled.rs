@@ -1,8 +1,8 @@
-//! A node that has heard everything told so far before it begins to watch. Word of a commit may reach another node a moment
-//! after the commit is done, and whoever begins to watch in that moment is woken for nothing: allowed, but the suite
-//! looks for it.
+//! A node that has received every notice so far before it begins to watch. A notice of a commit may reach another
+//! node a moment after the commit is done, and a caller that begins to watch in that moment is woken for nothing:
+//! allowed, but the suite looks for it.
 
-use super::Place;
+use super::FreshPrefix;
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
 use quittance_ports::{
@@ -12,12 +12,12 @@ use quittance_store_redis::RedisStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) struct Settled {
+pub(crate) struct SettledNode {
     pub(crate) node: RedisStore,
-    pub(crate) place: Place,
+    pub(crate) place: FreshPrefix,
 }
 
-impl Settled {
+impl SettledNode {
     /// Each server tells its news in order: when the last has come, so have all before it.
     async fn settle(&self) -> Result<(), StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -34,7 +34,7 @@ impl Settled {
 }
 
 #[async_trait]
-impl Store for Settled {
+impl Store for SettledNode {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.node.load(key).await
     }

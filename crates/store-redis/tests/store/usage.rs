@@ -1,7 +1,7 @@
 //! How the usage is kept and closed in Redis: in steps that others come between, and what was written before there were
 //! providers counts like the rest.
 
-use super::{Place, run};
+use super::{FreshPrefix, run};
 use futures_util::future::{join, join_all};
 use quittance_lifecycle::Counters;
 use quittance_ports::{Day, Store, UsageRow};
@@ -16,13 +16,13 @@ fn line(site: &str) -> UsageRow {
     UsageRow { day: Day(50_000), tenant, kind, site: site.into(), account: String::new() }
 }
 
-fn asked(count: u64) -> Counters {
+fn counters_of(count: u64) -> Counters {
     Counters { asked: count, ..Counters::default() }
 }
 
 async fn count_all(store: &RedisStore) {
     let lines: Vec<UsageRow> = (0..SITES).map(|n| line(&format!("{n}.test"))).collect();
-    let counters = asked(1);
+    let counters = counters_of(1);
     for counted in join_all(lines.iter().map(|line| store.count(line, &counters))).await {
         counted.unwrap();
     }
@@ -35,17 +35,17 @@ async fn all(store: &RedisStore) -> Vec<(UsageRow, Counters)> {
 #[test]
 fn lines_from_before_there_were_providers_are_read_and_closed_like_the_others() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let name = |what: &str| format!("{{{}:0}}:{what}", place.prefix);
         shared_redis().command(&["HSET", &name("usage:50000"), "3:ann:6:riddle:6:a.test:asked", "5"]);
         shared_redis().command(&["ZADD", &name("days"), "50000", "50000"]);
-        assert_eq!(all(&store).await, [(line("a.test"), asked(5))]);
-        store.count(&line("a.test"), &asked(2)).await.unwrap();
-        store.count(&line("b.test"), &asked(10)).await.unwrap();
-        assert_eq!(all(&store).await, [(line("a.test"), asked(7)), (line("b.test"), asked(10))]);
+        assert_eq!(all(&store).await, [(line("a.test"), counters_of(5))]);
+        store.count(&line("a.test"), &counters_of(2)).await.unwrap();
+        store.count(&line("b.test"), &counters_of(10)).await.unwrap();
+        assert_eq!(all(&store).await, [(line("a.test"), counters_of(7)), (line("b.test"), counters_of(10))]);
         store.compact_usage(Day(50_001), Day(50_000)).await.unwrap();
-        assert_eq!(all(&store).await, [(line(UsageRow::ALL_SITES), asked(17))]);
+        assert_eq!(all(&store).await, [(line(UsageRow::ALL_SITES), counters_of(17))]);
         assert_eq!(shared_redis().command(&["HLEN", &name("usage:50000")]), "1", "nothing is left beside it");
     });
 }
@@ -53,7 +53,8 @@ fn lines_from_before_there_were_providers_are_read_and_closed_like_the_others() 
 /// On every server, wherever a step of the closing comes to stand between the counts.
 #[test]
 fn a_day_of_many_sites_is_closed_while_others_count_and_nothing_is_lost() {
-    for place in [Place::on_one_server(1), Place::on_one_server(3), Place::on_the_cluster()] {
+    for place in [FreshPrefix::on_one_server(1), FreshPrefix::on_one_server(3), FreshPrefix::on_the_cluster()]
+    {
         run(async {
             let (store, other) = (place.open().await, place.open().await);
             count_all(&store).await;
@@ -66,7 +67,7 @@ fn a_day_of_many_sites_is_closed_while_others_count_and_nothing_is_lost() {
             let sum: u64 = all(&store).await.iter().map(|(_, counters)| counters.asked).sum();
             assert_eq!(sum, 3 * SITES);
             store.compact_usage(Day(50_001), Day(50_000)).await.unwrap();
-            assert_eq!(all(&store).await, [(line(UsageRow::ALL_SITES), asked(3 * SITES))]);
+            assert_eq!(all(&store).await, [(line(UsageRow::ALL_SITES), counters_of(3 * SITES))]);
             store.compact_usage(Day(50_001), Day(50_001)).await.unwrap();
             assert_eq!(all(&store).await, []);
         });
@@ -77,10 +78,10 @@ fn a_day_of_many_sites_is_closed_while_others_count_and_nothing_is_lost() {
 fn closing_what_is_closed_costs_one_request_to_each_partition() {
     run(async {
         for partitions in [1, 16] {
-            let store = Place::on_one_server(partitions).open().await;
+            let store = FreshPrefix::on_one_server(partitions).open().await;
             for n in 0..30 {
                 let day = Day(50_000 + n);
-                store.count(&UsageRow { day, ..line("a.test") }, &asked(1)).await.unwrap();
+                store.count(&UsageRow { day, ..line("a.test") }, &counters_of(1)).await.unwrap();
             }
             store.compact_usage(Day(60_000), Day(0)).await.unwrap();
             let before = store.round_trips();
@@ -90,13 +91,13 @@ fn closing_what_is_closed_costs_one_request_to_each_partition() {
     });
 }
 
-/// People may want sums for longer than a year; who forgets them is whoever closes the usage.
+/// People may want sums for longer than a year; the node that closes the usage forgets them.
 #[test]
 fn sums_do_not_expire_before_people_would_have_them_forgotten() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
-        store.count(&line("a.test"), &asked(1)).await.unwrap();
+        store.count(&line("a.test"), &counters_of(1)).await.unwrap();
         let usage = format!("{{{}:0}}:usage:50000", place.prefix);
         let days_after = || -> u64 {
             let expires: u64 = shared_redis().command(&["PEXPIRETIME", &usage]).parse().unwrap();
@@ -110,18 +111,18 @@ fn sums_do_not_expire_before_people_would_have_them_forgotten() {
 }
 
 #[test]
-fn what_is_no_usage_at_all_keeps_nobody_from_closing_the_others() {
+fn a_usage_row_that_is_none_keeps_no_other_row_open() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let name = |what: &str| format!("{{{}:0}}:{what}", place.prefix);
-        store.count(&line("a.test"), &asked(1)).await.unwrap();
-        store.count(&UsageRow { day: Day(50_001), ..line("a.test") }, &asked(4)).await.unwrap();
+        store.count(&line("a.test"), &counters_of(1)).await.unwrap();
+        store.count(&UsageRow { day: Day(50_001), ..line("a.test") }, &counters_of(4)).await.unwrap();
         shared_redis().command(&["SET", &name("usage:50000"), "no usage at all"]);
         store.compact_usage(Day(50_002), Day(50_000)).await.unwrap();
-        let kept = [(UsageRow { day: Day(50_001), ..line(UsageRow::ALL_SITES) }, asked(4))];
-        assert_eq!(store.usage(Day(50_001), Day(50_001)).await.unwrap(), kept);
+        let expected = [(UsageRow { day: Day(50_001), ..line(UsageRow::ALL_SITES) }, counters_of(4))];
+        assert_eq!(store.usage(Day(50_001), Day(50_001)).await.unwrap(), expected);
         store.compact_usage(Day(50_002), Day(50_001)).await.unwrap();
-        assert_eq!(all(&store).await, kept, "and it is forgotten with its day");
+        assert_eq!(all(&store).await, expected, "and it is forgotten with its day");
     });
 }

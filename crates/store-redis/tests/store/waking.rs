@@ -1,6 +1,6 @@
-//! Whoever waits hears of it, also when a notice is lost, and nobody is woken again and again.
+//! Waiting callers are woken, also when a notice is lost, and none is woken again and again.
 
-use super::{Place, create, eventually, record, run, write};
+use super::{FreshPrefix, create, eventually, record, run, write};
 use futures_util::FutureExt;
 use quittance_ports::conformance::samples::{self, START};
 use quittance_ports::{Store, Watch};
@@ -14,7 +14,7 @@ fn is_rung(watch: &mut Watch) -> bool {
     watch.changed().now_or_never().is_some()
 }
 
-/// What a commit leaves behind whose notice nobody heard.
+/// What a commit leaves behind whose notice was lost.
 fn settle_without_a_word(record: &str, version: u64) {
     shared_redis().command(&["HSET", record, "awaited", "0", "version", &version.to_string()]);
 }
@@ -22,7 +22,7 @@ fn settle_without_a_word(record: &str, version: u64) {
 #[test]
 fn a_lost_notice_is_found_by_the_re_check_once() {
     run(async {
-        let mut place = Place::on_one_server(4);
+        let mut place = FreshPrefix::on_one_server(4);
         place.settings = place.settings.with_recheck(SOON);
         let store = place.open().await;
         let orders = ["lost", "later", "awaited"].map(|name| samples::queued(name, START).order);
@@ -42,7 +42,7 @@ fn a_lost_notice_is_found_by_the_re_check_once() {
             settle_without_a_word(&records[1].0, records[1].1 + n);
             watches[1].changed().await;
         }
-        assert!(!is_rung(&mut watches[0]), "the same news is told once");
+        assert!(!is_rung(&mut watches[0]), "the same news wakes once");
         assert!(!is_rung(&mut watches[2]), "nothing has happened to it");
         settle_without_a_word(&records[0].0, records[0].1 + 2);
         watches[0].changed().await;
@@ -50,7 +50,7 @@ fn a_lost_notice_is_found_by_the_re_check_once() {
 }
 
 #[test]
-fn whoever_waits_is_told_when_notices_can_be_heard_again() {
+fn waiters_are_woken_when_notices_arrive_again() {
     run(async {
         let redis = Redis::start(&[]);
         let (one, other) = (open(&redis).await, open(&redis).await);
@@ -58,7 +58,7 @@ fn whoever_waits_is_told_when_notices_can_be_heard_again() {
         let version = create(&one, &order).await;
         let mut watch = one.watch(&order.key).await.unwrap();
         assert_ne!(redis.command(&["CLIENT", "KILL", "TYPE", "pubsub"]), "0");
-        // Whatever happened meanwhile, everybody may look.
+        // Whatever happened meanwhile, every caller may look.
         watch.changed().await;
         eventually(async || {
             (redis.command(&["PUBSUB", "NUMSUB", "quittance:news"]).ends_with('2')).then_some(())
@@ -93,9 +93,9 @@ fn a_store_that_is_dropped_leaves_no_connection_behind() {
 }
 
 #[test]
-fn a_word_that_names_no_order_disturbs_nobody() {
+fn a_notice_without_an_order_wakes_no_waiter() {
     run(async {
-        let place = Place::on_one_server(1);
+        let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
         let order = samples::queued("undisturbed", START).order;
         let version = create(&store, &order).await;

@@ -13,7 +13,7 @@ use quittance_engine::{Engine, ProviderState};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    AlertDocument, AlertNote, DocumentFound, DocumentWritten, SharedDocument, StoreError, Version,
+    AlertDocument, AlertNote, DocumentWritten, SharedDocument, StoreError, StoredDocument, Version,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl AlertKeeper {
     }
 
     /// All alerts: active ones first, newest first.
-    pub(super) fn all(&self, documents: &[DocumentFound]) -> Vec<AlertNote> {
+    pub(super) fn all(&self, documents: &[StoredDocument]) -> Vec<AlertNote> {
         let (_, document) = alert_document(documents);
         let mut all: Vec<_> = document.alerts.into_iter().chain(self.own_alerts.iter().cloned()).collect();
         all.sort_by_key(|note| (note.cleared.is_some(), Reverse(note.cleared.unwrap_or(note.raised))));
@@ -104,7 +104,7 @@ impl AlertKeeper {
     }
 }
 
-fn alert_document(documents: &[DocumentFound]) -> (Version, AlertDocument) {
+fn alert_document(documents: &[StoredDocument]) -> (Version, AlertDocument) {
     let found = documents.iter().find(|found| found.name == SharedDocument::ALERTS);
     match found.map(|found| (found.version, &found.document)) {
         Some((version, SharedDocument::Alerts(document))) => (version, document.clone()),
@@ -244,7 +244,7 @@ impl Monitor {
         let DocumentWritten::Done(version) = written else { return Ok(false) };
         let documents = &mut state.reader.documents;
         documents.retain(|found| found.name != SharedDocument::ALERTS);
-        documents.push(DocumentFound { name: SharedDocument::ALERTS.into(), version, document });
+        documents.push(StoredDocument { name: SharedDocument::ALERTS.into(), version, document });
         Ok(true)
     }
 
@@ -332,7 +332,7 @@ impl Monitor {
         let pools = self.engine().pools_among(&state.reader.documents, &state.reader.members);
         let pools = pools.into_iter().map(|pool| {
             let (document, level) =
-                (pool.document, |level: &quittance_ports::LevelShown| (level.size, level.fresh));
+                (pool.document, |level: &quittance_ports::LevelView| (level.size, level.fresh));
             let (level, fresh) = document.level.as_ref().map(level).unwrap_or_default();
             Pool {
                 name: document.spec.name,

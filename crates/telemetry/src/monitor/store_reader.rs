@@ -4,10 +4,10 @@
 use super::history::{History, Sample};
 use crate::latencies::LatencyPercentiles;
 use crate::money;
-use quittance_engine::{Engine, PoolShown, ProviderState};
+use quittance_engine::{Engine, PoolView, ProviderState};
 use quittance_lifecycle::{Counters, Phase, PriceSum, Timestamp};
 use quittance_ports::{
-    Account, AlertNote, BulkDocument, Day, DocumentFound, Members, OrderCounts, SharedDocument, StoreError,
+    Account, AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoreError, StoredDocument,
     Which,
 };
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub(super) struct StoreReader {
     phases: OpenPhases,
     is_sampled: bool,
     pub(super) members: Members,
-    pub(super) documents: Vec<DocumentFound>,
+    pub(super) documents: Vec<StoredDocument>,
     /// Whether each part was ever read.
     pub(super) has_usage: bool,
     pub(super) has_order_counts: bool,
@@ -198,7 +198,7 @@ pub struct SnapshotData<'a> {
     pub currency: &'a str,
     pub account: Option<Account>,
     pub provider: (&'a str, ProviderState),
-    pub pools: Vec<PoolShown>,
+    pub pools: Vec<PoolView>,
     pub members: &'a Members,
     pub alerts: Vec<AlertNote>,
     pub bulks: Vec<&'a BulkDocument>,

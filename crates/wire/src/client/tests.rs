@@ -1,9 +1,9 @@
-//! What the meter decides, on connections that do exactly what they are told: how many bytes they take, and how they end.
+//! What the meter decides, on scripted connections: how many bytes they take, and how they end.
 
 use super::{Client, Settings, WireError, WireRequest};
 use crate::Base;
-use crate::connect::{Connection, Stream};
-use crate::meter::{Meter, Metered, Probe, Wire};
+use crate::connect::{ByteStream, OpenConnection};
+use crate::meter::{Meter, MeteredLayer, MeteredSocket, Probe};
 use crate::pool::HttpConnection;
 use bytes::Bytes;
 use std::io::{self, ErrorKind};
@@ -67,13 +67,13 @@ async fn quiet() -> (Probe, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let theirs = listener.accept().await.unwrap().0;
-    (Wire::new(ours).1, theirs)
+    (MeteredSocket::new(ours).1, theirs)
 }
 
 async fn line(fake: Fake, probe: Probe) -> HttpConnection {
-    let (stream, written) = Metered::new(fake);
-    let stream: Box<dyn Stream> = Box::new(stream);
-    HttpConnection::open(Connection { stream, meter: Meter::new(written), probe }).await.unwrap()
+    let (stream, written) = MeteredLayer::new(fake);
+    let stream: Box<dyn ByteStream> = Box::new(stream);
+    HttpConnection::open(OpenConnection { stream, meter: Meter::new(written), probe }).await.unwrap()
 }
 
 async fn call(takes: usize, then: Option<ErrorKind>, is_at_end: bool) -> WireError {
@@ -90,16 +90,16 @@ async fn a_connection_that_took_no_byte_has_sent_nothing() {
     for (then, is_at_end) in
         [(Some(ErrorKind::BrokenPipe), false), (None, false), (Some(ErrorKind::BrokenPipe), true)]
     {
-        let trouble = call(0, then, is_at_end).await;
-        assert!(matches!(trouble, WireError::NeverSent(_)), "{trouble:?}");
+        let failure = call(0, then, is_at_end).await;
+        assert!(matches!(failure, WireError::NeverSent(_)), "{failure:?}");
     }
 }
 
 #[tokio::test]
 async fn one_byte_is_enough_for_a_doubt() {
     for (takes, then) in [(1, Some(ErrorKind::ConnectionReset)), (1, None), (100_000, None)] {
-        let trouble = call(takes, then, false).await;
-        assert!(matches!(trouble, WireError::WhoKnows(_)), "{trouble:?}");
+        let failure = call(takes, then, false).await;
+        assert!(matches!(failure, WireError::WhoKnows(_)), "{failure:?}");
     }
 }
 

@@ -1,9 +1,9 @@
-//! Providers that are none, that are not there, or that do not know us: the order is kept, and when the fault is mended
-//! the answer comes, paid for once.
+//! Providers that are none, that are not there, or that do not know us: the order is kept, and when the fault is
+//! fixed the answer comes, paid for once.
 
 use crate::http::{Website, free_port};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::wait::now;
 use serde_json::json;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use std::time::Duration;
 #[test]
 fn a_website_instead_of_a_provider_is_recognised_and_the_order_kept() {
     let site = Website::start();
-    let room = Room::at(&site.url, "2captcha").set("retry.limits.in_doubt=1");
-    room.solve("html", &[]).must_fail(1, &["HTML", "provider.url", "quittance dead"]);
-    assert_eq!(room.dead_letters().len(), 1);
+    let sandbox = Sandbox::at(&site.url, "2captcha").set("retry.limits.in_doubt=1");
+    sandbox.solve("html", &[]).must_fail(1, &["HTML", "provider.url", "quittance dead"]);
+    assert_eq!(sandbox.dead_letters().len(), 1);
     assert!(site.calls() >= 2, "it was tried again, within its limit");
-    let doctor = room.run(&["doctor"]);
+    let doctor = sandbox.run(&["doctor"]);
     assert_eq!(doctor.code, Some(1), "{doctor:?}");
     assert!(doctor.out.contains("HTML") && doctor.out.contains("provider.url"), "{doctor:?}");
 }
@@ -24,14 +24,14 @@ fn a_website_instead_of_a_provider_is_recognised_and_the_order_kept() {
 fn a_provider_that_answers_html_for_a_while_costs_nothing_and_a_replay_gets_the_answer() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "every": 1, "do": { "html": { "taken": false } } }]));
-    let room = Room::of(&sim).set("retry.limits.in_doubt=1");
-    room.solve("html", &[]).must_fail(1, &["HTML", "quittance dead show"]);
+    let sandbox = Sandbox::of(&sim).set("retry.limits.in_doubt=1");
+    sandbox.solve("html", &[]).must_fail(1, &["HTML", "quittance dead show"]);
     assert_eq!(sim.ledger().accepted(), 0);
-    let letters = room.dead_letters();
-    assert_eq!((letters.len(), &letters[0]["attempts"]), (1, &json!(2)));
+    let entries = sandbox.dead_letters();
+    assert_eq!((entries.len(), &entries[0]["attempts"]), (1, &json!(2)));
     sim.calm();
-    room.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
-    assert!(room.dead_letters().is_empty());
+    sandbox.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
+    assert!(sandbox.dead_letters().is_empty());
     assert_eq!(sim.ledger().accepted(), 1);
 }
 
@@ -42,61 +42,63 @@ fn a_wrong_key_ends_at_once_and_the_same_command_gets_the_answer_when_it_is_righ
     }
 }
 
-/// Shared, the order is kept and goes on; otherwise nobody could come back for it, and it must not be bought beside the next.
+/// Shared, the order is kept and goes on; otherwise no caller could come back for it, and it must not be bought
+/// beside the next.
 fn a_wrong_key_costs_nothing(reuse: &str, paid_for_a_repeat: u64) {
     let sim = Sim::start();
-    let room =
-        Room::of(&sim).set(&format!("reuse.default={reuse}")).with_key("00000000000000000000000000000000");
+    let sandbox =
+        Sandbox::of(&sim).set(&format!("reuse.default={reuse}")).with_key("00000000000000000000000000000000");
     let began = now();
-    room.solve("key", &[])
+    sandbox
+        .solve("key", &[])
         .must_fail(6, &["ERROR_KEY_DOES_NOT_EXIST", "Nothing was paid", "run the same command again"]);
-    assert!(now() - began < Duration::from_secs(30), "nobody waits for a deadline here");
+    assert!(now() - began < Duration::from_secs(30), "no call waits for a deadline here");
     let ledger = sim.ledger();
     assert_eq!(
         (ledger.accepted(), ledger.requests("in.php")),
         (0, 1),
         "what is permanent is not tried again"
     );
-    assert!(room.dead_letters().is_empty(), "it waits, it is not dead");
-    let mended = room.with_key(crate::provider::KEY);
-    let answer = mended.solve("key", &[]);
+    assert!(sandbox.dead_letters().is_empty(), "it waits, it is not dead");
+    let fixed = sandbox.with_key(crate::provider::KEY);
+    let answer = fixed.solve("key", &[]);
     answer.must_succeed();
     let ledger = sim.ledger();
     assert_eq!(ledger.accepted(), 1);
     assert_eq!(json!(answer.out.trim_end()), ledger.tasks()[0]["answer"]);
-    let is_the_same = mended.solve("key", &[]).must_succeed().out == answer.out;
+    let is_the_same = fixed.solve("key", &[]).must_succeed().out == answer.out;
     assert_eq!((is_the_same, sim.ledger().accepted()), (paid_for_a_repeat == 1, paid_for_a_repeat));
 }
 
 #[test]
 fn a_provider_that_is_not_there_makes_a_dead_letter_and_a_replay_gets_the_answer_when_it_is() {
     let address = format!("127.0.0.1:{}", free_port());
-    let room = Room::at(&format!("http://{address}"), "2captcha").set("retry.preset=standard");
-    room.solve("gone", &[]).must_fail(1, &["Connection refused", "quittance dead show"]);
-    let letters = room.dead_letters();
+    let sandbox = Sandbox::at(&format!("http://{address}"), "2captcha").set("retry.preset=standard");
+    sandbox.solve("gone", &[]).must_fail(1, &["Connection refused", "quittance dead show"]);
+    let entries = sandbox.dead_letters();
     assert_eq!(
-        (letters.len(), &letters[0]["attempts"], &letters[0]["possible_doubles"]),
+        (entries.len(), &entries[0]["attempts"], &entries[0]["possible_doubles"]),
         (1, &json!(4), &json!(0))
     );
-    let order = letters[0]["order"].as_str().expect("it has a name").to_owned();
-    room.run(&["dead", "replay", &order[..12]]).must_fail(1, &[]);
+    let order = entries[0]["order"].as_str().expect("it has a name").to_owned();
+    sandbox.run(&["dead", "replay", &order[..12]]).must_fail(1, &[]);
     let sim = Sim::start_with("2captcha", &["--listen", &address]);
-    let replayed = room.run(&["dead", "replay", &order[..12]]);
+    let replayed = sandbox.run(&["dead", "replay", &order[..12]]);
     replayed.must_succeed();
     let ledger = sim.ledger();
     assert!(replayed.out.contains(ledger.tasks()[0]["answer"].as_str().expect("a token")), "{replayed:?}");
     assert_eq!(ledger.accepted(), 1);
-    assert!(room.dead_letters().is_empty());
+    assert!(sandbox.dead_letters().is_empty());
 }
 
 #[test]
 fn no_money_holds_the_order_until_there_is_some() {
     let sim = Sim::start();
     sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));
-    let room = Room::of(&sim);
-    room.solve("broke", &[]).must_fail(6, &["ERROR_ZERO_BALANCE", "Nothing was paid"]);
+    let sandbox = Sandbox::of(&sim);
+    sandbox.solve("broke", &[]).must_fail(6, &["ERROR_ZERO_BALANCE", "Nothing was paid"]);
     assert_eq!(sim.ledger().requests("in.php"), 1);
     sim.put("account", &json!({ "name": "main", "balance_micros": 1_000_000 }));
-    room.solve("broke", &[]).must_succeed();
+    sandbox.solve("broke", &[]).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1);
 }

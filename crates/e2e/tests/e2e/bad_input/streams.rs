@@ -1,17 +1,17 @@
 //! Streams that end early: a reader who has seen enough, a writer who has nothing to say, a disk that is full.
 
-use crate::binary::{Running, drain, quittance, run};
+use crate::binary::{ChildProcess, drain, quittance, run};
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_reader_that_stops_reading_is_no_error() {
     for args in [&["errors"][..], &["kinds", "--json"], &["config", "show"], &["completions", "bash"]] {
         let mut command = quittance(args.iter().copied());
-        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let mut child = ChildProcess::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let err = drain(child.0.stderr.take().expect("it is piped"));
         drop(child.0.stdout.take());
         assert_eq!(child.end(), Some(0), "{args:?}");
@@ -20,12 +20,12 @@ fn a_reader_who_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn whoever_reads_one_event_and_leaves_stops_the_reading_and_loses_no_order() {
+fn a_reader_that_leaves_after_one_event_loses_no_order() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    let mut command = room.command(&["solve", "--lines"]);
+    let sandbox = Sandbox::of(&sim);
+    let mut command = sandbox.command(&["solve", "--lines"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Running::start(&mut command);
+    let mut child = ChildProcess::start(&mut command);
     let err = drain(child.0.stderr.take().expect("it is piped"));
     let mut input = child.0.stdin.take().expect("it is piped");
     let mut output = BufReader::new(child.0.stdout.take().expect("it is piped"));
@@ -42,31 +42,31 @@ fn whoever_reads_one_event_and_leaves_stops_the_reading_and_loses_no_order() {
     let code = child.end();
     let err = err.join().expect("reading does not panic");
     assert!(code.is_some() && !err.contains("panic"), "{code:?}: {err}");
-    // Whatever it took is finished by whoever comes next.
-    let ended = room.engine().finish();
+    // Whatever it took is finished by the next process.
+    let ended = sandbox.engine().finish();
     assert_eq!(ended.book("paid"), sim.ledger().accepted());
-    assert!(ended.book("solved") >= 1 && room.dead_letters().is_empty(), "{ended:?}");
+    assert!(ended.book("solved") >= 1 && sandbox.dead_letters().is_empty(), "{ended:?}");
 }
 
 #[test]
 fn nothing_on_standard_input_is_nothing_to_do() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    let ended = room.engine().finish();
+    let sandbox = Sandbox::of(&sim);
+    let ended = sandbox.engine().finish();
     assert_eq!((ended.code, ended.events.len()), (Some(0), 1), "{ended:?}");
-    let mut closed = room.command(&["solve", "--lines"]);
+    let mut closed = sandbox.command(&["solve", "--lines"]);
     closed.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = Running::start(&mut closed);
+    let mut child = ChildProcess::start(&mut closed);
     assert_eq!(child.end(), Some(0));
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_said_and_bought_only_once() {
+fn a_result_that_cannot_be_written_is_reported_and_bought_only_once() {
     // Only some systems have a disk that is always full.
     let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else { return };
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    let mut command = room.command(&[
+    let sandbox = Sandbox::of(&sim);
+    let mut command = sandbox.command(&[
         "solve",
         "recaptcha_v2",
         "-p",
@@ -75,15 +75,15 @@ fn a_result_that_cannot_be_written_is_said_and_bought_only_once() {
         "pageurl=https://full.example.com/login",
     ]);
     command.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped());
-    let mut child = Running::start(&mut command);
+    let mut child = ChildProcess::start(&mut command);
     let err = drain(child.0.stderr.take().expect("it is piped"));
     assert_eq!(child.end(), Some(3));
     assert!(err.join().expect("reading does not panic").contains("could not be written"));
-    assert_ne!(room.solve("full", &[]).must_succeed().out, "");
+    assert_ne!(sandbox.solve("full", &[]).must_succeed().out, "");
     assert_eq!(sim.ledger().accepted(), 1, "the answer was kept");
     let mut table = quittance(["errors"]);
     table.stdout(OpenOptions::new().write(true).open("/dev/full").expect("it was there"));
-    let mut child = Running::start(table.stderr(Stdio::null()));
+    let mut child = ChildProcess::start(table.stderr(Stdio::null()));
     assert_eq!(child.end(), Some(3));
     assert_eq!(run(quittance(["errors"])).code, Some(0));
 }

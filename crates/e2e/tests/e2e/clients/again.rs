@@ -1,10 +1,10 @@
-//! A client dies between its submit and its poll, is started again, and knows nothing of its first life. The gateway does:
-//! the same order has the same id, and is paid for once.
+//! A client dies between its submit and its poll, is started again, and knows nothing of its first life. The gateway
+//! does: the same order has the same id, and is paid for once.
 
 use super::judge::{sold, was_served};
-use super::visit::Visit;
+use super::visit::ClientVisit;
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use serde_json::json;
 use std::thread;
@@ -14,7 +14,7 @@ fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
     let sim = Sim::start();
     // Long enough that the first life never sees the answer, and the second has to ask for it, too.
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 15_000 } }]));
-    let gateway = Serve::start(Room::of(&sim));
+    let gateway = Serve::start(Sandbox::of(&sim));
     let clients = [
         ("run_captchaai.py", "sync", "recaptcha_v3"),
         ("run_captchaai.py", "async", "turnstile"),
@@ -28,7 +28,7 @@ fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
         ("run_capsolver.py", "sync", "turnstile"),
         ("run_capmonster.js", "sync", "recaptcha_v2"),
     ];
-    let visits = clients.map(|(script, how, what)| Visit {
+    let visits = clients.map(|(script, how, what)| ClientVisit {
         script,
         how,
         what,
@@ -36,7 +36,7 @@ fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
         ca: Some(gateway.ca.clone()),
         report: None,
     });
-    let told: Vec<_> = thread::scope(|scope| {
+    let results: Vec<_> = thread::scope(|scope| {
         let lives = visits.map(|visit| {
             scope.spawn(move || {
                 let first = visit.start().kill_after_submit();
@@ -46,11 +46,11 @@ fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
         lives.into_iter().map(|life| life.join().expect("no client fails like this")).collect()
     });
     let ledger = sim.ledger();
-    for (first, said) in told {
-        was_served(&said, &ledger);
-        assert_eq!(first, said.id(), "{said:?}");
-        let payments = sold(&ledger, said.visit.what, &said.visit.mark()).count();
-        assert_eq!(payments, 1, "{said:?}");
+    for (first, result) in results {
+        was_served(&result, &ledger);
+        assert_eq!(first, result.id(), "{result:?}");
+        let payments = sold(&ledger, result.visit.what, &result.visit.mark()).count();
+        assert_eq!(payments, 1, "{result:?}");
     }
     gateway.end_in_peace();
 }

@@ -1,21 +1,21 @@
 //! Calm weather: every client asks for everything that it can, over http and https, and gets what the provider sold.
 
 use super::judge::was_served;
-use super::visit::{Visit, all};
+use super::visit::{ClientVisit, all};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::until;
 use std::collections::BTreeSet;
 
-/// A client, a variant of it, and what it is asked for.
-type Row = (&'static str, &'static str, &'static [&'static str]);
+/// A client, a variant of it, and its task.
+type ClientRow = (&'static str, &'static str, &'static [&'static str]);
 
-fn visits(rows: &[Row], base: &str, gateway: &Serve) -> Vec<Visit> {
+fn visits(rows: &[ClientRow], base: &str, gateway: &Serve) -> Vec<ClientVisit> {
     let each =
         rows.iter().flat_map(|(script, how, whats)| whats.iter().map(move |what| (*script, *how, *what)));
-    each.map(|(script, how, what)| Visit {
+    each.map(|(script, how, what)| ClientVisit {
         script,
         how,
         what,
@@ -26,31 +26,31 @@ fn visits(rows: &[Row], base: &str, gateway: &Serve) -> Vec<Visit> {
     .collect()
 }
 
-fn with_report(mut visits: Vec<Visit>, report: &'static str) -> Vec<Visit> {
+fn with_report(mut visits: Vec<ClientVisit>, report: &'static str) -> Vec<ClientVisit> {
     visits.iter_mut().for_each(|visit| visit.report = Some(report));
     visits
 }
 
 /// Runs them all; each is served, and what was bought for one is given to no other.
-fn are_served(visits: &[Visit], sim: &Sim, gateway: Serve) {
-    let told = all(visits);
+fn are_served(visits: &[ClientVisit], sim: &Sim, gateway: Serve) {
+    let results = all(visits);
     let ledger = sim.ledger();
-    told.iter().for_each(|said| was_served(said, &ledger));
-    // Everything asked for here is something else.
-    let bought = |said: &&super::visit::Said| !matches!(said.visit.what, "balance" | "threads");
-    let orders: BTreeSet<String> = told.iter().filter(bought).map(|said| said.visit.mark()).collect();
+    results.iter().for_each(|result| was_served(result, &ledger));
+    // Every request here is for something else.
+    let bought = |result: &&super::visit::VisitResult| !matches!(result.visit.what, "balance" | "threads");
+    let orders: BTreeSet<String> = results.iter().filter(bought).map(|result| result.visit.mark()).collect();
     assert_eq!(ledger.accepted(), orders.len() as u64, "one payment for each order");
-    usage_equals_ledger_to_the_cent(&gateway.room, sim);
+    usage_equals_ledger_to_the_cent(&gateway.sandbox, sim);
     gateway.end_in_peace();
 }
 
 fn gateway_of(sim: &Sim) -> Serve {
-    Serve::start(Room::of(sim).set("reuse.default=by_kind"))
+    Serve::start(Sandbox::of(sim).set("reuse.default=by_kind"))
 }
 
 #[test]
 fn the_clients_of_captchaai_get_every_kind() {
-    const HTTP: &[Row] = &[
+    const HTTP: &[ClientRow] = &[
         (
             "run_captchaai.py",
             "sync",
@@ -94,7 +94,7 @@ fn the_clients_of_captchaai_get_every_kind() {
         ),
         ("run_rucaptcha.py", "async", &["recaptcha_v2", "image", "balance"]),
     ];
-    const HTTPS: &[Row] = &[
+    const HTTPS: &[ClientRow] = &[
         ("run_captchaai.py", "sync", &["recaptcha_v3", "image"]),
         ("run_captchaai.py", "async", &["recaptcha_v2_enterprise", "image"]),
         ("run_rucaptcha.py", "sync", &["turnstile", "image"]),
@@ -102,14 +102,14 @@ fn the_clients_of_captchaai_get_every_kind() {
     ];
     let sim = Sim::start_with("captchaai", &["--threads", "200"]);
     let gateway = gateway_of(&sim);
-    let mut asked = visits(HTTP, &gateway.http, &gateway);
-    asked.extend(visits(HTTPS, &gateway.https, &gateway));
-    are_served(&asked, &sim, gateway);
+    let mut requests = visits(HTTP, &gateway.http, &gateway);
+    requests.extend(visits(HTTPS, &gateway.https, &gateway));
+    are_served(&requests, &sim, gateway);
 }
 
 #[test]
 fn the_clients_of_2captcha_get_every_kind() {
-    const TLS_ONLY: &[Row] = &[
+    const TLS_ONLY: &[ClientRow] = &[
         (
             "run_2captcha_python.py",
             "sync",
@@ -139,9 +139,9 @@ fn the_clients_of_2captcha_get_every_kind() {
         ("run_captcha_solver.js", "sync", &["recaptcha_v2", "image"]),
         ("run_2captcha.js", "sync", &["recaptcha_v2", "image"]),
     ];
-    const TLS_BY_NAME: &[Row] =
+    const TLS_BY_NAME: &[ClientRow] =
         &[("run_2captcha_python.py", "async", &["recaptcha_v2", "turnstile", "geetest", "image", "balance"])];
-    const HTTP: &[Row] = &[
+    const HTTP: &[ClientRow] = &[
         (
             "run_unicaps.py",
             "sync",
@@ -195,16 +195,16 @@ fn the_clients_of_2captcha_get_every_kind() {
     ];
     let sim = Sim::start();
     let gateway = gateway_of(&sim);
-    let mut asked = visits(TLS_ONLY, &gateway.https, &gateway);
-    asked.extend(visits(TLS_BY_NAME, &gateway.named(), &gateway));
-    asked.extend(visits(HTTP, &gateway.http, &gateway));
-    are_served(&asked, &sim, gateway);
+    let mut requests = visits(TLS_ONLY, &gateway.https, &gateway);
+    requests.extend(visits(TLS_BY_NAME, &gateway.named(), &gateway));
+    requests.extend(visits(HTTP, &gateway.http, &gateway));
+    are_served(&requests, &sim, gateway);
 }
 
 /// python-anticaptcha and the client of CapMonster drop any path of their address: they can only be served at the root.
 #[test]
 fn the_clients_that_speak_json_get_every_kind() {
-    const AT_THE_ROOT: &[Row] = &[
+    const AT_THE_ROOT: &[ClientRow] = &[
         (
             "run_anticaptcha.py",
             "sync",
@@ -237,7 +237,7 @@ fn the_clients_that_speak_json_get_every_kind() {
             ],
         ),
     ];
-    const CAPSOLVER: &[Row] = &[(
+    const CAPSOLVER: &[ClientRow] = &[(
         "run_capsolver.py",
         "sync",
         &[
@@ -252,7 +252,7 @@ fn the_clients_that_speak_json_get_every_kind() {
             "balance",
         ],
     )];
-    const TLS: &[Row] = &[
+    const TLS: &[ClientRow] = &[
         ("run_anticaptcha.py", "sync", &["recaptcha_v3", "image"]),
         ("run_anticaptcha.py", "async", &["recaptcha_v2", "image", "balance"]),
         ("run_capmonster.js", "sync", &["turnstile", "image"]),
@@ -261,23 +261,23 @@ fn the_clients_that_speak_json_get_every_kind() {
     ];
     let sim = Sim::start();
     let gateway = gateway_of(&sim);
-    let mut asked = visits(AT_THE_ROOT, &gateway.http, &gateway);
-    asked.extend(visits(CAPSOLVER, &format!("{}/capsolver", gateway.http), &gateway));
-    asked.extend(visits(TLS, &gateway.https, &gateway));
-    are_served(&asked, &sim, gateway);
+    let mut requests = visits(AT_THE_ROOT, &gateway.http, &gateway);
+    requests.extend(visits(CAPSOLVER, &format!("{}/capsolver", gateway.http), &gateway));
+    requests.extend(visits(TLS, &gateway.https, &gateway));
+    are_served(&requests, &sim, gateway);
 }
 
 /// The provider has it in another shape; the client of the other is served all the same.
 #[test]
 fn a_client_need_not_know_whose_answer_it_gets() {
-    const THEIRS: &[Row] = &[
+    const THEIRS: &[ClientRow] = &[
         ("run_captchaai.py", "sync", &["recaptcha_v2_enterprise", "recaptcha_v3", "image"]),
         ("run_rucaptcha.py", "sync", &["recaptcha_v2_enterprise", "turnstile", "image"]),
     ];
     let sim = Sim::start();
     let gateway = gateway_of(&sim);
     are_served(&visits(THEIRS, &gateway.http, &gateway), &sim, gateway);
-    const OURS: &[Row] = &[
+    const OURS: &[ClientRow] = &[
         ("run_2captcha_python.py", "sync", &["recaptcha_v2_enterprise", "turnstile", "image"]),
         ("run_captcha_solver.js", "sync", &["recaptcha_v2_enterprise", "turnstile", "image"]),
         ("run_anticaptcha.py", "sync", &["recaptcha_v2_enterprise", "image"]),
@@ -289,12 +289,12 @@ fn a_client_need_not_know_whose_answer_it_gets() {
 
 #[test]
 fn what_clients_report_reaches_the_provider() {
-    const GOOD: &[Row] = &[
+    const GOOD: &[ClientRow] = &[
         ("run_2captcha_python.py", "sync", &["recaptcha_v2"]),
         ("run_captcha_solver.js", "sync", &["recaptcha_v2"]),
         ("run_unicaps.py", "sync", &["recaptcha_v2"]),
     ];
-    const BAD: &[Row] = &[
+    const BAD: &[ClientRow] = &[
         ("run_2captcha_python.py", "async", &["image"]),
         ("run_2captcha.js", "sync", &["recaptcha_v3"]),
         ("run_unicaps.py", "async", &["recaptcha_v3"]),
@@ -303,11 +303,11 @@ fn what_clients_report_reaches_the_provider() {
     ];
     let sim = Sim::start();
     let gateway = gateway_of(&sim);
-    let mut asked = with_report(visits(GOOD, &gateway.https, &gateway), "good");
-    asked.extend(with_report(visits(BAD, &gateway.https, &gateway), "bad"));
-    let told = all(&asked);
+    let mut requests = with_report(visits(GOOD, &gateway.https, &gateway), "good");
+    requests.extend(with_report(visits(BAD, &gateway.https, &gateway), "bad"));
+    let results = all(&requests);
     let ledger = sim.ledger();
-    told.iter().for_each(|said| was_served(said, &ledger));
+    results.iter().for_each(|result| was_served(result, &ledger));
     // The gateway passes them on when it can.
     until("the reports", || {
         let ledger = sim.ledger();

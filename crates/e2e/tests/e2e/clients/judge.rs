@@ -1,35 +1,37 @@
 //! Whether a client was given what the provider sold: the ledger knows.
 
-use super::visit::Said;
-use crate::provider::Ledger;
-use crate::room::page;
+use super::visit::VisitResult;
+use crate::provider::SimLedger;
+use crate::sandbox::page;
 use serde_json::Value;
 
-/// That it was answered, with what the provider gave for this very order, and saw no trouble.
+/// Checks that it was answered, with what the provider gave for this very order, and saw no error.
 #[track_caller]
-pub(super) fn was_served(said: &Said, ledger: &Ledger) {
-    said.saw_no_trouble();
-    let answer = said.answer();
-    match said.visit.what {
+pub(super) fn was_served(result: &VisitResult, ledger: &SimLedger) {
+    result.saw_no_error();
+    let answer = result.answer();
+    match result.visit.what {
         "balance" => {
-            let balance: f64 = answer.parse().unwrap_or_else(|why| panic!("{why}: {said:?}"));
-            assert!(balance > 0.0, "{said:?}");
+            let balance: f64 = answer.parse().unwrap_or_else(|why| panic!("{why}: {result:?}"));
+            assert!(balance > 0.0, "{result:?}");
         }
         "threads" => {
-            let threads: Value = serde_json::from_str(answer).unwrap_or_else(|why| panic!("{why}: {said:?}"));
+            let threads: Value =
+                serde_json::from_str(answer).unwrap_or_else(|why| panic!("{why}: {result:?}"));
             let count = threads["threads"].as_u64().or_else(|| threads["threads"].as_str()?.parse().ok());
-            assert!(count > Some(0), "{said:?}");
+            assert!(count > Some(0), "{result:?}");
         }
         what => {
-            let is_sold = sold(ledger, what, &said.visit.mark()).any(|task| is_same(answer, &task["answer"]));
-            assert!(is_sold, "nobody sold this: {said:?}");
+            let is_sold =
+                sold(ledger, what, &result.visit.mark()).any(|task| is_same(answer, &task["answer"]));
+            assert!(is_sold, "this was never sold: {result:?}");
         }
     }
 }
 
-/// The tasks of one order. What is no page, such as a picture, the ledger shows by its digest only; its answer follows from
-/// the picture, so that looking through all is as good.
-pub(super) fn sold<'a>(ledger: &'a Ledger, what: &str, mark: &str) -> impl Iterator<Item = &'a Value> {
+/// The tasks of one order. What is no page, such as a picture, the ledger shows by its digest only; its answer
+/// follows from the picture, so that looking through all is as good.
+pub(super) fn sold<'a>(ledger: &'a SimLedger, what: &str, mark: &str) -> impl Iterator<Item = &'a Value> {
     let page = has_page(what).then(|| page(mark));
     ledger.tasks().iter().filter(move |task| {
         let bought_for = task["params"]["pageurl"].as_str();

@@ -1,7 +1,7 @@
-//! One run of one real client for one thing, through its driver in `crates/e2e/clients`. The driver says how it went in one
-//! line, and on standard error which replies the client was given.
+//! One run of one real client for one thing, through its driver in `crates/e2e/clients`. The driver says how it went
+//! in one line, and on standard error which replies the client was given.
 
-use crate::binary::{Running, drain};
+use crate::binary::{ChildProcess, drain};
 use crate::wait::LONG;
 use serde_json::Value;
 use std::env;
@@ -19,7 +19,7 @@ pub(super) const KEY: &str = "c11e47c11e47c11e47c11e47c11e47c1";
 const AT_ONCE: usize = 40;
 
 #[derive(Clone)]
-pub(super) struct Visit {
+pub(super) struct ClientVisit {
     /// The driver.
     pub(super) script: &'static str,
     /// `sync`, `async` or `extended`.
@@ -32,13 +32,13 @@ pub(super) struct Visit {
     pub(super) report: Option<&'static str>,
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for ClientVisit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} at {}", self.script, self.how, self.what, self.base)
     }
 }
 
-impl Visit {
+impl ClientVisit {
     /// Names the order: the same in every run of this client for this thing over this protocol.
     pub(super) fn mark(&self) -> String {
         let protocol = self.base.split(':').next().unwrap_or_default();
@@ -46,7 +46,7 @@ impl Visit {
         format!("{script}-{}-{}-{protocol}", self.how, self.what).replace('_', "-")
     }
 
-    pub(super) fn start(&self) -> Caller {
+    pub(super) fn start(&self) -> ClientRun {
         let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         let mut command = if self.script.ends_with(".js") {
             Command::new("node")
@@ -68,12 +68,12 @@ impl Visit {
             command.args(["--report", report]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Running::start(&mut command);
+        let mut child = ChildProcess::start(&mut command);
         let replies = replies(child.0.stderr.take().expect("it is piped"));
-        Caller { child, replies, visit: self.clone() }
+        ClientRun { child, replies, visit: self.clone() }
     }
 
-    pub(super) fn run(&self) -> Said {
+    pub(super) fn run(&self) -> VisitResult {
         self.start().end()
     }
 }
@@ -89,36 +89,37 @@ fn installed() -> PathBuf {
 
 /// What a client was answered.
 #[derive(Clone, Debug)]
-pub(super) struct Reply {
+pub(super) struct ClientReply {
     path: String,
     status: u64,
     body: String,
 }
 
-impl Reply {
+impl ClientReply {
     /// The id, if this is the reply to a submit that was taken.
     fn id(&self) -> Option<String> {
         if self.path.ends_with("/in.php") {
             let text = self.body.strip_prefix("OK|").map(str::to_owned);
             return text.or_else(|| {
-                let said: Value = serde_json::from_str(&self.body).ok()?;
-                (said["status"] == 1).then(|| said["request"].as_str().map(str::to_owned))?
+                let client_output: Value = serde_json::from_str(&self.body).ok()?;
+                (client_output["status"] == 1)
+                    .then(|| client_output["request"].as_str().map(str::to_owned))?
             });
         }
-        let said: Value =
+        let client_output: Value =
             serde_json::from_str(&self.body).ok().filter(|_| self.path.ends_with("/createTask"))?;
-        (!said["taskId"].is_null()).then(|| said["taskId"].to_string())
+        (!client_output["taskId"].is_null()).then(|| client_output["taskId"].to_string())
     }
 }
 
 /// A client that is at it.
-pub(super) struct Caller {
-    child: Running,
-    replies: Receiver<Result<Reply, String>>,
-    visit: Visit,
+pub(super) struct ClientRun {
+    child: ChildProcess,
+    replies: Receiver<Result<ClientReply, String>>,
+    visit: ClientVisit,
 }
 
-impl Caller {
+impl ClientRun {
     /// Waits until it has an id, and kills it.
     pub(super) fn kill_after_submit(mut self) -> String {
         loop {
@@ -134,7 +135,7 @@ impl Caller {
         }
     }
 
-    pub(super) fn end(mut self) -> Said {
+    pub(super) fn end(mut self) -> VisitResult {
         let out = drain(self.child.0.stdout.take().expect("it is piped"));
         let code = self.child.end();
         let out = out.join().expect("reading does not panic");
@@ -148,24 +149,25 @@ impl Caller {
         let visit = self.visit;
         let is_one_line = out.trim_end().lines().count() == 1;
         assert!(code == Some(0) && is_one_line, "{visit:?} ended with {code:?}: {out}{complaints}");
-        let said = serde_json::from_str(&out).unwrap_or_else(|why| panic!("{visit:?}: {why}: {out}"));
-        Said { visit, said, replies }
+        let client_output =
+            serde_json::from_str(&out).unwrap_or_else(|why| panic!("{visit:?}: {why}: {out}"));
+        VisitResult { visit, client_output, replies }
     }
 }
 
-fn replies(err: ChildStderr) -> Receiver<Result<Reply, String>> {
-    let (heard, replies) = mpsc::channel();
+fn replies(err: ChildStderr) -> Receiver<Result<ClientReply, String>> {
+    let (sender, replies) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(err).lines().map_while(Result::ok) {
             let reply = match serde_json::from_str::<Value>(&line) {
-                Ok(said) if said["status"].is_u64() => Ok(Reply {
-                    path: said["path"].as_str().unwrap_or_default().to_owned(),
-                    status: said["status"].as_u64().unwrap_or_default(),
-                    body: said["body"].as_str().unwrap_or_default().to_owned(),
+                Ok(client_output) if client_output["status"].is_u64() => Ok(ClientReply {
+                    path: client_output["path"].as_str().unwrap_or_default().to_owned(),
+                    status: client_output["status"].as_u64().unwrap_or_default(),
+                    body: client_output["body"].as_str().unwrap_or_default().to_owned(),
                 }),
                 _ => Err(format!("{line}\n")),
             };
-            if heard.send(reply).is_err() {
+            if sender.send(reply).is_err() {
                 return;
             }
         }
@@ -175,38 +177,42 @@ fn replies(err: ChildStderr) -> Receiver<Result<Reply, String>> {
 
 /// How it went.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) visit: Visit,
-    said: Value,
-    replies: Vec<Reply>,
+pub(super) struct VisitResult {
+    pub(super) visit: ClientVisit,
+    client_output: Value,
+    replies: Vec<ClientReply>,
 }
 
-impl Said {
+impl VisitResult {
     /// What the client gave its user.
     #[track_caller]
     pub(super) fn answer(&self) -> &str {
-        assert_eq!(self.said["ok"], true, "{:?}: {}; {:?}", self.visit, self.said, self.replies);
-        self.said["answer"].as_str().expect("an answer is text")
+        assert_eq!(
+            self.client_output["ok"], true,
+            "{:?}: {}; {:?}",
+            self.visit, self.client_output, self.replies
+        );
+        self.client_output["answer"].as_str().expect("an answer is text")
     }
 
     /// What its submit was answered with.
     pub(super) fn id(&self) -> String {
-        let found = self.replies.iter().find_map(Reply::id);
-        found.unwrap_or_else(|| panic!("{:?} never got an id: {:?}", self.visit, self.replies))
+        let entry = self.replies.iter().find_map(ClientReply::id);
+        entry.unwrap_or_else(|| panic!("{:?} never got an id: {:?}", self.visit, self.replies))
     }
 
-    /// It talked to the gateway, and was never told that a server is in trouble.
+    /// It talked to the gateway, and never got a server error.
     #[track_caller]
-    pub(super) fn saw_no_trouble(&self) {
-        assert!(!self.replies.is_empty(), "{:?} was answered by nobody: {}", self.visit, self.said);
-        let is_trouble = |reply: &&Reply| reply.status >= 500 || reply.status == 429;
-        let trouble = self.replies.iter().find(is_trouble);
-        assert!(trouble.is_none(), "{:?} was told {trouble:?}", self.visit);
+    pub(super) fn saw_no_error(&self) {
+        assert!(!self.replies.is_empty(), "{:?} got no reply: {}", self.visit, self.client_output);
+        let is_server_error = |reply: &&ClientReply| reply.status >= 500 || reply.status == 429;
+        let failure = self.replies.iter().find(is_server_error);
+        assert!(failure.is_none(), "{:?} got {failure:?}", self.visit);
     }
 }
 
 /// All of them, side by side.
-pub(super) fn all(visits: &[Visit]) -> Vec<Said> {
+pub(super) fn all(visits: &[ClientVisit]) -> Vec<VisitResult> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

@@ -1,9 +1,9 @@
-//! `quittance solve` where the store is in use: a daemon carries the order out, another command is waited for, and whoever
-//! interrupts is told what becomes of his order.
+//! `quittance solve` where the store is in use: a daemon carries the order out, another command is waited for, and an
+//! interrupted command says what becomes of its order.
 
-use crate::binary::{Ran, Running, drain, run};
+use crate::binary::{ChildProcess, Ran, drain, run};
 use crate::provider::Sim;
-use crate::room::{Room, line, page};
+use crate::sandbox::{Sandbox, line, page};
 use crate::serve::Serve;
 use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,26 +20,26 @@ fn order(mark: &str) -> [String; 6] {
     ["solve".into(), "turnstile".into(), "-p".into(), format!("pageurl={}", page(mark)), "-p".into(), key]
 }
 
-fn command(room: &Room, mark: &str, more: &[&str]) -> Command {
+fn command(sandbox: &Sandbox, mark: &str, more: &[&str]) -> Command {
     let order = order(mark);
     let args: Vec<&str> = order.iter().map(String::as_str).chain(more.iter().copied()).collect();
-    room.command(&args)
+    sandbox.command(&args)
 }
 
-/// A room in which nobody waits long for a Turnstile.
-fn quick(room: Room) -> Room {
-    room.set("kinds.turnstile.p50=100ms").set("kinds.turnstile.p95=300ms").set("kinds.turnstile.p99=800ms")
+/// A sandbox in which a Turnstile takes no time.
+fn quick(sandbox: Sandbox) -> Sandbox {
+    sandbox.set("kinds.turnstile.p50=100ms").set("kinds.turnstile.p95=300ms").set("kinds.turnstile.p99=800ms")
 }
 
-fn solve(room: &Room, mark: &str, more: &[&str]) -> Ran {
-    run(command(room, mark, more))
+fn solve(sandbox: &Sandbox, mark: &str, more: &[&str]) -> Ran {
+    run(command(sandbox, mark, more))
 }
 
 #[test]
 fn a_daemon_that_has_the_store_carries_the_order_out() {
     let sim = Sim::start();
-    let serve = Serve::start(quick(Room::of(&sim)));
-    let first = solve(&serve.room, "daemon", &["--json", "--idempotency-key", "job-1"]);
+    let serve = Serve::start(quick(Sandbox::of(&sim)));
+    let first = solve(&serve.sandbox, "daemon", &["--json", "--idempotency-key", "job-1"]);
     let first = first.must_succeed().json();
     let ledger = sim.ledger();
     assert_eq!(
@@ -49,16 +49,16 @@ fn a_daemon_that_has_the_store_carries_the_order_out() {
     assert_eq!((&first["attempt"], &first["currency"]), (&json!(1), &json!("USD")));
     assert_eq!(first["order"].as_str().map(str::len), Some(64));
     assert!(first["expires_ms"].as_u64() > ledger.tasks()[0]["solved_at_ms"].as_u64(), "{first}");
-    let again = solve(&serve.room, "daemon", &["--idempotency-key", "job-1"]);
+    let again = solve(&serve.sandbox, "daemon", &["--idempotency-key", "job-1"]);
     assert_eq!(
         (again.must_succeed().out.trim_end(), again.err.as_str()),
         (first["answer"].as_str().unwrap_or_default(), "")
     );
-    let other = solve(&serve.room, "other", &["--idempotency-key", "job-1", "--json"]);
+    let other = solve(&serve.sandbox, "other", &["--idempotency-key", "job-1", "--json"]);
     other.must_fail(2, &[]);
     assert_eq!(other.json()["error"]["code"], "other_parameters");
     let elsewhere = ["solve", "turnstile", "-p", "sitekey=k", "-p", "pageurl=https://elsewhere.example.net/"];
-    serve.room.run(&elsewhere).must_fail(2, &["elsewhere.example.net"]);
+    serve.sandbox.run(&elsewhere).must_fail(2, &["elsewhere.example.net"]);
     assert_eq!(sim.ledger().accepted(), 1);
     serve.end_in_peace();
 }
@@ -66,16 +66,16 @@ fn a_daemon_that_has_the_store_carries_the_order_out() {
 #[test]
 fn lines_go_through_a_daemon_as_well() {
     let sim = Sim::start();
-    let serve = Serve::start(Room::of(&sim));
+    let serve = Serve::start(Sandbox::of(&sim));
     let lines: Vec<String> = (1..=20).map(|n| line(n, &format!("lines-{n}")).to_string()).collect();
-    let ran = serve.room.run_lines(&[&lines[..], &["nonsense".to_owned()]].concat());
+    let ran = serve.sandbox.run_lines(&[&lines[..], &["nonsense".to_owned()]].concat());
     assert_eq!(ran.code, Some(1), "one line is no order: {ran:?}");
     let events: Vec<Value> =
         ran.out.lines().map(|line| serde_json::from_str(line).expect("a JSON document")).collect();
     let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
     assert_eq!((count("accepted"), count("answered"), count("refused"), count("done")), (20, 20, 1, 1));
     assert_eq!(sim.ledger().accepted(), 20);
-    serve.room.run(&["solve", "--lines", "--settle"]).must_fail(2, &["--settle"]);
+    serve.sandbox.run(&["solve", "--lines", "--settle"]).must_fail(2, &["--settle"]);
     serve.end_in_peace();
 }
 
@@ -83,9 +83,9 @@ fn lines_go_through_a_daemon_as_well() {
 fn a_daemon_with_tenants_wants_the_key_of_one() {
     let sim = Sim::start();
     let serve =
-        Serve::start(quick(Room::of(&sim)).set(&format!("tenant.team.key_sha256={TENANT_KEY_SHA256}")));
-    solve(&serve.room, "tenant", &[]).must_fail(4, &["QUITTANCE_TENANT_KEY"]);
-    let mut command = command(&serve.room, "tenant", &[]);
+        Serve::start(quick(Sandbox::of(&sim)).set(&format!("tenant.team.key_sha256={TENANT_KEY_SHA256}")));
+    solve(&serve.sandbox, "tenant", &[]).must_fail(4, &["QUITTANCE_TENANT_KEY"]);
+    let mut command = command(&serve.sandbox, "tenant", &[]);
     command.env("QUITTANCE_TENANT_KEY", TENANT_KEY);
     run(command).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1);
@@ -95,9 +95,9 @@ fn a_daemon_with_tenants_wants_the_key_of_one() {
 #[test]
 fn commands_without_a_daemon_wait_for_each_other() {
     let sim = Sim::start();
-    let room = quick(Room::polling(&sim));
+    let sandbox = quick(Sandbox::polling(&sim));
     let ran: Vec<Ran> = thread::scope(|scope| {
-        let commands = (0..4).map(|n| command(&room, &format!("parallel-{n}"), &["--exclusive"]));
+        let commands = (0..4).map(|n| command(&sandbox, &format!("parallel-{n}"), &["--exclusive"]));
         let runs: Vec<_> = commands.map(|command| scope.spawn(|| run(command))).collect();
         runs.into_iter().map(|run| run.join().expect("it does not panic")).collect()
     });
@@ -110,61 +110,62 @@ fn commands_without_a_daemon_wait_for_each_other() {
 #[test]
 fn a_store_that_stays_in_use_is_an_error_that_says_what_to_do() {
     let sim = Sim::start();
-    let room = quick(Room::polling(&sim));
-    let mut engine = room.engine();
+    let sandbox = quick(Sandbox::polling(&sim));
+    let mut engine = sandbox.engine();
     engine.say(&line(1, "holds-the-store"));
     engine.hear("accepted");
-    let ran = solve(&room, "late", &["--store-wait", "300ms"]);
+    let ran = solve(&sandbox, "late", &["--store-wait", "300ms"]);
     ran.must_fail(5, &["is in use by process", "`quittance serve`", "Nothing was placed"]);
     engine.finish();
     assert_eq!(sim.ledger().accepted(), 1);
 }
 
 /// Starts an order that takes its time, interrupts it once the provider has it, and says how the command ended.
-fn interrupted(room: &Room, sim: &Sim, mark: &str, more: &[&str]) -> Ran {
+fn interrupted(sandbox: &Sandbox, sim: &Sim, mark: &str, more: &[&str]) -> Ran {
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
     let before = sim.ledger().accepted();
-    let mut command = command(room, mark, more);
+    let mut command = command(sandbox, mark, more);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Running::start(&mut command);
+    let mut child = ChildProcess::start(&mut command);
     let out = drain(child.0.stdout.take().expect("it is piped"));
     let err = drain(child.0.stderr.take().expect("it is piped"));
     until("the provider has the order", || (sim.ledger().accepted() > before).then_some(()));
     kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
     let code = child.end();
-    let said = |stream: thread::JoinHandle<String>| stream.join().expect("reading does not panic");
-    Ran { code, out: said(out), err: said(err) }
+    let output = |stream: thread::JoinHandle<String>| stream.join().expect("reading does not panic");
+    Ran { code, out: output(out), err: output(err) }
 }
 
 #[test]
 fn an_order_that_is_interrupted_stays_on_record_and_the_same_command_goes_on() {
     let sim = Sim::start();
-    let room = quick(Room::polling(&sim));
+    let sandbox = quick(Sandbox::polling(&sim));
     let key = ["--idempotency-key", "job-7"];
-    interrupted(&room, &sim, "interrupted", &key).must_fail(
+    interrupted(&sandbox, &sim, "interrupted", &key).must_fail(
         130,
         &["the order stays on record: run the same command again (with the same --idempotency-key) to go on"],
     );
-    solve(&room, "interrupted", &key).must_succeed();
+    solve(&sandbox, "interrupted", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1, "nothing is paid twice");
 }
 
 #[test]
 fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_and_its_answer_is_not_lost() {
     let sim = Sim::start();
-    let room = quick(Room::polling(&sim)).set("reuse.default=exclusive");
-    interrupted(&room, &sim, "alone", &[]).must_fail(130, &["it is cancelled", "goes to the stock"]);
-    let again = solve(&room, "alone", &["--json"]).must_succeed().json();
+    let sandbox = quick(Sandbox::polling(&sim)).set("reuse.default=exclusive");
+    interrupted(&sandbox, &sim, "alone", &[]).must_fail(130, &["it is cancelled", "goes to the stock"]);
+    let again = solve(&sandbox, "alone", &["--json"]).must_succeed().json();
     assert_eq!(sim.ledger().tasks().iter().filter(|task| task["answer"] == again["answer"]).count(), 1);
 }
 
 #[test]
 fn an_order_that_is_interrupted_beside_a_daemon_goes_on_there() {
     let sim = Sim::start();
-    let serve = Serve::start(quick(Room::of(&sim)));
+    let serve = Serve::start(quick(Sandbox::of(&sim)));
     let key = ["--idempotency-key", "job-8"];
-    interrupted(&serve.room, &sim, "left", &key).must_fail(130, &["stays on record", "the daemon goes on"]);
-    solve(&serve.room, "left", &key).must_succeed();
+    interrupted(&serve.sandbox, &sim, "left", &key)
+        .must_fail(130, &["stays on record", "the daemon goes on"]);
+    solve(&serve.sandbox, "left", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1);
     serve.end_in_peace();
 }
@@ -172,7 +173,7 @@ fn an_order_that_is_interrupted_beside_a_daemon_goes_on_there() {
 #[test]
 fn a_file_that_is_given_as_text_is_an_error_that_says_how_to_give_it() {
     let sim = Sim::start();
-    let room = Room::polling(&sim);
-    room.run(&["solve", "image", "-p", "body=captcha.png"]).must_fail(2, &["use -f body=FILE"]);
+    let sandbox = Sandbox::polling(&sim);
+    sandbox.run(&["solve", "image", "-p", "body=captcha.png"]).must_fail(2, &["use -f body=FILE"]);
     assert_eq!(sim.ledger().accepted(), 0);
 }

@@ -1,8 +1,8 @@
-//! Hostile text: what comes from a caller or a provider never moves the cursor of whoever looks at it.
+//! Hostile text: what comes from a caller or a provider never moves the cursor of the reader's terminal.
 
 use crate::binary::Ran;
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use serde_json::json;
 
 /// Clears the screen, changes the window's title, rings the bell, and turns the direction of writing around.
@@ -20,49 +20,49 @@ fn is_harmless(ran: &Ran) {
 fn a_code_of_the_provider_that_is_hostile_is_shown_harmless() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": format!("ERROR_{HOSTILE}") } }]));
-    let room = Room::of(&sim).set("retry.limits.unlisted_code=0").set("retry.limits.in_doubt=0");
-    let ran = room.solve("code", &[]);
+    let sandbox = Sandbox::of(&sim).set("retry.limits.unlisted_code=0").set("retry.limits.in_doubt=0");
+    let ran = sandbox.solve("code", &[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     is_harmless(&ran);
-    is_harmless(&room.solve("code-json", &["--json"]));
-    is_harmless(room.run(&["dead", "list"]).must_succeed());
-    for letter in room.dead_letters() {
-        let order = letter["order"].as_str().expect("it has a name");
-        is_harmless(room.run(&["dead", "show", order]).must_succeed());
-        is_harmless(room.run(&["dead", "show", order, "--json"]).must_succeed());
+    is_harmless(&sandbox.solve("code-json", &["--json"]));
+    is_harmless(sandbox.run(&["dead", "list"]).must_succeed());
+    for entry in sandbox.dead_letters() {
+        let order = entry["order"].as_str().expect("it has a name");
+        is_harmless(sandbox.run(&["dead", "show", order]).must_succeed());
+        is_harmless(sandbox.run(&["dead", "show", order, "--json"]).must_succeed());
     }
-    assert_eq!(room.dead_letters().len(), 2);
+    assert_eq!(sandbox.dead_letters().len(), 2);
 }
 
 #[test]
 fn a_parameter_that_is_hostile_is_shown_harmless() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
-    let room = Room::of(&sim).set("retry.limits.busy=0");
+    let sandbox = Sandbox::of(&sim).set("retry.limits.busy=0");
     let more = format!("data-s={HOSTILE}");
-    is_harmless(&room.solve("param", &["-p", &more]));
+    is_harmless(&sandbox.solve("param", &["-p", &more]));
     let mut order = line(1, "page");
     order["params"]["pageurl"] = json!(format!("https://page.example.com/{HOSTILE}"));
-    let ran = room.run_lines(&[order.to_string()]);
+    let ran = sandbox.run_lines(&[order.to_string()]);
     is_harmless(&ran);
-    is_harmless(room.run(&["dead", "list"]).must_succeed());
-    for letter in room.dead_letters() {
-        is_harmless(room.run(&["dead", "show", letter["order"].as_str().expect("a name")]).must_succeed());
+    is_harmless(sandbox.run(&["dead", "list"]).must_succeed());
+    for entry in sandbox.dead_letters() {
+        is_harmless(sandbox.run(&["dead", "show", entry["order"].as_str().expect("a name")]).must_succeed());
     }
     for args in [["solve", HOSTILE], ["kinds", HOSTILE], ["errors", HOSTILE]] {
-        is_harmless(&room.run(&args));
+        is_harmless(&sandbox.run(&args));
     }
-    is_harmless(&room.run(&["dead", "show", HOSTILE]));
+    is_harmless(&sandbox.run(&["dead", "show", HOSTILE]));
 }
 
 #[test]
-fn an_answer_that_is_hostile_is_told_to_scripts_as_it_is_and_to_people_harmless() {
+fn a_hostile_answer_reaches_scripts_as_it_is_and_terminals_made_harmless() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
-    let room = Room::of(&sim).set("retry.limits.busy=0");
-    room.solve("answer", &[]).must_fail(1, &[]);
+    let sandbox = Sandbox::of(&sim).set("retry.limits.busy=0");
+    sandbox.solve("answer", &[]).must_fail(1, &[]);
     sim.script(&json!([{ "on": "in.php", "do": { "answer": HOSTILE } }]));
-    is_harmless(room.run(&["dead", "replay", "--all", "--yes"]).must_succeed());
-    let object = room.solve("answer", &["--json"]).must_succeed().json();
+    is_harmless(sandbox.run(&["dead", "replay", "--all", "--yes"]).must_succeed());
+    let object = sandbox.solve("answer", &["--json"]).must_succeed().json();
     assert_eq!(object["answer"], json!(HOSTILE));
 }

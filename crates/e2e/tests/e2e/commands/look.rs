@@ -2,7 +2,7 @@
 
 use crate::binary::{quittance, run};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 
 const COMMANDS: [&str; 11] = [
     "demo",
@@ -70,8 +70,8 @@ fn every_command_has_examples_in_its_help() {
 #[test]
 fn json_is_one_document_and_nothing_else() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    room.run_lines(&[]).must_succeed();
+    let sandbox = Sandbox::of(&sim);
+    sandbox.run_lines(&[]).must_succeed();
     for args in [
         &["errors", "--json"][..],
         &["errors", "ERROR_ZERO_BALANCE", "--json"],
@@ -82,7 +82,7 @@ fn json_is_one_document_and_nothing_else() {
         &["doctor", "--json"],
         &["dead", "list", "--json"],
     ] {
-        let ran = room.run(args);
+        let ran = sandbox.run(args);
         let document = ran.must_succeed().json();
         assert!(document.is_object() || document.is_array(), "{args:?}: {ran:?}");
         assert_eq!(ran.err, "", "{args:?}");
@@ -93,13 +93,13 @@ fn json_is_one_document_and_nothing_else() {
 #[test]
 fn colours_are_for_terminals_only() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    room.run_lines(&[]).must_succeed();
+    let sandbox = Sandbox::of(&sim);
+    sandbox.run_lines(&[]).must_succeed();
     let commands =
         [&["errors"][..], &["kinds"], &["doctor"], &["config", "show"], &["dead", "list"], &["--help"]];
     let has_colours = |variables: &[(&str, &str)]| -> Vec<bool> {
         let coloured = |args: &&[&str]| {
-            let mut command = room.command(args);
+            let mut command = sandbox.command(args);
             command.envs(variables.iter().copied());
             let ran = run(command);
             assert!(!ran.err.contains('\u{1b}'), "{ran:?}");
@@ -110,7 +110,7 @@ fn colours_are_for_terminals_only() {
     assert_eq!(has_colours(&[]), [false; 6]);
     assert_eq!(has_colours(&[("TERM", "xterm-256color")]), [false; 6]);
     assert_eq!(has_colours(&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]), [false; 6]);
-    assert!(has_colours(&[("CLICOLOR_FORCE", "1")])[0], "whoever insists on colours gets them");
+    assert!(has_colours(&[("CLICOLOR_FORCE", "1")])[0], "colours can be forced");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! `quittance mock`: says where it listens, serves, and ends with its sums when it is asked to.
+//! `quittance mock`: says where it listens, serves, and ends with its sums when it is stopped.
 
-use crate::binary::{Running, quittance, run};
+use crate::binary::{ChildProcess, quittance, run};
 use crate::http::call;
 use crate::provider::{KEY, Sim};
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
@@ -14,25 +14,28 @@ use std::process::Stdio;
 fn it_ends_with_its_sums_on_either_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let sim = Sim::start();
-        Room::polling(&sim).solve("sums", &[]).must_succeed();
-        let (code, said) = sim.end(signal);
+        Sandbox::polling(&sim).solve("sums", &[]).must_succeed();
+        let (code, output) = sim.end(signal);
         assert_eq!(code, Some(0));
-        let sums: Value = serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"));
+        let sums: Value = serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"));
         assert_eq!((&sums["totals"]["accepted"], &sums["totals"]["delivered"]), (&json!(1), &json!(1)));
     }
 }
 
 #[test]
-fn a_person_is_told_the_address_the_key_and_how_to_end_it() {
+fn the_address_the_key_and_how_to_stop_are_printed() {
     let mut command = quittance(["mock", "--listen", "127.0.0.1:0", "--key", KEY]);
-    let mut child = Running::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
+    let mut child = ChildProcess::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
     let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
-    let mut said = String::new();
-    while !said.contains("Ctrl-C") {
-        assert!(out.read_line(&mut said).is_ok_and(|bytes| bytes > 0), "{said}");
+    let mut output = String::new();
+    while !output.contains("Ctrl-C") {
+        assert!(out.read_line(&mut output).is_ok_and(|bytes| bytes > 0), "{output}");
     }
-    let url = said.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
-    assert!(said.contains(KEY) && said.contains("/in.php") && said.contains("/mock/ledger"), "{said}");
+    let url = output.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
+    assert!(
+        output.contains(KEY) && output.contains("/in.php") && output.contains("/mock/ledger"),
+        "{output}"
+    );
     let (status, balance) = call("GET", &format!("{url}/res.php?key={KEY}&action=getbalance"), "");
     assert_eq!((status, balance.as_str()), (200, "10.00"));
     kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
@@ -44,10 +47,10 @@ fn a_person_is_told_the_address_the_key_and_how_to_end_it() {
 
 #[test]
 fn rates_and_scripts_come_from_files_and_what_makes_no_sense_is_refused() {
-    let room = Room::with_config("");
+    let sandbox = Sandbox::with_config("");
     let file = |name: &str, text: &str| {
-        fs::write(room.path(name), text).expect("the room can be written");
-        room.path(name).display().to_string()
+        fs::write(sandbox.path(name), text).expect("the sandbox can be written");
+        sandbox.path(name).display().to_string()
     };
     let rates = file("rates.json", r#"{"unsolvable":1.0}"#);
     let script = file("script.json", r#"[{"on":"in.php","nth":1,"do":{"code":"ERROR_PAGEURL"}}]"#);
@@ -60,7 +63,8 @@ fn rates_and_scripts_come_from_files_and_what_makes_no_sense_is_refused() {
     }
     let impossible = file("impossible.json", r#"[{"on":"in.php","do":{"dance":{}}}]"#);
     run(quittance(["mock", "--script", &impossible])).must_fail(2, &["impossible.json", "dance"]);
-    for flags in [["--key", "short"], ["--speed", "0"], ["--profile", "nobody"], ["--faults", "no-such-file"]]
+    for flags in
+        [["--key", "short"], ["--speed", "0"], ["--profile", "unknown"], ["--faults", "no-such-file"]]
     {
         run(quittance(["mock"].into_iter().chain(flags))).must_fail(2, &[flags[1]]);
     }

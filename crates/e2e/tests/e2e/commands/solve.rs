@@ -1,22 +1,22 @@
 //! `quittance solve`: the answer and nothing else on standard output, whatever the answer looks like.
 
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use serde_json::json;
 use std::fs;
 
 #[test]
 fn it_prints_exactly_the_answer() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
+    let sandbox = Sandbox::of(&sim);
     for (nth, answer) in
         ["W9H5K", "Straße 日本", "a|b", "OK", "a=b&c%20+d", "\"quoted\"", "{not json"].into_iter().enumerate()
     {
         sim.script(&json!([{ "on": "in.php", "do": { "answer": answer } }]));
         let mark = format!("exact-{nth}");
-        let ran = room.solve(&mark, &[]);
+        let ran = sandbox.solve(&mark, &[]);
         assert_eq!((ran.must_succeed().out.as_str(), ran.err.as_str()), (format!("{answer}\n").as_str(), ""));
-        let object = room.solve(&mark, &["--json"]).must_succeed().json();
+        let object = sandbox.solve(&mark, &["--json"]).must_succeed().json();
         assert_eq!((&object["answer"], &object["origin"]), (&json!(answer), &json!("cached")));
     }
 }
@@ -24,8 +24,8 @@ fn it_prints_exactly_the_answer() {
 #[test]
 fn as_json_it_says_where_the_answer_came_from_and_how_long_it_lives() {
     let sim = Sim::start();
-    let room = Room::polling(&sim);
-    let object = room.solve("object", &["--json"]).must_succeed().json();
+    let sandbox = Sandbox::polling(&sim);
+    let object = sandbox.solve("object", &["--json"]).must_succeed().json();
     let ledger = sim.ledger();
     let task = &ledger.tasks()[0];
     assert_eq!(object["answer"], task["answer"]);
@@ -45,40 +45,42 @@ fn as_json_it_says_where_the_answer_came_from_and_how_long_it_lives() {
 #[test]
 fn a_picture_is_read_from_a_file_and_lives_for_ever() {
     let sim = Sim::start();
-    let room =
-        Room::of(&sim).set("kinds.image.p50=100ms").set("kinds.image.p95=200ms").set("kinds.image.p99=500ms");
+    let sandbox = Sandbox::of(&sim)
+        .set("kinds.image.p50=100ms")
+        .set("kinds.image.p95=200ms")
+        .set("kinds.image.p99=500ms");
     let picture = b"GIF89a\x40\x00\x20\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00\x40\x00\x20\x00\x00\x02";
-    fs::write(room.path("captcha.gif"), [&picture[..], &[7; 300], b"\x00\x3b"].concat())
+    fs::write(sandbox.path("captcha.gif"), [&picture[..], &[7; 300], b"\x00\x3b"].concat())
         .expect("it can be written");
-    let file = format!("body={}", room.path("captcha.gif").display());
-    let first = room.run(&["solve", "image", "-f", &file, "--json"]).must_succeed().json();
+    let file = format!("body={}", sandbox.path("captcha.gif").display());
+    let first = sandbox.run(&["solve", "image", "-f", &file, "--json"]).must_succeed().json();
     assert!(first["expires_ms"].is_null() && first["expires_in_ms"].is_null(), "{first}");
-    assert_eq!(room.run(&["solve", "image", "-f", &file]).must_succeed().out.trim_end(), first["answer"]);
+    assert_eq!(sandbox.run(&["solve", "image", "-f", &file]).must_succeed().out.trim_end(), first["answer"]);
     assert_eq!(sim.ledger().accepted(), 1);
 }
 
 #[test]
 fn whose_order_it_is_keeps_orders_apart() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
-    let ours = room.solve("tenants", &["--tenant", "team-a"]);
-    let theirs = room.solve("tenants", &["--tenant", "team-b"]);
+    let sandbox = Sandbox::of(&sim);
+    let ours = sandbox.solve("tenants", &["--tenant", "team-a"]);
+    let theirs = sandbox.solve("tenants", &["--tenant", "team-b"]);
     assert_ne!(ours.must_succeed().out, theirs.must_succeed().out);
     assert_eq!(sim.ledger().accepted(), 2);
-    let own = room.solve("tenants", &["--tenant", "team-a", "--exclusive"]);
+    let own = sandbox.solve("tenants", &["--tenant", "team-a", "--exclusive"]);
     assert_ne!(own.must_succeed().out, ours.out);
     assert_eq!(sim.ledger().accepted(), 3);
 }
 
 #[test]
-fn an_order_that_takes_too_long_is_kept_and_said() {
+fn an_order_that_takes_too_long_is_kept_and_reported() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 4_000 } }]));
-    let room = Room::polling(&sim);
-    let ran = room.solve("slow", &["--deadline", "1s", "--json"]);
+    let sandbox = Sandbox::polling(&sim);
+    let ran = sandbox.solve("slow", &["--deadline", "1s", "--json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.json()["error"]["code"].is_string(), "{ran:?}");
-    let ran = room.solve("slow", &["--deadline", "30s"]);
+    let ran = sandbox.solve("slow", &["--deadline", "30s"]);
     ran.must_succeed();
     assert_eq!(sim.ledger().accepted(), 1, "the task that was paid for was waited for");
 }

@@ -3,7 +3,7 @@
 use crate::binary::{quittance, run};
 use crate::http::free_port;
 use crate::provider::{KEY, Sim};
-use crate::room::{KEY_VARIABLE, Room};
+use crate::sandbox::{KEY_VARIABLE, Sandbox};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -19,7 +19,7 @@ fn the_fault_table_says_what_each_code_means_at_whom() {
         ran.must_succeed().json()["class"].clone()
     };
     assert_eq!((class("2captcha"), class("captchaai")), (json!("no_funds"), json!("busy")));
-    run(quittance(["errors", "--profile", "nobody"])).must_fail(2, &["2captcha", "captchaai"]);
+    run(quittance(["errors", "--profile", "unknown"])).must_fail(2, &["2captcha", "captchaai"]);
 }
 
 #[test]
@@ -40,24 +40,24 @@ fn the_kinds_say_what_they_need_and_how_long_their_answers_live() {
 #[test]
 fn the_settings_in_force_are_shown_with_where_they_came_from_and_never_a_secret() {
     let sim = Sim::start();
-    let room = Room::of(&sim).set("timing.deadline=77s");
-    let mut command = room.command(&["config", "show"]);
+    let sandbox = Sandbox::of(&sim).set("timing.deadline=77s");
+    let mut command = sandbox.command(&["config", "show"]);
     command.env("QUITTANCE_TIMING_FIRST_POLL", "123ms");
-    let shown = run(command);
+    let view = run(command);
     let line = |name: &str| {
-        let found = shown.out.lines().find(|line| line.starts_with(name));
-        found.unwrap_or_else(|| panic!("{name}: {}", shown.out))
+        let entry = view.out.lines().find(|line| line.starts_with(name));
+        entry.unwrap_or_else(|| panic!("{name}: {}", view.out))
     };
-    assert!(line("deadline").contains("77s") && line("deadline").contains("--set"), "{}", shown.out);
+    assert!(line("deadline").contains("77s") && line("deadline").contains("--set"), "{}", view.out);
     assert!(
         line("first_poll").contains("123ms") && line("first_poll").contains("QUITTANCE_TIMING_FIRST_POLL")
     );
-    assert!(line("submit_wait").contains("quittance.toml:"), "{}", shown.out);
-    assert!(!shown.out.contains(KEY) && shown.out.contains(KEY_VARIABLE), "{}", shown.out);
+    assert!(line("submit_wait").contains("quittance.toml:"), "{}", view.out);
+    assert!(!view.out.contains(KEY) && view.out.contains(KEY_VARIABLE), "{}", view.out);
     // Its own output means the same.
-    let again = Room::with_config(&shown.out);
-    let values = |room: &Room, more: &str| -> Value {
-        let mut command = room.command(&["config", "show", "--json"]);
+    let again = Sandbox::with_config(&view.out);
+    let values = |sandbox: &Sandbox, more: &str| -> Value {
+        let mut command = sandbox.command(&["config", "show", "--json"]);
         command.envs((!more.is_empty()).then_some(("QUITTANCE_TIMING_FIRST_POLL", more)));
         let document = run(command).must_succeed().json();
         let settings = document["settings"].as_object().expect("by name").iter();
@@ -66,28 +66,28 @@ fn the_settings_in_force_are_shown_with_where_they_came_from_and_never_a_secret(
             .map(|(name, held)| (name.clone(), held["value"].clone()))
             .collect()
     };
-    assert_eq!(values(&again, ""), values(&room, "123ms"));
+    assert_eq!(values(&again, ""), values(&sandbox, "123ms"));
 }
 
 /// The findings of the doctor, by what they are about.
-fn findings(room: &Room, code: i32) -> Vec<(String, String, String)> {
-    let ran = room.run(&["doctor", "--json"]);
+fn findings(sandbox: &Sandbox, code: i32) -> Vec<(String, String, String)> {
+    let ran = sandbox.run(&["doctor", "--json"]);
     assert_eq!(ran.code, Some(code), "{ran:?}");
     let text = |finding: &Value, name: &str| finding[name].as_str().expect("it is text").to_owned();
     let all = ran.json().as_array().expect("an array").clone();
-    all.iter().map(|found| (text(found, "about"), text(found, "state"), text(found, "what"))).collect()
+    all.iter().map(|entry| (text(entry, "about"), text(entry, "state"), text(entry, "what"))).collect()
 }
 
 #[test]
 fn the_doctor_finds_a_good_house_good_and_pays_nothing() {
     for profile in ["2captcha", "captchaai"] {
         let sim = Sim::start_with(profile, &[]);
-        let room = Room::of(&sim);
-        room.run_lines(&[]).must_succeed();
-        let all = findings(&room, 0);
+        let sandbox = Sandbox::of(&sim);
+        sandbox.run_lines(&[]).must_succeed();
+        let all = findings(&sandbox, 0);
         for about in ["config", "store", "provider", "callbacks"] {
             assert!(
-                all.iter().any(|(found, state, _)| found == about && state == "good"),
+                all.iter().any(|(entry, state, _)| entry == about && state == "good"),
                 "{about}: {all:?}"
             );
         }
@@ -99,26 +99,26 @@ fn the_doctor_finds_a_good_house_good_and_pays_nothing() {
 #[test]
 fn the_doctor_names_each_thing_that_is_wrong_and_what_to_do() {
     let sim = Sim::start();
-    let bad = |room: Room, about: &str, words: &[&str]| {
-        let all = findings(&room, 1);
-        let found = all.iter().find(|(found, state, _)| found == about && state == "bad");
-        let (_, _, what) = found.unwrap_or_else(|| panic!("{about} is bad: {all:?}"));
+    let bad = |sandbox: Sandbox, about: &str, words: &[&str]| {
+        let all = findings(&sandbox, 1);
+        let entry = all.iter().find(|(entry, state, _)| entry == about && state == "bad");
+        let (_, _, what) = entry.unwrap_or_else(|| panic!("{about} is bad: {all:?}"));
         for word in words {
             assert!(what.contains(word), "`{word}` is missing: {what}");
         }
     };
     bad(
-        Room::of(&sim).with_key("00000000000000000000000000000000"),
+        Sandbox::of(&sim).with_key("00000000000000000000000000000000"),
         "provider",
         &["ERROR_KEY_DOES_NOT_EXIST"],
     );
-    bad(Room::of(&sim).with_key(""), "provider", &[KEY_VARIABLE, "empty"]);
+    bad(Sandbox::of(&sim).with_key(""), "provider", &[KEY_VARIABLE, "empty"]);
     let nowhere = format!("provider.main.url=http://127.0.0.1:{}", free_port());
-    bad(Room::of(&sim).set(&nowhere), "provider", &["Connection refused", "provider.url"]);
+    bad(Sandbox::of(&sim).set(&nowhere), "provider", &["Connection refused", "provider.url"]);
     let elsewhere = format!("public_url=http://127.0.0.1:{}", free_port());
-    bad(Room::of(&sim).set(&elsewhere), "callbacks", &["public_url"]);
-    let room = Room::of(&sim);
-    fs::write(room.path("store"), "not a folder").expect("the room can be written");
-    bad(room, "store", &["store"]);
+    bad(Sandbox::of(&sim).set(&elsewhere), "callbacks", &["public_url"]);
+    let sandbox = Sandbox::of(&sim);
+    fs::write(sandbox.path("store"), "not a folder").expect("the sandbox can be written");
+    bad(sandbox, "store", &["store"]);
     assert_eq!(sim.ledger().requests("in.php"), 0);
 }

@@ -1,43 +1,44 @@
-//! Any node answers for any order, at any door, and anybody who waits at one node hears at once what another has written.
+//! Any node answers for any order, at any API, and a caller that waits at one node gets at once what another has
+//! written.
 
 use super::on_both_stores;
-use crate::nodes::caller::{self, Caller, Heard, KEY};
-use crate::nodes::fleet::Fleet;
-use crate::nodes::server::{Server, Which};
+use crate::nodes::caller::{self, CallerOutcome, KEY, NodeCaller};
+use crate::nodes::fleet::NodeFleet;
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::page;
+use crate::sandbox::page;
 use crate::wait::until;
 use serde_json::json;
 
-fn place(caller: &mut Caller, mark: &str) -> String {
+fn place(caller: &mut NodeCaller, mark: &str) -> String {
     let page = page(mark);
     let target =
         format!("/in.php?key={KEY}&method=userrecaptcha&googlekey=6Le-{mark}-0123456789&pageurl={page}");
     let reply = caller.get(&target).expect("a node answers");
-    let Heard::Accepted(id) = caller::classic(&reply, false) else { panic!("{reply:?}") };
+    let CallerOutcome::Accepted(id) = caller::classic(&reply, false) else { panic!("{reply:?}") };
     id
 }
 
-fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third(which: Which) {
+fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third(which: ServerKind) {
     let sim = Sim::start();
-    let fleet = Fleet::start(Server::start(which), &sim, &[]);
-    let mut nodes: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &[]);
+    let mut nodes: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
     let id = place(&mut nodes[0], "any");
     let number: u64 = id.parse().expect("an id is a number");
     let by_res = until("the answer at the classic door", || {
         let reply = nodes[1].get(&format!("/res.php?key={KEY}&action=get&id={id}")).expect("a node answers");
         match caller::classic(&reply, true) {
-            Heard::Answer(text) => Some(text),
-            Heard::NotReady => None,
+            CallerOutcome::Answer(text) => Some(text),
+            CallerOutcome::NotReady => None,
             other => panic!("{other:?}"),
         }
     });
     let body = json!({ "clientKey": KEY, "taskId": number });
     let by_json = nodes[1].post("/getTaskResult", "", &body).expect("a node answers");
-    assert_eq!(caller::json(&by_json), Heard::Answer(by_res.clone()));
+    assert_eq!(caller::json(&by_json), CallerOutcome::Answer(by_res.clone()));
     for node in &mut nodes {
         let reply = node.get(&format!("/v1/orders/{id}")).expect("a node answers");
-        assert_eq!(caller::native(&reply), Heard::Answer(by_res.clone()));
+        assert_eq!(caller::native(&reply), CallerOutcome::Answer(by_res.clone()));
     }
     let ledger = sim.ledger();
     assert_eq!((ledger.accepted(), &ledger.tasks()[0]["answer"]), (1, &json!(by_res)));
@@ -55,13 +56,13 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
     fleet.rest_in_peace();
 }
 
-/// Each node has met the empty account by itself, and waits for a person; he speaks to one of them.
-fn that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all(which: Which) {
+/// Each node has met the empty account by itself, and waits for an operator, who releases it on one of them.
+fn releasing_the_account_on_one_node_releases_it_on_all(which: ServerKind) {
     let sim = Sim::start();
     sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));
-    let fleet = Fleet::start(Server::start(which), &sim, &["timing.deadline=10m"]);
-    let mut nodes: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
-    let paused = |node: &mut Caller| {
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.deadline=10m"]);
+    let mut nodes: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
+    let paused = |node: &mut NodeCaller| {
         let reply = node.get("/v1/admin/state").expect("a node answers");
         reply.json()["paused"].is_object()
     };
@@ -80,7 +81,7 @@ fn that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all(which: Which) 
     for id in ids {
         until("the answer", || {
             let reply = nodes[0].get(&format!("/v1/orders/{id}")).expect("a node answers");
-            matches!(caller::native(&reply), Heard::Answer(_)).then_some(())
+            matches!(caller::native(&reply), CallerOutcome::Answer(_)).then_some(())
         });
     }
     fleet.rest_in_peace();
@@ -88,5 +89,5 @@ fn that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all(which: Which) 
 
 on_both_stores!(
     an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third,
-    that_the_account_is_fixed_is_said_to_one_node_and_heard_by_all,
+    releasing_the_account_on_one_node_releases_it_on_all,
 );

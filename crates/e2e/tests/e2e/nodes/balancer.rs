@@ -16,7 +16,7 @@ pub(crate) fn in_front_of(authorities: Vec<String>) -> String {
         for caller in listener.incoming().flatten() {
             let first = NEXT.fetch_add(1, Ordering::Relaxed);
             let mut turn = (0..authorities.len()).map(|n| &authorities[(first + n) % authorities.len()]);
-            // If nobody listens, the caller is hung up on.
+            // If no node listens, the caller's connection is closed.
             if let Some(node) = turn.find_map(|authority| TcpStream::connect(authority).ok()) {
                 _ = relay(caller, node);
             }
@@ -30,7 +30,7 @@ fn relay(caller: TcpStream, node: TcpStream) -> io::Result<()> {
     for (mut from, mut to) in [(caller, node), back] {
         thread::spawn(move || {
             _ = io::copy(&mut from, &mut to);
-            // Whoever still speaks to the other end speaks to nobody.
+            // A side that still sends gets no reader.
             _ = to.shutdown(Shutdown::Both);
             _ = from.shutdown(Shutdown::Both);
         });

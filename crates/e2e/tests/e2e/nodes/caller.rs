@@ -1,4 +1,4 @@
-//! A caller who keeps his connection, over HTTP/1.1 by hand. What he is told at each door is read here, once for all
+//! A caller that keeps its connection, over HTTP/1.1 by hand. The replies of each API are read here, once for all
 //! tests: what is final, what is worth coming again for, and what no protocol knows.
 
 use crate::wait::LONG;
@@ -9,13 +9,13 @@ use std::net::TcpStream;
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct NodeReply {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl NodeReply {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|why| panic!("not JSON: {why}: {self:?}"))
     }
@@ -24,9 +24,9 @@ impl Reply {
 /// Why there was no reply.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// Nobody listens: whoever stands in front of the nodes would have chosen another.
+    /// No node listens: a balancer in front of the nodes would have chosen another.
     Refused,
-    /// The connection ended before a byte of a reply had come: a balancer, too, would have asked another.
+    /// The connection ended before a byte of a reply had come: a balancer, too, would have tried another.
     HungUp,
     /// The connection ended in the middle of a reply, or none came in time.
     #[expect(dead_code, reason = "it is shown when a test fails")]
@@ -34,14 +34,14 @@ pub(crate) enum NoReply {
 }
 
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub(crate) struct NodeCaller {
     authority: String,
     line: Option<BufReader<TcpStream>>,
     /// Whether a connection may be closed while it rests.
     is_lenient: bool,
 }
 
-impl Caller {
+impl NodeCaller {
     pub(crate) fn of(url: &str) -> Self {
         let authority = url.strip_prefix("http://").expect("all here is plain http").to_owned();
         Self { authority, line: None, is_lenient: false }
@@ -53,11 +53,11 @@ impl Caller {
         self
     }
 
-    pub(crate) fn get(&mut self, target: &str) -> Result<Reply, NoReply> {
+    pub(crate) fn get(&mut self, target: &str) -> Result<NodeReply, NoReply> {
         self.ask("GET", target, "", "")
     }
 
-    pub(crate) fn post(&mut self, target: &str, headers: &str, body: &Value) -> Result<Reply, NoReply> {
+    pub(crate) fn post(&mut self, target: &str, headers: &str, body: &Value) -> Result<NodeReply, NoReply> {
         let headers = format!("Content-Type: application/json\r\n{headers}");
         self.ask("POST", target, &headers, &body.to_string())
     }
@@ -68,7 +68,7 @@ impl Caller {
         target: &str,
         headers: &str,
         body: &str,
-    ) -> Result<Reply, NoReply> {
+    ) -> Result<NodeReply, NoReply> {
         let request = format!(
             "{verb} {target} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             self.authority,
@@ -85,7 +85,7 @@ impl Caller {
         self.over(BufReader::new(stream), &request)
     }
 
-    fn over(&mut self, mut line: BufReader<TcpStream>, request: &str) -> Result<Reply, NoReply> {
+    fn over(&mut self, mut line: BufReader<TcpStream>, request: &str) -> Result<NodeReply, NoReply> {
         let sent = line.get_mut().write_all(request.as_bytes());
         let is_late =
             |why: &io::Error| matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
@@ -101,7 +101,7 @@ impl Caller {
 }
 
 /// A reply, and whether the connection may be used again.
-fn read(line: &mut BufReader<TcpStream>) -> io::Result<(Reply, bool)> {
+fn read(line: &mut BufReader<TcpStream>) -> io::Result<(NodeReply, bool)> {
     let mut next = || {
         let mut head = String::new();
         match line.read_line(&mut head)? {
@@ -124,12 +124,12 @@ fn read(line: &mut BufReader<TcpStream>) -> io::Result<(Reply, bool)> {
     let mut body = vec![0; length];
     line.read_exact(&mut body)?;
     let body = String::from_utf8(body).map_err(io::Error::other)?;
-    Ok((Reply { status: status.unwrap_or(0), content_type, body }, stays))
+    Ok((NodeReply { status: status.unwrap_or(0), content_type, body }, stays))
 }
 
 /// What a caller makes of a reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum CallerOutcome {
     /// It is on record, under this id.
     Accepted(String),
     NotReady,
@@ -143,53 +143,61 @@ pub(crate) enum Heard {
 }
 
 /// At `in.php` and `res.php`: always 200, and one line.
-pub(crate) fn classic(reply: &Reply, is_placed: bool) -> Heard {
+pub(crate) fn classic(reply: &NodeReply, is_placed: bool) -> CallerOutcome {
     if reply.status != 200 {
-        return Heard::Wrong;
+        return CallerOutcome::Wrong;
     }
     match (reply.body.as_str(), reply.body.strip_prefix("OK|")) {
-        ("CAPCHA_NOT_READY", _) if is_placed => Heard::NotReady,
-        ("ERROR_NO_SLOT_AVAILABLE", _) => Heard::Again,
-        (_, Some(text)) if is_placed => Heard::Answer(text.to_owned()),
-        (_, Some(id)) => Heard::Accepted(id.to_owned()),
-        (code, None) if code.starts_with("ERROR_") && !code.contains('<') => Heard::End(code.to_owned()),
-        _ => Heard::Wrong,
+        ("CAPCHA_NOT_READY", _) if is_placed => CallerOutcome::NotReady,
+        ("ERROR_NO_SLOT_AVAILABLE", _) => CallerOutcome::Again,
+        (_, Some(text)) if is_placed => CallerOutcome::Answer(text.to_owned()),
+        (_, Some(id)) => CallerOutcome::Accepted(id.to_owned()),
+        (code, None) if code.starts_with("ERROR_") && !code.contains('<') => {
+            CallerOutcome::End(code.to_owned())
+        }
+        _ => CallerOutcome::Wrong,
     }
 }
 
 /// At `createTask` and `getTaskResult`: 200, and `errorId` tells the rest.
-pub(crate) fn json(reply: &Reply) -> Heard {
-    let Ok(said) = serde_json::from_str::<Value>(&reply.body) else { return Heard::Wrong };
+pub(crate) fn json(reply: &NodeReply) -> CallerOutcome {
+    let Ok(output) = serde_json::from_str::<Value>(&reply.body) else { return CallerOutcome::Wrong };
     if reply.status != 200 {
-        return Heard::Wrong;
+        return CallerOutcome::Wrong;
     }
-    match (said["errorId"].as_u64(), said["errorCode"].as_str(), said["status"].as_str()) {
-        (Some(0), _, Some("ready")) => {
-            Heard::Answer(said["solution"]["gRecaptchaResponse"].as_str().unwrap_or_default().to_owned())
+    match (output["errorId"].as_u64(), output["errorCode"].as_str(), output["status"].as_str()) {
+        (Some(0), _, Some("ready")) => CallerOutcome::Answer(
+            output["solution"]["gRecaptchaResponse"].as_str().unwrap_or_default().to_owned(),
+        ),
+        (Some(0), _, Some("processing")) => CallerOutcome::NotReady,
+        (Some(0), _, None) if output["taskId"].is_number() => {
+            CallerOutcome::Accepted(output["taskId"].to_string())
         }
-        (Some(0), _, Some("processing")) => Heard::NotReady,
-        (Some(0), _, None) if said["taskId"].is_number() => Heard::Accepted(said["taskId"].to_string()),
-        (Some(1..), Some("ERROR_NO_SLOT_AVAILABLE"), _) => Heard::Again,
-        (Some(1..), Some(code), _) => Heard::End(code.to_owned()),
-        _ => Heard::Wrong,
+        (Some(1..), Some("ERROR_NO_SLOT_AVAILABLE"), _) => CallerOutcome::Again,
+        (Some(1..), Some(code), _) => CallerOutcome::End(code.to_owned()),
+        _ => CallerOutcome::Wrong,
     }
 }
 
 /// At `/v1`: an order, or a problem with its content type.
-pub(crate) fn native(reply: &Reply) -> Heard {
-    let Ok(said) = serde_json::from_str::<Value>(&reply.body) else { return Heard::Wrong };
+pub(crate) fn native(reply: &NodeReply) -> CallerOutcome {
+    let Ok(output) = serde_json::from_str::<Value>(&reply.body) else { return CallerOutcome::Wrong };
     if !matches!(reply.status, 200 | 202) {
         let is_problem = reply.content_type.starts_with("application/problem+json");
-        return match (is_problem, reply.status, said["code"].as_str()) {
-            (true, 503 | 429, Some(_)) => Heard::Again,
-            (true, 400..500, Some(code)) => Heard::End(code.to_owned()),
-            _ => Heard::Wrong,
+        return match (is_problem, reply.status, output["code"].as_str()) {
+            (true, 503 | 429, Some(_)) => CallerOutcome::Again,
+            (true, 400..500, Some(code)) => CallerOutcome::End(code.to_owned()),
+            _ => CallerOutcome::Wrong,
         };
     }
-    match said["status"].as_str() {
-        Some("pending") => said["id"].as_str().map_or(Heard::Wrong, |id| Heard::Accepted(id.to_owned())),
-        Some("solved") => Heard::Answer(said["answer"]["text"].as_str().unwrap_or_default().to_owned()),
-        Some(other) => Heard::End(other.to_owned()),
-        None => Heard::Wrong,
+    match output["status"].as_str() {
+        Some("pending") => {
+            output["id"].as_str().map_or(CallerOutcome::Wrong, |id| CallerOutcome::Accepted(id.to_owned()))
+        }
+        Some("solved") => {
+            CallerOutcome::Answer(output["answer"]["text"].as_str().unwrap_or_default().to_owned())
+        }
+        Some(other) => CallerOutcome::End(other.to_owned()),
+        None => CallerOutcome::Wrong,
     }
 }

@@ -1,20 +1,20 @@
-//! Nodes whose clocks are wrong: by less than the bound that is promised, one ahead and one behind, by a second and a half
-//! each; and by so much that the node goes by the clocks of the others.
+//! Nodes whose clocks are wrong: by less than the bound that is promised, one ahead and one behind, by a second and a
+//! half each; and by so much that the node goes by the clocks of the others.
 
 use super::{on_both_stores, tell};
-use crate::nodes::caller::Caller;
-use crate::nodes::fleet::{Fleet, Node};
+use crate::nodes::caller::NodeCaller;
+use crate::nodes::fleet::{FleetNode, NodeFleet};
 use crate::nodes::judge::judge;
-use crate::nodes::load::{Load, Nodes};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::load::{Load, NodesMeanwhile};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::line;
+use crate::sandbox::line;
 use crate::wait::{now, until};
 use serde_json::json;
 use std::process::Command;
 use std::time::Duration;
 
-/// Of a token of the kind that is asked for here.
+/// Of a token of the kind that is used here.
 const LIFE: Duration = Duration::from_secs(120);
 /// Between the one that is ahead and the one that is behind, and what passes while they speak.
 const APART_MAX: Duration = Duration::from_millis(3_100);
@@ -25,8 +25,8 @@ const SEEN_WITHIN_MS: i64 = 400;
 /// The variables under which a process takes its clock to be off by this much.
 fn clock_off_by(span: &str) -> Vec<(&'static str, String)> {
     // Only faketime knows where its library is.
-    let asked = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
-    let library = asked.expect("scripts/servers installs faketime").stdout;
+    let probe = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
+    let library = probe.expect("scripts/servers installs faketime").stdout;
     let library = String::from_utf8(library).expect("a path").trim().to_owned();
     assert!(library.contains("faketime"), "{library}");
     vec![
@@ -38,34 +38,34 @@ fn clock_off_by(span: &str) -> Vec<(&'static str, String)> {
 }
 
 /// `quittance nodes` shows by how much each is off.
-fn clocks_are_seen_to_be_off(fleet: &Fleet, sim: &Sim) {
-    let room = fleet.room(sim);
+fn wrong_clocks_are_noticed(fleet: &NodeFleet, sim: &Sim) {
+    let sandbox = fleet.sandbox(sim);
     for (n, wanted) in [(0, 1_500), (1, -1_500), (2, 0)] {
         // They are called after their ports.
         let port = fleet.nodes[n].url.rsplit_once(':').expect("it has a port").1.to_owned();
         until("a node that knows its skew", || {
-            let said = room.run(&["nodes", "--json"]).json();
-            let nodes = said["nodes"].as_array().expect("it lists nodes").clone();
+            let reply_body = sandbox.run(&["nodes", "--json"]).json();
+            let nodes = reply_body["nodes"].as_array().expect("it lists nodes").clone();
             let own =
                 nodes.iter().find(|node| node["name"].as_str().is_some_and(|name| name.ends_with(&port)));
             let skew = own.and_then(|node| node["skew_ms"].as_i64());
-            // What a call to the store takes on a busy machine cannot be told from skew.
+            // What a call to the store takes on a busy machine cannot be separated from skew.
             skew.filter(|skew| (skew - wanted).abs() < SEEN_WITHIN_MS)
         });
     }
 }
 
 /// How much life each says an answer has left may differ by as much as their clocks do, and by no more.
-fn nobody_promises_life_that_is_not_there(fleet: &Fleet) {
+fn no_promised_life_exceeds_the_real_one(fleet: &NodeFleet) {
     let order = line(0, "clocks-life");
     let order = json!({ "kind": order["kind"], "params": order["params"] });
     let begin = now();
     for url in fleet.urls() {
         let reply =
-            Caller::of(&url).post("/v1/orders", "Prefer: wait=60\r\n", &order).expect("a node answers");
-        let said = reply.json();
-        assert_eq!(said["status"], "solved", "{said}");
-        let left = Duration::from_millis(said["expires_in_ms"].as_u64().expect("it lives for a while"));
+            NodeCaller::of(&url).post("/v1/orders", "Prefer: wait=60\r\n", &order).expect("a node answers");
+        let reply_body = reply.json();
+        assert_eq!(reply_body["status"], "solved", "{reply_body}");
+        let left = Duration::from_millis(reply_body["expires_in_ms"].as_u64().expect("it lives for a while"));
         assert!(left <= LIFE + APART_MAX, "{url} promises {left:?}");
         assert!(
             left + begin.elapsed() + APART_MAX + KEPT_BACK >= LIFE,
@@ -74,38 +74,38 @@ fn nobody_promises_life_that_is_not_there(fleet: &Fleet) {
     }
 }
 
-fn nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm(which: Which) {
+fn nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm(which: ServerKind) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.share_window=10m"]);
     for (n, span) in [(0, "+1.5s"), (1, "-1.5s")] {
         fleet.nodes[n].end();
-        fleet.nodes[n] = Node::new(fleet.room(&sim)).under(clock_off_by(span)).started();
+        fleet.nodes[n] = FleetNode::new(fleet.sandbox(&sim)).under(clock_off_by(span)).started();
     }
-    clocks_are_seen_to_be_off(&fleet, &sim);
-    nobody_promises_life_that_is_not_there(&fleet);
-    let load = Load::start("clocks", fleet.urls(), Nodes::Stay);
+    wrong_clocks_are_noticed(&fleet, &sim);
+    no_promised_life_exceeds_the_real_one(&fleet);
+    let load = Load::start("clocks", fleet.urls(), NodesMeanwhile::Stay);
     until("a good many answers", || (load.answered() >= 500).then_some(()));
     let verdict = judge(load, &fleet, &sim);
     tell!("clocks on {which:?}: {}", verdict.summary());
-    assert!(verdict.told.ends.is_empty(), "{:?}", verdict.told.ends);
+    assert!(verdict.record.ends.is_empty(), "{:?}", verdict.record.ends);
     assert_eq!(verdict.taken, verdict.bought, "each was paid for once");
     // Killed, they would leave faketime's memory behind.
-    fleet.nodes[..2].iter_mut().for_each(Node::end);
+    fleet.nodes[..2].iter_mut().for_each(FleetNode::end);
     fleet.rest_in_peace();
 }
 
-/// It would take every order for overdue, and bury what others have paid for.
-fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: Which) {
+/// It would take every order for overdue, and make dead letters of what others have paid for.
+fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: ServerKind) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.share_window=10m"]);
     fleet.nodes[0].end();
-    fleet.nodes[0] = Node::new(fleet.room(&sim)).under(clock_off_by("+600s")).started();
-    nobody_promises_life_that_is_not_there(&fleet);
-    let load = Load::start("far", fleet.urls(), Nodes::Stay);
+    fleet.nodes[0] = FleetNode::new(fleet.sandbox(&sim)).under(clock_off_by("+600s")).started();
+    no_promised_life_exceeds_the_real_one(&fleet);
+    let load = Load::start("far", fleet.urls(), NodesMeanwhile::Stay);
     until("a good many answers", || (load.answered() >= 200).then_some(()));
     let verdict = judge(load, &fleet, &sim);
     tell!("a far clock on {which:?}: {}", verdict.summary());
-    assert!(verdict.told.ends.is_empty(), "{:?}", verdict.told.ends);
+    assert!(verdict.record.ends.is_empty(), "{:?}", verdict.record.ends);
     assert_eq!(verdict.taken, verdict.bought, "each was paid for once");
     fleet.nodes[0].end();
     fleet.rest_in_peace();

@@ -1,12 +1,12 @@
 //! Nodes are killed with -9 and frozen past their claims, a hundred times each, at random, while callers go on asking.
-//! The others take over, whoever wakes up does no harm, and the promises hold.
+//! The others take over, a node that wakes up does no harm, and the promises hold.
 
 use super::{on_both_stores, tell};
-use crate::death::Dice;
-use crate::nodes::fleet::{Fleet, Node};
+use crate::death::KillDice;
+use crate::nodes::fleet::{FleetNode, NodeFleet};
 use crate::nodes::judge::judge;
-use crate::nodes::load::{Load, Nodes};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::load::{Load, NodesMeanwhile};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
 use crate::wait::pass;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,17 +31,17 @@ pub(crate) const QUICK: [&str; 9] = [
 
 /// Each node has a fate of its own, at the same time as the others have theirs, until all of it has happened often
 /// enough. Now and then it befalls all of them at once.
-fn ordeal(name: &str, which: Which, fate: impl Fn(&mut Node, &mut Dice) + Sync) {
+fn ordeal(name: &str, which: ServerKind, fate: impl Fn(&mut FleetNode, &mut KillDice) + Sync) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let mut fleet = Fleet::start(Server::start(which), &sim, &QUICK);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &QUICK);
     tell!("{name} on {which:?}: seed {SEED}");
-    let load = Load::start(name, fleet.urls(), Nodes::Die);
+    let load = Load::start(name, fleet.urls(), NodesMeanwhile::Die);
     let happened = AtomicU64::new(0);
     thread::scope(|scope| {
         let (happened, fate) = (&happened, &fate);
         for (seed, node) in (SEED..).zip(&mut fleet.nodes) {
             scope.spawn(move || {
-                let mut dice = Dice(seed);
+                let mut dice = KillDice(seed);
                 while happened.fetch_add(1, Ordering::Relaxed) < TIMES {
                     pass(Duration::from_millis(dice.below(400)));
                     fate(node, &mut dice);
@@ -55,7 +55,7 @@ fn ordeal(name: &str, which: Which, fate: impl Fn(&mut Node, &mut Dice) + Sync) 
     fleet.rest_in_peace();
 }
 
-fn nodes_killed_with_9_a_hundred_times_lose_nothing_and_pay_nothing_twice(which: Which) {
+fn nodes_killed_with_9_a_hundred_times_lose_nothing_and_pay_nothing_twice(which: ServerKind) {
     ordeal("killed", which, |node, dice| {
         node.kill();
         pass(Duration::from_millis(dice.below(200)));
@@ -63,7 +63,7 @@ fn nodes_killed_with_9_a_hundred_times_lose_nothing_and_pay_nothing_twice(which:
     });
 }
 
-fn nodes_frozen_a_hundred_times_lose_nothing_and_pay_nothing_twice(which: Which) {
+fn nodes_frozen_a_hundred_times_lose_nothing_and_pay_nothing_twice(which: ServerKind) {
     ordeal("frozen", which, |node, dice| {
         node.freeze();
         pass(Duration::from_millis(650 + dice.below(600)));

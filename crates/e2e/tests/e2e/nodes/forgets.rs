@@ -1,27 +1,28 @@
-//! The store forgets everything while orders are in flight: Redis is flushed, or the schema of PostgreSQL is dropped. It is told in
-//! the log and by an alert, every order in flight is on a list for a person, and each is answered, paid for once. No true callback
-//! is called forged, also after a node was started again, in an empty folder.
+//! The store forgets everything while orders are in flight: Redis is flushed, or the schema of PostgreSQL is dropped.
+//! It is reported in the log and by an alert, every order in flight is on a list for an operator, and each is
+//! answered, paid for once. No true callback is called forged, also after a node was started again, in an empty
+//! folder.
 
 use super::on_both_stores;
-use crate::nodes::caller::{Caller, Heard, native};
-use crate::nodes::fleet::{Fleet, NODES};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
+use crate::nodes::fleet::{NODES, NodeFleet};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::line;
+use crate::sandbox::line;
 use crate::wait::until;
 use serde_json::json;
 
 const ORDERS: u64 = 18;
 
-pub(super) fn forget(server: &Server) {
+pub(super) fn forget(server: &StoreServer) {
     match server {
-        Server::Redis(redis) => assert_eq!(redis.command(&["flushall"]), "OK"),
-        Server::Postgres(postgres) => drop(postgres.sql("DROP SCHEMA quittance CASCADE")),
+        StoreServer::Redis(redis) => assert_eq!(redis.command(&["flushall"]), "OK"),
+        StoreServer::Postgres(postgres) => drop(postgres.sql("DROP SCHEMA quittance CASCADE")),
     }
 }
 
-pub(super) fn forged(callers: &mut [Caller]) -> u64 {
-    let of = |caller: &mut Caller| {
+pub(super) fn forged(callers: &mut [NodeCaller]) -> u64 {
+    let of = |caller: &mut NodeCaller| {
         let reply = caller.get("/metrics").expect("a node answers");
         let line =
             reply.body.lines().find(|line| line.starts_with("quittance_forged_callbacks")).unwrap_or("0");
@@ -30,7 +31,7 @@ pub(super) fn forged(callers: &mut [Caller]) -> u64 {
     callers.iter_mut().map(of).sum()
 }
 
-pub(super) fn alert(caller: &mut Caller) {
+pub(super) fn alert(caller: &mut NodeCaller) {
     until("an alert", || {
         let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
         let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
@@ -39,7 +40,7 @@ pub(super) fn alert(caller: &mut Caller) {
 }
 
 /// So many orders are on the list for a person.
-pub(super) fn listed(caller: &mut Caller, count: usize) {
+pub(super) fn listed(caller: &mut NodeCaller, count: usize) {
     until("the list", || {
         let reply = caller.get("/v1/admin/dead?cause=store_forgot&limit=100").expect("a node answers");
         let listed = reply.json()["orders"].as_array().map_or(0, Vec::len);
@@ -47,10 +48,10 @@ pub(super) fn listed(caller: &mut Caller, count: usize) {
     });
 }
 
-fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(which: Which) {
+fn what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once(which: ServerKind) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 15_000 } }]));
-    // Nobody polls: the callbacks are the only word.
+    // There are no polls: answers come by callback only.
     let settings = [
         "timing.callback_wait=50s",
         "timing.deadline=100s",
@@ -58,15 +59,15 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
         "kinds.recaptcha_v2.p95=40s",
         "kinds.recaptcha_v2.p99=50s",
     ];
-    let mut fleet = Fleet::start(Server::start(which), &sim, &settings);
-    let mut callers: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &settings);
+    let mut callers: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
     let mut ids = Vec::new();
     for n in 0..ORDERS {
         let order = line(n, &format!("forgotten-{n}"));
         let order = json!({ "kind": order["kind"], "params": order["params"] });
         let place = usize::try_from(n).expect("it is small") % NODES;
         let reply = callers[place].post("/v1/orders", "", &order).expect("a node answers");
-        let Heard::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
+        let CallerOutcome::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
         ids.push(id);
     }
     for id in &ids {
@@ -81,10 +82,10 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
     listed(&mut callers[1], ids.len());
     // One of them has lost its memory, too.
     fleet.nodes[2].kill();
-    let home = fleet.nodes[2].room.path("an empty folder").display().to_string();
-    fleet.nodes[2].room.overrule("store.home", &home);
+    let home = fleet.nodes[2].sandbox.path("an empty folder").display().to_string();
+    fleet.nodes[2].sandbox.overrule("store.home", &home);
     fleet.nodes[2].start();
-    callers[2] = Caller::of(&fleet.nodes[2].url);
+    callers[2] = NodeCaller::of(&fleet.nodes[2].url);
 
     for (n, id) in ids.iter().enumerate() {
         until("the answer", || {
@@ -92,39 +93,35 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
             let reply =
                 callers[n % NODES].ask("GET", &target, "Prefer: wait=10\r\n", "").expect("a node answers");
             match native(&reply) {
-                Heard::Answer(text) => Some(text),
-                Heard::Accepted(_) | Heard::Again => None,
+                CallerOutcome::Answer(text) => Some(text),
+                CallerOutcome::Accepted(_) | CallerOutcome::Again => None,
                 _ => panic!("{reply:?}"),
             }
         });
     }
     let ledger = sim.ledger();
-    assert_eq!(
-        (ledger.accepted(), ledger.polls()),
-        (ORDERS, 0),
-        "each is paid for once, and nobody had to ask"
-    );
+    assert_eq!((ledger.accepted(), ledger.polls()), (ORDERS, 0), "each is paid for once, without a poll");
     assert_eq!(forged(&mut callers), 0, "no true callback is called forged");
     fleet.nodes[0].end();
-    let said = fleet.nodes[0].said_last();
-    assert!(said.contains("WARN") && said.contains("the store was flushed, restored or replaced"), "{said}");
+    let log = fleet.nodes[0].log_after_exit();
+    assert!(log.contains("WARN") && log.contains("the store was flushed, restored or replaced"), "{log}");
 }
 
-fn place(caller: &mut Caller, n: u64) -> String {
+fn place(caller: &mut NodeCaller, n: u64) -> String {
     let order = line(n, &format!("again-{n}"));
     let order = json!({ "kind": order["kind"], "params": order["params"] });
     until("it is accepted", || {
         let reply = caller.post("/v1/orders", "", &order).expect("a node answers");
         match native(&reply) {
-            Heard::Accepted(id) => Some(id),
-            Heard::Again => None,
+            CallerOutcome::Accepted(id) => Some(id),
+            CallerOutcome::Again => None,
             _ => panic!("{reply:?}"),
         }
     })
 }
 
 /// The words of the alert, and when it was raised, once that is another moment than `before`.
-fn raised(caller: &mut Caller, before: Option<&str>) -> (String, String) {
+fn raised(caller: &mut NodeCaller, before: Option<&str>) -> (String, String) {
     until("the alert of this loss", || {
         let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
         let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
@@ -135,17 +132,17 @@ fn raised(caller: &mut Caller, before: Option<&str>) -> (String, String) {
     })
 }
 
-fn each_loss_is_told_and_pools_that_were_set_by_hand_are_put_back(which: Which) {
+fn each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back(which: ServerKind) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 60_000 } }]));
-    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.deadline=200s"]);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.deadline=200s"]);
     // It is alone, so that it has every order in hand.
     fleet.nodes[1].end();
     fleet.nodes[2].end();
-    let mut caller = Caller::of(&fleet.nodes[0].url);
+    let mut caller = NodeCaller::of(&fleet.nodes[0].url);
     let set = ["pool", "set", "door", "--kind", "turnstile", "--size", "2", "-p", "sitekey=0x4AAAAAAAB"];
     let set = [&set[..], &["-p", "pageurl=https://pool.example.com/"]].concat();
-    let ran = fleet.nodes[0].room.run(&set);
+    let ran = fleet.nodes[0].sandbox.run(&set);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     until("the pool buys", || (sim.ledger().accepted() == 2).then_some(()));
     place(&mut caller, 1);
@@ -154,23 +151,24 @@ fn each_loss_is_told_and_pools_that_were_set_by_hand_are_put_back(which: Which) 
     forget(&fleet.server);
     let first = raised(&mut caller, None);
     assert!(first.0.contains(" 3 were put back"), "{first:?}");
-    let shown = |fleet: &Fleet| fleet.nodes[0].room.run(&["pool", "show", "door"]);
-    until("the pool is back", || (shown(&fleet).code == Some(0)).then_some(()));
+    let view = |fleet: &NodeFleet| fleet.nodes[0].sandbox.run(&["pool", "show", "door"]);
+    until("the pool is back", || (view(&fleet).code == Some(0)).then_some(()));
     place(&mut caller, 2);
     until("it is submitted", || (sim.ledger().accepted() == 4).then_some(()));
 
     forget(&fleet.server);
     let second = raised(&mut caller, Some(&first.1));
     assert!(second.0.contains(" 4 were put back"), "{second:?}");
-    until("the pool is back", || (shown(&fleet).code == Some(0)).then_some(()));
+    until("the pool is back", || (view(&fleet).code == Some(0)).then_some(()));
     assert_eq!(sim.ledger().accepted(), 4, "nothing is bought again");
     fleet.nodes[0].end();
-    let said = fleet.nodes[0].said_last();
-    let told = said.lines().filter(|line| line.contains("the store was flushed") && line.contains("alert:"));
-    assert_eq!(told.count(), 2, "{said}");
+    let log = fleet.nodes[0].log_after_exit();
+    let alert_lines =
+        log.lines().filter(|line| line.contains("the store was flushed") && line.contains("alert:"));
+    assert_eq!(alert_lines.count(), 2, "{log}");
 }
 
 on_both_stores!(
-    what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once,
-    each_loss_is_told_and_pools_that_were_set_by_hand_are_put_back,
+    what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once,
+    each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back,
 );

@@ -1,13 +1,13 @@
-//! A herd: 32 client processes place the same thousand orders at once, at both kinds of doors of three nodes. Each order is
-//! paid for once, and each process has the same answer. And whoever waits costs the store nothing.
+//! A herd: 32 client processes place the same thousand orders at once, at both kinds of APIs of three nodes. Each
+//! order is paid for once, and each process has the same answer. And a waiting caller costs the store nothing.
 
 use super::{on_both_stores, tell};
-use crate::binary::Running;
-use crate::nodes::caller::{self, Caller, Heard, KEY};
-use crate::nodes::fleet::Fleet;
-use crate::nodes::server::{Server, Which};
+use crate::binary::ChildProcess;
+use crate::nodes::caller::{self, CallerOutcome, KEY, NodeCaller};
+use crate::nodes::fleet::NodeFleet;
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::{line, page};
+use crate::sandbox::{line, page};
 use crate::usage::usage_equals_ledger_to_the_cent;
 use crate::wait::{LONG, now, pass, until};
 use rustix::time::{ClockId, clock_gettime};
@@ -30,9 +30,9 @@ const POLL_PAUSE: Duration = Duration::from_millis(250);
 const NODES: &str = "E2E_HERD_NODES";
 const NUMBER: &str = "E2E_HERD_NUMBER";
 
-/// What a client was told, when, and whether he had waited for it in one call.
+/// What a client got, when, and whether it had waited for it in one call.
 #[derive(Debug)]
-struct Line {
+struct HerdLine {
     order: usize,
     answer: String,
     at_micros: u64,
@@ -47,16 +47,16 @@ fn micros() -> u64 {
 }
 
 /// One order through `/v1`, in one call that waits; again, if the wait was shorter than the solve.
-fn waits(caller: &mut Caller, order: usize) -> String {
-    let asked = line(0, &format!("herd-{order}"));
-    let asked = json!({ "kind": asked["kind"], "params": asked["params"] });
+fn waits(caller: &mut NodeCaller, order: usize) -> String {
+    let request = line(0, &format!("herd-{order}"));
+    let request = json!({ "kind": request["kind"], "params": request["params"] });
     let end = now() + LONG * 2;
     while now() < end {
-        let reply = caller.post("/v1/orders", "Prefer: wait=60\r\n", &asked).expect("a node answers");
+        let reply = caller.post("/v1/orders", "Prefer: wait=60\r\n", &request).expect("a node answers");
         match caller::native(&reply) {
-            Heard::Answer(text) => return text,
+            CallerOutcome::Answer(text) => return text,
             // On a machine that is short of everything, the store may be slow to answer; callers come again.
-            Heard::Accepted(_) | Heard::Again => pass(POLL_PAUSE),
+            CallerOutcome::Accepted(_) | CallerOutcome::Again => pass(POLL_PAUSE),
             _ => panic!("{order}: {reply:?}"),
         }
     }
@@ -64,9 +64,9 @@ fn waits(caller: &mut Caller, order: usize) -> String {
 }
 
 /// One order through `in.php` and `res.php`.
-fn polls(caller: &mut Caller, order: usize) -> String {
-    let asked = line(0, &format!("herd-{order}"));
-    let text = |name: &str| asked["params"][name].as_str().unwrap_or_default().to_owned();
+fn polls(caller: &mut NodeCaller, order: usize) -> String {
+    let request = line(0, &format!("herd-{order}"));
+    let text = |name: &str| request["params"][name].as_str().unwrap_or_default().to_owned();
     let (site, page) = (text("googlekey"), text("pageurl"));
     let place = format!("/in.php?key={KEY}&method=userrecaptcha&googlekey={site}&pageurl={page}");
     let res = |id: &str| format!("/res.php?key={KEY}&action=get&id={id}");
@@ -75,9 +75,9 @@ fn polls(caller: &mut Caller, order: usize) -> String {
         let target = id.as_deref().map_or_else(|| place.clone(), res);
         let reply = caller.get(&target).expect("a node answers");
         match caller::classic(&reply, id.is_some()) {
-            Heard::Answer(text) => return text,
-            Heard::Accepted(new) => id = Some(new),
-            Heard::NotReady | Heard::Again => {}
+            CallerOutcome::Answer(text) => return text,
+            CallerOutcome::Accepted(new) => id = Some(new),
+            CallerOutcome::NotReady | CallerOutcome::Again => {}
             _ => panic!("{order}: {reply:?}"),
         }
         pass(POLL_PAUSE);
@@ -90,13 +90,13 @@ fn be_a_client(nodes: &str) {
     let urls: Vec<&str> = nodes.split(',').collect();
     let number: usize =
         env::var(NUMBER).ok().and_then(|number| number.parse().ok()).expect("it has a number");
-    let (next, told) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Everybody is there before anybody begins.
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    // All clients are there before one begins.
     io::stdin().read_exact(&mut [0]).expect("the signal to begin");
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                let mut callers: Vec<Caller> = urls.iter().map(|url| Caller::of(url)).collect();
+                let mut callers: Vec<NodeCaller> = urls.iter().map(|url| NodeCaller::of(url)).collect();
                 loop {
                     let order = next.fetch_add(1, Ordering::Relaxed);
                     if order >= ORDERS {
@@ -106,16 +106,16 @@ fn be_a_client(nodes: &str) {
                     let caller = &mut callers[(order / 2 + number) % urls.len()];
                     let answer = if has_waited { waits(caller, order) } else { polls(caller, order) };
                     let line = json!([order, answer, micros(), has_waited]);
-                    told.lock().expect("nobody panics with it").push(line);
+                    answers.lock().expect("no thread panics with it").push(line);
                 }
             });
         }
     });
-    let told = Value::Array(told.into_inner().expect("nobody panics with it"));
-    io::stdout().write_all(format!("\ntold {told}\n").as_bytes()).expect("somebody listens");
+    let answers = Value::Array(answers.into_inner().expect("no thread panics with it"));
+    io::stdout().write_all(format!("\nanswers {answers}\n").as_bytes()).expect("the parent reads it");
 }
 
-fn clients(test: &str, urls: &[String]) -> Vec<Line> {
+fn clients(test: &str, urls: &[String]) -> Vec<HerdLine> {
     let begin = Barrier::new(PROCESSES);
     let lines = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -126,29 +126,34 @@ fn clients(test: &str, urls: &[String]) -> Vec<Line> {
                 command.args(["--exact", test, "--nocapture"]);
                 command.env(NODES, urls.join(",")).env(NUMBER, number.to_string());
                 command.stdin(Stdio::piped()).stdout(Stdio::piped());
-                let mut client = Running::start(&mut command);
+                let mut client = ChildProcess::start(&mut command);
                 begin.wait();
                 let mut stdin = client.0.stdin.take().expect("it is piped");
                 stdin.write_all(b"!").expect("a client listens");
-                let mut said = String::new();
+                let mut output = String::new();
                 let mut out = client.0.stdout.take().expect("it is piped");
-                out.read_to_string(&mut said).expect("it speaks UTF-8");
-                let told = said.lines().find_map(|line| line.strip_prefix("told "));
-                let told = told.unwrap_or_else(|| panic!("client {number} was not answered: {said}"));
-                let told: Vec<(usize, String, u64, bool)> =
-                    serde_json::from_str(told).expect("it speaks JSON");
-                lines.lock().expect("nobody panics with it").extend(told.into_iter().map(
-                    |(order, answer, at_micros, has_waited)| Line { order, answer, at_micros, has_waited },
+                out.read_to_string(&mut output).expect("it speaks UTF-8");
+                let answers = output.lines().find_map(|line| line.strip_prefix("answers "));
+                let answers = answers.unwrap_or_else(|| panic!("client {number} was not answered: {output}"));
+                let answers: Vec<(usize, String, u64, bool)> =
+                    serde_json::from_str(answers).expect("it speaks JSON");
+                lines.lock().expect("no thread panics with it").extend(answers.into_iter().map(
+                    |(order, answer, at_micros, has_waited)| HerdLine {
+                        order,
+                        answer,
+                        at_micros,
+                        has_waited,
+                    },
                 ));
             });
         }
     });
-    lines.into_inner().expect("nobody panics with it")
+    lines.into_inner().expect("no thread panics with it")
 }
 
-/// How long those who waited in one call had their answer after the first of all had it, at the median and for 99 of 100.
-/// The first had it after it was committed, and before that nobody can have it.
-fn lateness(lines: &[Line]) -> (Duration, Duration) {
+/// How long those who waited in one call had their answer after the first of all had it, at the median and for 99 of
+/// 100. The first had it after it was committed, and before that no client can have it.
+fn lateness(lines: &[HerdLine]) -> (Duration, Duration) {
     let mut first: BTreeMap<usize, u64> = BTreeMap::new();
     let waited = || lines.iter().filter(|line| line.has_waited);
     for line in waited() {
@@ -161,7 +166,7 @@ fn lateness(lines: &[Line]) -> (Duration, Duration) {
     (at(50), at(99))
 }
 
-fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which: Which) {
+fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which: ServerKind) {
     if let Ok(nodes) = env::var(NODES) {
         return be_a_client(&nodes);
     }
@@ -173,8 +178,8 @@ fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which
         "kinds.recaptcha_v2.p95=50s",
         "kinds.recaptcha_v2.p99=55s",
     ];
-    let fleet = Fleet::start(Server::start(which), &sim, &settings);
-    let of = if which == Which::Redis { "redis" } else { "postgres" };
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &settings);
+    let of = if which == ServerKind::Redis { "redis" } else { "postgres" };
     let name = "the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once";
     let begin = now();
     let lines = clients(&format!("nodes::herd::{of}::{name}"), &fleet.urls());
@@ -191,27 +196,27 @@ fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which
         let page = page(&format!("herd-{}", line.order));
         assert_eq!(sold[page.as_str()][0]["answer"], line.answer.as_str(), "order {}", line.order);
     }
-    usage_equals_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
+    usage_equals_ledger_to_the_cent(&fleet.nodes[0].sandbox, &sim);
     fleet.rest_in_peace();
 }
 
 const WAITERS: usize = 150;
-/// What nobody's doing anything costs the store is measured for so long, and then again with everybody waiting.
+/// What an idle store costs is measured for so long, and then again with all callers waiting.
 const WATCHED: Duration = Duration::from_secs(3);
 /// Far more than a notice takes on a machine that has other things to do, and far less than a second look behind it.
 const WOKEN_MAX: Duration = Duration::from_secs(2);
 
-fn those_who_wait_for_an_order_ask_the_store_nothing_and_are_woken(which: Which) {
+fn callers_that_wait_for_an_order_read_nothing_from_the_store_and_are_woken(which: ServerKind) {
     let sim = Sim::start();
     // Neither the callback nor a poll comes while we look.
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 100_000 } }]));
     let settings = ["timing.callback_wait=55s", "kinds.recaptcha_v2.p95=50s", "kinds.recaptcha_v2.p99=55s"];
-    let fleet = Fleet::start(Server::start(which), &sim, &settings);
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &settings);
     let urls = fleet.urls();
     let order = line(0, "waited-for");
     let order = json!({ "kind": order["kind"], "params": order["params"] });
-    let reply = Caller::of(&urls[0]).post("/v1/orders", "", &order).expect("a node answers");
-    let Heard::Accepted(id) = caller::native(&reply) else { panic!("{reply:?}") };
+    let reply = NodeCaller::of(&urls[0]).post("/v1/orders", "", &order).expect("a node answers");
+    let CallerOutcome::Accepted(id) = caller::native(&reply) else { panic!("{reply:?}") };
     until("it is submitted", || (sim.ledger().accepted() == 1).then_some(()));
     let watched = || {
         let before = fleet.server.work();
@@ -222,20 +227,21 @@ fn those_who_wait_for_an_order_ask_the_store_nothing_and_are_woken(which: Which)
     thread::scope(|scope| {
         let wait = |n: usize| waits_in_vain(&urls[n % urls.len()], &order);
         let waiting: Vec<_> = (0..WAITERS).map(|n| scope.spawn(move || wait(n))).collect();
-        // They have to place it once more before they wait, and that is seen; if they went on asking, it would never end.
+        // They have to place it once more before they wait, and that is seen; if they went on asking, it would never
+        // end.
         let together = until("the store is left in peace", || {
             Some(watched()).filter(|together| *together < alone + WAITERS as u64 / 4)
         });
         tell!(
-            "on {which:?}, in {WATCHED:?}: {alone} requests while nobody waits, {together} while {WAITERS} do"
+            "on {which:?}, in {WATCHED:?}: {alone} requests without waiters, {together} while {WAITERS} do"
         );
         let begin = micros();
-        let gone = Caller::of(&urls[0]).ask("DELETE", &format!("/v1/orders/{id}"), "", "");
+        let gone = NodeCaller::of(&urls[0]).ask("DELETE", &format!("/v1/orders/{id}"), "", "");
         assert_eq!(gone.expect("a node answers").status, 200);
         let mut late = Vec::new();
         for waiter in waiting {
-            let (heard, at) = waiter.join().expect("it is told");
-            assert_eq!(heard, Heard::End("cancelled".to_owned()));
+            let (outcome, at) = waiter.join().expect("it gets an outcome");
+            assert_eq!(outcome, CallerOutcome::End("cancelled".to_owned()));
             late.push(Duration::from_micros(at.saturating_sub(begin)));
         }
         late.sort_unstable();
@@ -245,18 +251,18 @@ fn those_who_wait_for_an_order_ask_the_store_nothing_and_are_woken(which: Which)
         );
         assert!(median < WOKEN_MAX, "woken after {median:?} at the median: that is no notice");
     });
-    assert_eq!(sim.ledger().accepted(), 1, "nobody came too late to join");
+    assert_eq!(sim.ledger().accepted(), 1, "no caller came too late to join");
     fleet.rest_in_peace();
 }
 
-/// What it was told, and when.
-fn waits_in_vain(url: &str, order: &Value) -> (Heard, u64) {
-    let reply = Caller::of(url).post("/v1/orders", "Prefer: wait=300\r\n", order);
+/// What it got, and when.
+fn waits_in_vain(url: &str, order: &Value) -> (CallerOutcome, u64) {
+    let reply = NodeCaller::of(url).post("/v1/orders", "Prefer: wait=300\r\n", order);
     let at = micros();
     (caller::native(&reply.expect("a node answers")), at)
 }
 
 on_both_stores!(
     the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once,
-    those_who_wait_for_an_order_ask_the_store_nothing_and_are_woken,
+    callers_that_wait_for_an_order_read_nothing_from_the_store_and_are_woken,
 );

@@ -1,39 +1,39 @@
-//! The keys of orders are hashed under a secret of their store. It is the same for every node, after a restart, and in the next store
-//! that the orders move to: a repeat is recognised wherever it comes, and nothing is bought twice.
+//! The keys of orders are hashed under a secret of their store. It is the same for every node, after a restart, and
+//! in the next store that the orders move to: a repeat is recognised wherever it comes, and nothing is bought twice.
 
 use crate::binary::{quittance, run};
-use crate::nodes::caller::{Caller, KEY};
-use crate::nodes::fleet::Node;
-use crate::nodes::server::{Server, Which};
+use crate::nodes::caller::{KEY, NodeCaller};
+use crate::nodes::fleet::FleetNode;
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 /// The answer of the one job, by the API of a node.
-fn answer_at(node: &Node) -> (String, String) {
+fn answer_at(node: &FleetNode) -> (String, String) {
     let params = json!({ "sitekey": "0x4AAAAAAADnPIDROrmt1Wwj", "pageurl": "https://shop.example.com/" });
     let headers = format!("Authorization: Bearer {KEY}\r\nIdempotency-Key: job-1\r\nPrefer: wait=60\r\n");
     let body = json!({ "kind": "turnstile", "params": params });
-    let told = Caller::of(&node.url).post("/v1/orders", &headers, &body).expect("a node answers").json();
-    assert_eq!(told["status"], "solved", "{told}");
-    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-    (text("id"), told["answer"].to_string())
+    let reply = NodeCaller::of(&node.url).post("/v1/orders", &headers, &body).expect("a node answers").json();
+    assert_eq!(reply["status"], "solved", "{reply}");
+    let text = |name: &str| reply[name].as_str().unwrap_or_default().to_owned();
+    (text("id"), reply["answer"].to_string())
 }
 
 fn copy(from: &str, to: &str) {
     let ran = run(quittance(["store", "copy", from, to, "--json"]));
     ran.must_succeed();
-    let told: Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!((&told["complete"], &told["other_secret"]), (&json!(true), &json!(false)), "{told}");
+    let reply: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((&reply["complete"], &reply["other_secret"]), (&json!(true), &json!(false)), "{reply}");
 }
 
 #[test]
 fn an_idempotency_key_names_the_same_order_on_every_node_after_a_restart_and_in_every_next_store() {
     let sim = Sim::start();
-    let servers = [Which::Redis, Which::Postgres].map(Server::start);
-    let [redis, postgres] = servers.each_ref().map(Server::url);
-    let mut nodes: Vec<Node> = (0..2).map(|_| Node::new(Room::of(&sim))).collect();
-    let folder = |name: &str| format!("embedded:{}", nodes[0].room.path(name).display());
+    let servers = [ServerKind::Redis, ServerKind::Postgres].map(StoreServer::start);
+    let [redis, postgres] = servers.each_ref().map(StoreServer::url);
+    let mut nodes: Vec<FleetNode> = (0..2).map(|_| FleetNode::new(Sandbox::of(&sim))).collect();
+    let folder = |name: &str| format!("embedded:{}", nodes[0].sandbox.path(name).display());
     let (first, last) = (folder("store"), folder("back"));
     nodes[0].start();
     let answer = answer_at(&nodes[0]);
@@ -43,26 +43,26 @@ fn an_idempotency_key_names_the_same_order_on_every_node_after_a_restart_and_in_
     nodes[0].end();
     let mut from = first;
     for to in [&redis, &postgres] {
-        // Whoever looks at a store draws a secret there, which must not stand in the way of the one that comes with the orders.
-        // One without tables is only told so.
+        // A process that opens a store draws a secret there, which must not stand in the way of the one that comes
+        // with the orders. One without tables only gets that message.
         drop(run(quittance(["dead", "list", "--set", &format!("store.url={to}")])));
         copy(&from, to);
         for node in &mut nodes {
-            node.room.overrule("store.url", to);
+            node.sandbox.overrule("store.url", to);
             node.start();
             assert_eq!(answer_at(node), answer, "on a node of {to}");
         }
         nodes[1].kill();
         nodes[1].start();
         assert_eq!(answer_at(&nodes[1]), answer, "after a restart on {to}");
-        nodes.iter_mut().for_each(Node::end);
+        nodes.iter_mut().for_each(FleetNode::end);
         from.clone_from(to);
     }
     copy(&from, &last);
-    nodes[0].room.leave_out("store.home");
-    nodes[0].room.overrule("store.url", &last);
+    nodes[0].sandbox.leave_out("store.home");
+    nodes[0].sandbox.overrule("store.url", &last);
     nodes[0].start();
     assert_eq!(answer_at(&nodes[0]), answer, "back on one machine");
     assert_eq!(sim.ledger().accepted(), 1, "it was bought once");
-    nodes.into_iter().for_each(Node::rest_in_peace);
+    nodes.into_iter().for_each(FleetNode::rest_in_peace);
 }

@@ -1,8 +1,8 @@
-//! Callers at all doors of all nodes, each with one order at a time, until they are told to stop: what they asked for,
-//! what was accepted, and what they were told. Every third asks for the same as the one before.
+//! Callers at all APIs of all nodes, each with one order at a time, until they are stopped: what they ordered, what
+//! was accepted, and what they got. Every third order is the same as the one before.
 
-use crate::nodes::caller::{self, Caller, Heard, KEY, NoReply, Reply};
-use crate::room::{line, page};
+use crate::nodes::caller::{self, CallerOutcome, KEY, NoReply, NodeCaller, NodeReply};
+use crate::sandbox::{line, page};
 use crate::wait::{LONG, now, pass};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -13,30 +13,30 @@ use std::time::Duration;
 
 /// Callers at once.
 pub(crate) const CALLERS: u64 = 24;
-/// How long a caller waits before he comes again.
+/// How long a caller waits before it comes again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How the nodes fare meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nodes {
-    /// They stay: whoever listens answers.
+pub(crate) enum NodesMeanwhile {
+    /// They stay: a node that listens answers.
     Stay,
-    /// They end and come back in order: somebody always listens, and whoever has begun to answer does.
+    /// They end and come back in order: one always listens, and a node that has begun to answer does.
     Members,
-    /// They are killed and frozen: a caller may lose his connection.
+    /// They are killed and frozen: a caller may lose its connection.
     Die,
 }
 
-/// What callers asked for and were told, by the number of the request.
+/// What callers ordered and got, by the number of the request.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LoadRecord {
     /// What all these orders are named after.
     name: String,
     /// The id under which it was accepted.
     pub(crate) accepted: BTreeMap<u64, String>,
     pub(crate) answers: BTreeMap<u64, String>,
     pub(crate) ends: BTreeMap<u64, String>,
-    /// How often somebody was asked to come again.
+    /// How often a caller was sent away to come again.
     pub(crate) again: u64,
     /// The longest that a call took which waits for nothing.
     pub(crate) slowest: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Told {
     pub(crate) wrong: Vec<String>,
 }
 
-impl Told {
+impl LoadRecord {
     pub(crate) fn page_of(&self, n: u64) -> String {
         page(&mark(&self.name, n))
     }
@@ -56,18 +56,18 @@ fn mark(name: &str, n: u64) -> String {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LoadShared {
     name: String,
     urls: Vec<String>,
-    nodes: Nodes,
+    nodes: NodesMeanwhile,
     next: AtomicU64,
     is_over: AtomicBool,
-    told: Mutex<Told>,
+    record: Mutex<LoadRecord>,
 }
 
-impl Shared {
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+impl LoadShared {
+    fn record(&self) -> MutexGuard<'_, LoadRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn mark(&self, n: u64) -> String {
@@ -77,32 +77,32 @@ impl Shared {
 
 #[derive(Debug)]
 pub(crate) struct Load {
-    shared: Arc<Shared>,
+    shared: Arc<LoadShared>,
     callers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    pub(crate) fn start(name: &str, urls: Vec<String>, nodes: Nodes) -> Self {
-        let shared = Arc::new(Shared {
+    pub(crate) fn start(name: &str, urls: Vec<String>, nodes: NodesMeanwhile) -> Self {
+        let shared = Arc::new(LoadShared {
             name: name.to_owned(),
             urls,
             nodes,
             next: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
-            told: Mutex::new(Told { name: name.to_owned(), ..Told::default() }),
+            record: Mutex::new(LoadRecord { name: name.to_owned(), ..LoadRecord::default() }),
         });
         let callers = (0..CALLERS).map(|_| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                let is_lenient = shared.nodes != Nodes::Stay;
+                let is_lenient = shared.nodes != NodesMeanwhile::Stay;
                 let caller = |url: &String| match is_lenient {
-                    true => Caller::of(url).lenient(),
-                    false => Caller::of(url),
+                    true => NodeCaller::of(url).lenient(),
+                    false => NodeCaller::of(url),
                 };
-                let mut lines: Vec<Caller> = shared.urls.iter().map(caller).collect();
+                let mut lines: Vec<NodeCaller> = shared.urls.iter().map(caller).collect();
                 while !shared.is_over.load(Ordering::Relaxed) {
                     let n = shared.next.fetch_add(1, Ordering::Relaxed);
-                    FollowUp { shared: &shared, lines: &mut lines, n, id: None, asked: 0 }.run();
+                    FollowUp { shared: &shared, lines: &mut lines, n, id: None, calls: 0 }.run();
                 }
             })
         });
@@ -111,65 +111,65 @@ impl Load {
     }
 
     pub(crate) fn answered(&self) -> usize {
-        self.shared.told().answers.len()
+        self.shared.record().answers.len()
     }
 
-    /// Nobody places anything new; everybody gets the last word on what he has placed.
-    pub(crate) fn finish(self) -> Told {
+    /// Nothing new is placed; every caller gets the outcome of what it has placed.
+    pub(crate) fn finish(self) -> LoadRecord {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for caller in self.callers {
             caller.join().expect("a caller does not panic");
         }
-        std::mem::take(&mut self.shared.told())
+        std::mem::take(&mut self.shared.record())
     }
 }
 
 /// One caller's way to one answer.
 struct FollowUp<'a> {
-    shared: &'a Shared,
-    lines: &'a mut [Caller],
+    shared: &'a LoadShared,
+    lines: &'a mut [NodeCaller],
     n: u64,
     id: Option<String>,
-    asked: usize,
+    calls: usize,
 }
 
 impl FollowUp<'_> {
     fn run(mut self) {
         let end = now() + LONG * 2;
         while now() < end {
-            let (what, heard) = self.step();
-            match heard {
-                Heard::Accepted(id) => {
-                    let mut told = self.shared.told();
-                    told.accepted.entry(self.n).or_insert_with(|| id.clone());
+            let (what, outcome) = self.step();
+            match outcome {
+                CallerOutcome::Accepted(id) => {
+                    let mut record = self.shared.record();
+                    record.accepted.entry(self.n).or_insert_with(|| id.clone());
                     self.id = Some(id);
                 }
-                Heard::NotReady => {}
-                Heard::Again => self.shared.told().again += 1,
-                Heard::Answer(text) => {
-                    let mut told = self.shared.told();
-                    told.accepted.entry(self.n).or_default();
-                    told.answers.insert(self.n, text);
+                CallerOutcome::NotReady => {}
+                CallerOutcome::Again => self.shared.record().again += 1,
+                CallerOutcome::Answer(text) => {
+                    let mut record = self.shared.record();
+                    record.accepted.entry(self.n).or_default();
+                    record.answers.insert(self.n, text);
                     return;
                 }
-                Heard::End(why) => {
-                    self.shared.told().ends.insert(self.n, why);
+                CallerOutcome::End(why) => {
+                    self.shared.record().ends.insert(self.n, why);
                     return;
                 }
-                Heard::Wrong => {
-                    self.shared.told().wrong.push(what);
+                CallerOutcome::Wrong => {
+                    self.shared.record().wrong.push(what);
                     return;
                 }
             }
             pass(PAUSE);
         }
-        // Whoever was accepted and not told is missed by the judge.
+        // The judge misses a caller that was accepted and got no outcome.
     }
 
     /// One call, at the next node, through the door of this request.
-    fn step(&mut self) -> (String, Heard) {
-        let place = (usize::try_from(self.n).unwrap_or(0) + self.asked) % self.lines.len();
-        self.asked += 1;
+    fn step(&mut self) -> (String, CallerOutcome) {
+        let place = (usize::try_from(self.n).unwrap_or(0) + self.calls) % self.lines.len();
+        self.calls += 1;
         let begin = now();
         let reply = match self.n % 4 {
             0 | 1 => self.native(place),
@@ -177,23 +177,24 @@ impl FollowUp<'_> {
             _ => self.json(place),
         };
         if self.n % 4 >= 2 {
-            let mut told = self.shared.told();
-            told.slowest = told.slowest.max(begin.elapsed());
+            let mut record = self.shared.record();
+            record.slowest = record.slowest.max(begin.elapsed());
         }
         let what = format!("{} at {}: {reply:?}", self.n, self.shared.urls[place]);
-        let heard = match (reply, self.shared.nodes) {
+        let outcome = match (reply, self.shared.nodes) {
             (Ok(reply), _) => match self.n % 4 {
                 0 | 1 => caller::native(&reply),
                 2 => caller::classic(&reply, self.id.is_some()),
                 _ => caller::json(&reply),
             },
-            (Err(NoReply::Refused | NoReply::HungUp), Nodes::Members) | (Err(_), Nodes::Die) => Heard::Again,
-            (Err(_), _) => Heard::Wrong,
+            (Err(NoReply::Refused | NoReply::HungUp), NodesMeanwhile::Members)
+            | (Err(_), NodesMeanwhile::Die) => CallerOutcome::Again,
+            (Err(_), _) => CallerOutcome::Wrong,
         };
-        (what, heard)
+        (what, outcome)
     }
 
-    fn native(&mut self, place: usize) -> Result<Reply, NoReply> {
+    fn native(&mut self, place: usize) -> Result<NodeReply, NoReply> {
         let wait = "Prefer: wait=3\r\n";
         if let Some(id) = &self.id {
             return self.lines[place].ask("GET", &format!("/v1/orders/{id}"), wait, "");
@@ -203,7 +204,7 @@ impl FollowUp<'_> {
         self.lines[place].post("/v1/orders", wait, &order)
     }
 
-    fn classic(&mut self, place: usize) -> Result<Reply, NoReply> {
+    fn classic(&mut self, place: usize) -> Result<NodeReply, NoReply> {
         if let Some(id) = &self.id {
             return self.lines[place].get(&format!("/res.php?key={KEY}&action=get&id={id}"));
         }
@@ -214,7 +215,7 @@ impl FollowUp<'_> {
         self.lines[place].get(&target)
     }
 
-    fn json(&mut self, place: usize) -> Result<Reply, NoReply> {
+    fn json(&mut self, place: usize) -> Result<NodeReply, NoReply> {
         if let Some(id) = &self.id {
             let id: u64 = id.parse().expect("ids of this door are numbers");
             return self.lines[place].post("/getTaskResult", "", &json!({ "clientKey": KEY, "taskId": id }));

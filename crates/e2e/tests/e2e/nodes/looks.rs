@@ -1,53 +1,54 @@
-//! A command that only looks makes nothing in a shared store that is empty: no identity, no secret and no tables. It says that there
-//! is no store, and what may have happened to it.
+//! A command that only looks makes nothing in a shared store that is empty: no identity, no secret and no tables. It
+//! says that there is no store, and what may have happened to it.
 
 use super::on_both_stores;
-use crate::nodes::server::{Server, Which};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use std::fs;
 
 const LOOKS: [&[&str]; 4] = [&["dead", "list"], &["usage"], &["store", "status"], &["doctor"]];
 
 /// Whatever there is, in words; nothing, if there is nothing.
-fn content(server: &Server) -> String {
+fn content(server: &StoreServer) -> String {
     match server {
-        Server::Redis(redis) => redis.command(&["keys", "*"]),
-        Server::Postgres(postgres) => postgres.sql(
+        StoreServer::Redis(redis) => redis.command(&["keys", "*"]),
+        StoreServer::Postgres(postgres) => postgres.sql(
             "SELECT table_schema || '.' || table_name FROM information_schema.tables \
              WHERE table_schema NOT IN ('pg_catalog', 'information_schema')",
         ),
     }
 }
 
-fn a_look_at_an_empty_store_makes_nothing_and_says_so(which: Which) {
-    let (sim, server) = (Sim::start(), Server::start(which));
-    let room = Room::of(&sim).set(&format!("store.url={}", server.url()));
+fn a_look_at_an_empty_store_makes_nothing_and_says_so(which: ServerKind) {
+    let (sim, server) = (Sim::start(), StoreServer::start(which));
+    let sandbox = Sandbox::of(&sim).set(&format!("store.url={}", server.url()));
     for look in LOOKS {
-        let ran = room.run(look);
+        let ran = sandbox.run(look);
         assert_eq!(content(&server).trim(), "", "{look:?}: {ran:?}");
-        let said = format!("{}{}", ran.out, ran.err);
-        let words = if which == Which::Redis { "there is no store of Quittance at" } else { "no tables" };
-        assert!(said.contains(words), "{look:?}: {ran:?}");
+        let output = format!("{}{}", ran.out, ran.err);
+        let words =
+            if which == ServerKind::Redis { "there is no store of Quittance at" } else { "no tables" };
+        assert!(output.contains(words), "{look:?}: {ran:?}");
     }
 }
 
-fn doctor_says_that_a_store_is_lost_which_a_node_knows(which: Which) {
-    let (sim, server) = (Sim::start(), Server::start(which));
-    let room = Room::of(&sim).set(&format!("store.url={}", server.url())).set("store.home=home");
-    let home = room.path("home");
+fn doctor_says_that_a_store_is_lost_which_a_node_knows(which: ServerKind) {
+    let (sim, server) = (Sim::start(), StoreServer::start(which));
+    let sandbox = Sandbox::of(&sim).set(&format!("store.url={}", server.url())).set("store.home=home");
+    let home = sandbox.path("home");
     fs::create_dir(&home).expect("a new folder can be written");
     fs::write(home.join("store-identity"), "as a node left it").expect("it can be written");
     fs::write(home.join("store-forgot"), "the store was flushed: look at the list")
         .expect("it can be written");
-    let mut room = room;
-    room.overrule("store.home", &home.display().to_string());
-    let doctor = room.run(&["doctor"]);
+    let mut sandbox = sandbox;
+    sandbox.overrule("store.home", &home.display().to_string());
+    let doctor = sandbox.run(&["doctor"]);
     assert!(
         doctor.out.contains("a node has noticed that the store was flushed: look at the list"),
         "{doctor:?}"
     );
-    if which == Which::Redis {
+    if which == ServerKind::Redis {
         assert!(doctor.out.contains("A node here knows it: it was flushed, or lost."), "{doctor:?}");
     }
     assert_eq!(content(&server).trim(), "", "{doctor:?}");

@@ -1,11 +1,11 @@
-//! The folder of the embedded store is moved or removed under the running daemon, or its log is damaged after a kill. After a restart
-//! nothing is bought again, each job is answered, and no true callback is called forged.
+//! The folder of the embedded store is moved or removed under the running daemon, or its log is damaged after a kill.
+//! After a restart nothing is bought again, each job is answered, and no true callback is called forged.
 
-use crate::nodes::caller::{Caller, Heard, Reply, native};
-use crate::nodes::fleet::Node;
+use crate::nodes::caller::{CallerOutcome, NodeCaller, NodeReply, native};
+use crate::nodes::fleet::FleetNode;
 use crate::nodes::forgets::{alert, forged, listed};
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use crate::wait::until;
 use serde_json::json;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::Path;
 const ORDERS: u64 = 40;
 
 /// Places a job under its key.
-fn ask(caller: &mut Caller, n: u64, wait: u32) -> Reply {
+fn ask(caller: &mut NodeCaller, n: u64, wait: u32) -> NodeReply {
     let order = line(n, &format!("lost-{n}"));
     let order = json!({ "kind": order["kind"], "params": order["params"] });
     let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait={wait}\r\n");
@@ -22,18 +22,20 @@ fn ask(caller: &mut Caller, n: u64, wait: u32) -> Reply {
 }
 
 /// All orders are accepted, and the provider has each task.
-fn place(sim: &Sim, caller: &mut Caller, count: u64) {
+fn place(sim: &Sim, caller: &mut NodeCaller, count: u64) {
     for n in 0..count {
         let reply = ask(caller, n, 0);
-        assert!(matches!(native(&reply), Heard::Accepted(_)), "{reply:?}");
+        assert!(matches!(native(&reply), CallerOutcome::Accepted(_)), "{reply:?}");
     }
     until("every task is taken", || (sim.ledger().accepted() == count).then_some(()));
 }
 
 /// Every job, placed again, is answered in the end; nothing was bought for it.
-fn all_are_answered(sim: &Sim, caller: &mut Caller, count: u64) {
+fn all_are_answered(sim: &Sim, caller: &mut NodeCaller, count: u64) {
     for n in 0..count {
-        until("the job is answered", || matches!(native(&ask(caller, n, 2)), Heard::Answer(_)).then_some(()));
+        until("the job is answered", || {
+            matches!(native(&ask(caller, n, 2)), CallerOutcome::Answer(_)).then_some(())
+        });
     }
     assert_eq!(sim.ledger().accepted(), count, "each job is paid for once");
     assert_eq!(forged(std::slice::from_mut(caller)), 0, "no true callback is called forged");
@@ -42,40 +44,40 @@ fn all_are_answered(sim: &Sim, caller: &mut Caller, count: u64) {
 fn the_folder_is_gone(lose: impl FnOnce(&Path)) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
-    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
-    let mut node = Node::new(room).started();
-    let mut caller = Caller::of(&node.url);
+    let sandbox = Sandbox::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = FleetNode::new(sandbox).started();
+    let mut caller = NodeCaller::of(&node.url);
     place(&sim, &mut caller, ORDERS);
-    let store = node.room.path("store");
+    let store = node.sandbox.path("store");
     lose(&store);
     until("it says that it is not ready, and why", || {
         let ready = caller.get("/readyz").expect("a node answers");
         (ready.status == 503 && ready.body.contains("deleted, moved or replaced")).then_some(())
     });
     alert(&mut caller);
-    let doctor = node.room.run(&["doctor"]);
+    let doctor = node.sandbox.run(&["doctor"]);
     assert!(doctor.out.contains("is not ready") && doctor.out.contains("orders.rescued.db"), "{doctor:?}");
     for file in ["orders.rescued.db", "orders.trail", "callback-secret"] {
         until(file, || store.join(file).exists().then_some(()));
     }
     until("a callback is kept", || {
-        fs::metadata(store.join("spill")).is_ok_and(|found| found.len() > 0).then_some(())
+        fs::metadata(store.join("spill")).is_ok_and(|spill_file| spill_file.len() > 0).then_some(())
     });
     node.kill();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("was deleted, moved or replaced"), "{said}");
-    let doctor = node.room.run(&["doctor"]);
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("was deleted, moved or replaced"), "{node_log}");
+    let doctor = node.sandbox.run(&["doctor"]);
     assert!(doctor.out.contains("orders.rescued.db") && doctor.out.contains("quittance serve"), "{doctor:?}");
-    node.room.run(&["dead", "list"]).must_fail(5, &["orders.rescued.db", "Nothing was created"]);
+    node.sandbox.run(&["dead", "list"]).must_fail(5, &["orders.rescued.db", "Nothing was created"]);
 
     node.start();
-    let mut caller = Caller::of(&node.url);
+    let mut caller = NodeCaller::of(&node.url);
     alert(&mut caller);
     listed(&mut caller, usize::try_from(ORDERS).expect("it is small"));
     all_are_answered(&sim, &mut caller, ORDERS);
     node.kill();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("goes on with orders.rescued.db"), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("goes on with orders.rescued.db"), "{node_log}");
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn a_folder_that_is_moved_under_the_daemon_is_made_again_and_nothing_is_bought_a
 #[test]
 fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought_again() {
     the_folder_is_gone(|store| {
-        // Whoever removes a folder that is written to may have to try again.
+        // The removal of a folder that is written to may have to be tried again.
         until("it is removed", || fs::remove_dir_all(store).ok());
     });
 }
@@ -95,11 +97,11 @@ fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought
 fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
-    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
-    let mut node = Node::new(room).started();
-    let mut caller = Caller::of(&node.url);
+    let sandbox = Sandbox::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = FleetNode::new(sandbox).started();
+    let mut caller = NodeCaller::of(&node.url);
     place(&sim, &mut caller, ORDERS);
-    let store = node.room.path("store");
+    let store = node.sandbox.path("store");
     overwrite(&store.join(file));
     let refused = ask(&mut caller, ORDERS, 0);
     assert_eq!(refused.status, 503, "nothing more is accepted: {refused:?}");
@@ -108,21 +110,21 @@ fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
         (ready.status == 503 && ready.body.contains("emptied, cut or overwritten")).then_some(())
     });
     alert(&mut caller);
-    let doctor = node.room.run(&["doctor"]);
+    let doctor = node.sandbox.run(&["doctor"]);
     assert!(doctor.out.contains("is not ready") && doctor.out.contains("orders.rescued.db"), "{doctor:?}");
     until("the copy", || store.join("orders.rescued.db").exists().then_some(()));
     node.kill();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("was emptied, cut or overwritten"), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("was emptied, cut or overwritten"), "{node_log}");
 
     node.start();
-    let mut caller = Caller::of(&node.url);
+    let mut caller = NodeCaller::of(&node.url);
     alert(&mut caller);
     listed(&mut caller, usize::try_from(ORDERS).expect("it is small"));
     all_are_answered(&sim, &mut caller, ORDERS);
     node.kill();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("goes on with orders.rescued.db"), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("goes on with orders.rescued.db"), "{node_log}");
 }
 
 fn empty(file: &Path) {
@@ -130,68 +132,68 @@ fn empty(file: &Path) {
 }
 
 #[test]
-fn a_database_that_is_emptied_under_the_daemon_is_told_and_nothing_is_bought_again() {
+fn a_database_that_is_emptied_under_the_daemon_is_reported_and_nothing_is_bought_again() {
     a_file_is_overwritten("orders.db", empty);
 }
 
 #[test]
-fn a_log_that_is_emptied_under_the_daemon_is_told_and_nothing_is_bought_again() {
+fn a_log_that_is_emptied_under_the_daemon_is_reported_and_nothing_is_bought_again() {
     a_file_is_overwritten("orders.db-wal", empty);
 }
 
 #[test]
-fn a_database_that_is_overwritten_under_the_daemon_is_told_and_nothing_is_bought_again() {
+fn a_database_that_is_overwritten_under_the_daemon_is_reported_and_nothing_is_bought_again() {
     a_file_is_overwritten("orders.db", |file| {
         fs::write(file, vec![b'x'; 300_000]).expect("it can be written");
     });
 }
 
 #[test]
-fn a_trail_that_is_deleted_under_the_daemon_or_before_its_start_is_told() {
+fn a_trail_that_is_deleted_under_the_daemon_or_before_its_start_is_reported() {
     const NOTE: &str = "orders.trail was missing or emptied";
     let sim = Sim::start();
-    let mut node = Node::new(Room::of(&sim)).started();
-    let mut caller = Caller::of(&node.url);
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    let mut caller = NodeCaller::of(&node.url);
     place(&sim, &mut caller, 2);
-    let trail = node.room.path("store").join("orders.trail");
+    let trail = node.sandbox.path("store").join("orders.trail");
     fs::remove_file(&trail).expect("it is there");
-    until("doctor says it", || node.room.run(&["doctor"]).out.contains(NOTE).then_some(()));
+    until("doctor says it", || node.sandbox.run(&["doctor"]).out.contains(NOTE).then_some(()));
     assert_eq!(caller.get("/readyz").expect("a node answers").status, 200, "nothing is known to be lost");
     assert!(fs::read_to_string(&trail).is_ok_and(|lines| lines.contains("kind")), "it is written again");
     node.end();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains(NOTE), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains(NOTE), "{node_log}");
 
     fs::remove_file(&trail).expect("it is there");
     // A look comes first, and does not hide it.
-    let status = node.room.run(&["store", "status"]);
+    let status = node.sandbox.run(&["store", "status"]);
     assert!(status.out.contains(NOTE), "{status:?}");
     node.start();
     node.end();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("could not be noticed"), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("could not be noticed"), "{node_log}");
 }
 
-/// `damage` is told how long the log is.
+/// `damage` gets the length of the log.
 fn the_log_is_damaged(damage: impl FnOnce(&Path)) {
     const JOBS: u64 = 10;
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 10_000 } }]));
-    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
-    let mut node = Node::new(room).started();
-    let mut caller = Caller::of(&node.url);
+    let sandbox = Sandbox::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = FleetNode::new(sandbox).started();
+    let mut caller = NodeCaller::of(&node.url);
     place(&sim, &mut caller, JOBS);
     node.kill();
-    damage(&node.room.path("store").join("orders.db-wal"));
+    damage(&node.sandbox.path("store").join("orders.db-wal"));
     node.start();
-    let mut caller = Caller::of(&node.url);
+    let mut caller = NodeCaller::of(&node.url);
     alert(&mut caller);
     let listed = caller.get("/v1/admin/dead?limit=100").expect("a node answers").json();
     assert!(listed["orders"].as_array().is_some_and(|orders| !orders.is_empty()), "{listed}");
     all_are_answered(&sim, &mut caller, JOBS);
     node.kill();
-    let said = node.said_last();
-    assert!(said.contains("WARN") && said.contains("lost the end of its log"), "{said}");
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("lost the end of its log"), "{node_log}");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! A live set of orders moves from one store to the next, and back, in the middle of a storm, with nodes and the copying
-//! itself killed on the way: everything that was ever accepted is answered, and paid for once.
+//! A live set of orders moves from one store to the next, and back, in the middle of a storm, with nodes and the
+//! copying itself killed on the way: everything that was ever accepted is answered, and paid for once.
 
 use super::tell;
-use crate::binary::{Running, quittance, run};
-use crate::nodes::fleet::{NODES, Node};
+use crate::binary::{ChildProcess, quittance, run};
+use crate::nodes::fleet::{FleetNode, NODES};
 use crate::nodes::judge::judge_at;
-use crate::nodes::load::{Load, Nodes};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::load::{Load, NodesMeanwhile};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::wait::{pass, until};
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const SETTINGS: [&str; 3] = ["retry.limits.in_doubt=10", "timing.share_window=10
 
 const DEATHS_MS: [u64; 4] = [30, 50, 80, 120];
 
-fn node(sim: &Sim) -> Node {
-    Node::new(SETTINGS.iter().fold(Room::of(sim), |room, setting| room.set(setting)))
+fn node(sim: &Sim) -> FleetNode {
+    FleetNode::new(SETTINGS.iter().fold(Sandbox::of(sim), |sandbox, setting| sandbox.set(setting)))
 }
 
 /// `store copy`, to its end.
@@ -33,7 +33,7 @@ fn copy_and_die(from: &str, to: &str) {
     for moment in DEATHS_MS {
         let mut command = quittance(["store", "copy", from, to]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut copying = Running::start(&mut command);
+        let mut copying = ChildProcess::start(&mut command);
         pass(Duration::from_millis(moment));
         copying.kill();
     }
@@ -47,12 +47,12 @@ fn some_answers(load: &Load) {
 #[test]
 fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let servers = [Which::Redis, Which::Postgres].map(Server::start);
-    let [redis, postgres] = servers.each_ref().map(Server::url);
-    let mut nodes: Vec<Node> = (0..NODES).map(|_| node(&sim)).collect();
-    let folder = |name: &str| format!("embedded:{}", nodes[0].room.path(name).display());
+    let servers = [ServerKind::Redis, ServerKind::Postgres].map(StoreServer::start);
+    let [redis, postgres] = servers.each_ref().map(StoreServer::url);
+    let mut nodes: Vec<FleetNode> = (0..NODES).map(|_| node(&sim)).collect();
+    let folder = |name: &str| format!("embedded:{}", nodes[0].sandbox.path(name).display());
     let (first, last) = (folder("store"), folder("back"));
-    let load = Load::start("moved", nodes.iter().map(|node| node.url.clone()).collect(), Nodes::Die);
+    let load = Load::start("moved", nodes.iter().map(|node| node.url.clone()).collect(), NodesMeanwhile::Die);
     // On one machine.
     nodes[0].start();
     some_answers(&load);
@@ -60,8 +60,8 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     copy_and_die(&first, &redis);
     copy(&first, &redis);
     // What came in and was not yet written down is in the folder of the store that it left.
-    let home = nodes[0].room.path("store").display().to_string();
-    nodes[0].room.overrule("store.home", &home);
+    let home = nodes[0].sandbox.path("store").display().to_string();
+    nodes[0].sandbox.overrule("store.home", &home);
     on_all(&mut nodes, &redis);
     some_answers(&load);
     // They go on working while they are robbed of their store, and some of them die of it.
@@ -73,23 +73,23 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     on_all(&mut nodes, &postgres);
     some_answers(&load);
     copy(&postgres, &last);
-    nodes.iter_mut().for_each(Node::kill);
-    // What they still have in their spills belongs to the next store as well; here nobody brings it there, so the
-    // provider is asked for it again.
-    nodes[0].room.leave_out("store.home");
-    nodes[0].room.overrule("store.url", &last);
+    nodes.iter_mut().for_each(FleetNode::kill);
+    // What they still have in their spills belongs to the next store as well; here it is not moved there, so the
+    // provider is polled for it again.
+    nodes[0].sandbox.leave_out("store.home");
+    nodes[0].sandbox.overrule("store.url", &last);
     nodes[0].start();
     some_answers(&load);
-    let told = load.finish();
+    let record = load.finish();
     nodes[0].kill();
-    let verdict = judge_at(&nodes[0].room, told, &sim);
+    let verdict = judge_at(&nodes[0].sandbox, record, &sim);
     tell!("moved: {}", verdict.summary());
-    nodes.into_iter().for_each(Node::rest_in_peace);
+    nodes.into_iter().for_each(FleetNode::rest_in_peace);
 }
 
-fn on_all(nodes: &mut [Node], store: &str) {
+fn on_all(nodes: &mut [FleetNode], store: &str) {
     for node in nodes {
-        node.room.overrule("store.url", store);
+        node.sandbox.overrule("store.url", store);
         node.start();
     }
 }

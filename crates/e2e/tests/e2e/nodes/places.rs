@@ -1,12 +1,13 @@
-//! `open_max` over three nodes: whatever comes to them at the same moment, exactly as many orders are open as may be, every
-//! place comes back when its order ends, and those that a killed node has leased come back after a time that is known.
+//! `open_max` over three nodes: whatever comes to them at the same moment, exactly as many orders are open as may be,
+//! every place comes back when its order ends, and those that a killed node has leased come back after a time that is
+//! known.
 
 use super::{on_both_stores, tell};
-use crate::nodes::caller::{Caller, KEY};
-use crate::nodes::fleet::Fleet;
-use crate::nodes::server::{Server, Which};
+use crate::nodes::caller::{KEY, NodeCaller};
+use crate::nodes::fleet::NodeFleet;
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::line;
+use crate::sandbox::line;
 use crate::wait::{now, until_within};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ const KEY_SHA256: &str = "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da
 /// The places that a killed node has leased are free again after this time, with a machine that is busy.
 const LEASE_ENDS: Duration = Duration::from_secs(30 + 15);
 
-fn fleet(which: Which, sim: &Sim, open_max: usize) -> Fleet {
+fn fleet(which: ServerKind, sim: &Sim, open_max: usize) -> NodeFleet {
     // No order ends by itself.
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000_000 } }]));
     let (key, open_max) =
@@ -32,7 +33,7 @@ fn fleet(which: Which, sim: &Sim, open_max: usize) -> Fleet {
         "kinds.recaptcha_v2.p95=40m",
         "kinds.recaptcha_v2.p99=45m",
     ];
-    Fleet::start(Server::start(which), sim, &settings)
+    NodeFleet::start(StoreServer::start(which), sim, &settings)
 }
 
 fn sim() -> Sim {
@@ -43,8 +44,8 @@ fn headers() -> String {
     format!("Authorization: Bearer {KEY}\r\n")
 }
 
-/// The id of the order if it was accepted. If not, the caller was told that too many are open.
-fn place(caller: &mut Caller, mark: &str) -> Option<String> {
+/// The id of the order if it was accepted. If not, the caller got the error that too many are open.
+fn place(caller: &mut NodeCaller, mark: &str) -> Option<String> {
     let order = line(0, mark);
     let order = json!({ "kind": order["kind"], "params": order["params"], "reuse": "exclusive" });
     let reply = caller.post("/v1/orders", &headers(), &order).expect("a node answers");
@@ -66,19 +67,19 @@ fn at_once(urls: &[String], count: usize, mark: &str) -> Vec<String> {
         let place = |n: usize| {
             let url = &urls[n % urls.len()];
             scope.spawn(move || {
-                let mut caller = Caller::of(url);
+                let mut caller = NodeCaller::of(url);
                 begin.wait();
                 place(&mut caller, &format!("{mark}-{n}"))
             })
         };
         let placements: Vec<_> = (0..count).map(place).collect();
-        placements.into_iter().filter_map(|placed| placed.join().expect("it is told")).collect()
+        placements.into_iter().filter_map(|placed| placed.join().expect("it gets a reply")).collect()
     })
 }
 
 /// Each order ends at another node than the one before it.
 fn cancel(urls: &[String], ids: &[String]) {
-    let mut callers: Vec<Caller> = urls.iter().map(|url| Caller::of(url)).collect();
+    let mut callers: Vec<NodeCaller> = urls.iter().map(|url| NodeCaller::of(url)).collect();
     let nodes = callers.len();
     for (n, id) in ids.iter().enumerate() {
         let gone = callers[n % nodes].ask("DELETE", &format!("/v1/orders/{id}"), &headers(), "");
@@ -86,7 +87,7 @@ fn cancel(urls: &[String], ids: &[String]) {
     }
 }
 
-fn rounds(which: Which, open_max: usize, count: usize, rounds: usize) {
+fn rounds(which: ServerKind, open_max: usize, count: usize, rounds: usize) {
     let sim = sim();
     let fleet = fleet(which, &sim, open_max);
     let urls = fleet.urls();
@@ -107,15 +108,15 @@ fn rounds(which: Which, open_max: usize, count: usize, rounds: usize) {
     fleet.rest_in_peace();
 }
 
-fn of_60_placements_at_once_on_3_nodes_exactly_5_are_accepted_where_5_may_be_open(which: Which) {
+fn of_60_placements_at_once_on_3_nodes_exactly_5_are_accepted_where_5_may_be_open(which: ServerKind) {
     rounds(which, 5, 60, 8);
 }
 
-fn of_660_placements_at_once_on_3_nodes_exactly_300_are_accepted_where_300_may_be_open(which: Which) {
+fn of_660_placements_at_once_on_3_nodes_exactly_300_are_accepted_where_300_may_be_open(which: ServerKind) {
     rounds(which, 300, 660, 3);
 }
 
-fn the_places_that_a_killed_node_has_leased_are_free_again_after_half_a_minute(which: Which) {
+fn the_places_that_a_killed_node_has_leased_are_free_again_after_half_a_minute(which: ServerKind) {
     const OPEN_MAX: usize = 400;
     let sim = sim();
     let mut fleet = fleet(which, &sim, OPEN_MAX);

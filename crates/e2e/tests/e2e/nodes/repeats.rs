@@ -1,20 +1,21 @@
-//! The store forgets everything while orders are in flight, and their callers place them again at once, each at another node than before:
-//! the order is put back first, so the repeat joins it and nothing is paid for again. How often a job is paid for is measured.
+//! The store forgets everything while orders are in flight, and their callers place them again at once, each at
+//! another node than before: the order is put back first, so the repeat joins it and nothing is paid for again. How
+//! often a job is paid for is measured.
 
 use super::{on_both_stores, tell};
-use crate::nodes::caller::{Caller, Heard, native};
-use crate::nodes::fleet::{Fleet, NODES};
+use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
+use crate::nodes::fleet::{NODES, NodeFleet};
 use crate::nodes::forgets::{alert, forged, forget, listed};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::room::line;
+use crate::sandbox::line;
 use crate::wait::until;
 use serde_json::{Value, json};
 use std::thread;
 
 const ORDERS: u64 = 18;
 
-/// Nobody polls: the callbacks are the only word.
+/// There are no polls: answers come by callback only.
 const SETTINGS: [&str; 5] = [
     "timing.callback_wait=50s",
     "timing.deadline=100s",
@@ -28,35 +29,35 @@ fn order(n: u64) -> Value {
     json!({ "kind": order["kind"], "params": order["params"] })
 }
 
-/// Places it under the key of its job, again and again while it is told to come later.
-fn place(caller: &mut Caller, n: u64) -> String {
+/// Places it under the key of its job, again and again while the reply says to come later.
+fn place(caller: &mut NodeCaller, n: u64) -> String {
     let key = format!("Idempotency-Key: job-{n}\r\n");
     until("it is accepted", || {
         let reply = caller.post("/v1/orders", &key, &order(n)).expect("a node answers");
         match native(&reply) {
-            Heard::Accepted(id) => Some(id),
-            Heard::Again => None,
+            CallerOutcome::Accepted(id) => Some(id),
+            CallerOutcome::Again => None,
             _ => panic!("{reply:?}"),
         }
     })
 }
 
 /// Places it under the key of its job until it is answered.
-fn answered(caller: &mut Caller, n: u64) {
+fn answered(caller: &mut NodeCaller, n: u64) {
     until("the job is answered", || {
         let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait=10\r\n");
         let reply = caller.post("/v1/orders", &headers, &order(n)).expect("a node answers");
-        matches!(native(&reply), Heard::Answer(_)).then_some(())
+        matches!(native(&reply), CallerOutcome::Answer(_)).then_some(())
     });
 }
 
-fn answer(caller: &mut Caller, id: &str) -> String {
+fn answer(caller: &mut NodeCaller, id: &str) -> String {
     until("the answer", || {
         let target = format!("/v1/orders/{id}");
         let reply = caller.ask("GET", &target, "Prefer: wait=10\r\n", "").expect("a node answers");
         match native(&reply) {
-            Heard::Answer(text) => Some(text),
-            Heard::Accepted(_) | Heard::Again => None,
+            CallerOutcome::Answer(text) => Some(text),
+            CallerOutcome::Accepted(_) | CallerOutcome::Again => None,
             _ => panic!("{reply:?}"),
         }
     })
@@ -66,7 +67,7 @@ fn node_of(n: u64) -> usize {
     usize::try_from(n).expect("it is small") % NODES
 }
 
-fn wait_until_solving(callers: &mut [Caller], ids: &[String]) {
+fn wait_until_solving(callers: &mut [NodeCaller], ids: &[String]) {
     for id in ids {
         until("every task is known", || {
             let reply = callers[0].get(&format!("/v1/orders/{id}")).expect("a node answers");
@@ -75,10 +76,10 @@ fn wait_until_solving(callers: &mut [Caller], ids: &[String]) {
     }
 }
 
-/// Each job comes again at the node after the one that has it in hand; all nodes are asked at the same time.
+/// Each job comes again at the node after the one that has it in hand; all nodes are called at the same time.
 fn repeat_all(urls: &[String]) {
     let callers = urls.iter().enumerate().map(|(node, url)| {
-        let mut caller = Caller::of(url);
+        let mut caller = NodeCaller::of(url);
         thread::spawn(move || {
             for n in (0..ORDERS).filter(|n| node_of(n + 1) == node) {
                 place(&mut caller, n);
@@ -90,12 +91,12 @@ fn repeat_all(urls: &[String]) {
     }
 }
 
-fn repeats_after(which: Which, forget: impl FnOnce(&Server)) {
+fn repeats_after(which: ServerKind, forget: impl FnOnce(&StoreServer)) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));
-    let fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &SETTINGS);
     let urls = fleet.urls();
-    let mut callers: Vec<Caller> = urls.iter().map(|url| Caller::of(url)).collect();
+    let mut callers: Vec<NodeCaller> = urls.iter().map(|url| NodeCaller::of(url)).collect();
     let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[node_of(n)], n)).collect();
     wait_until_solving(&mut callers, &ids);
     forget(&fleet.server);
@@ -122,40 +123,40 @@ fn repeats_after(which: Which, forget: impl FnOnce(&Server)) {
     fleet.rest_in_peace();
 }
 
-fn callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once(which: Which) {
+fn callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once(which: ServerKind) {
     repeats_after(which, forget);
 }
 
 on_both_stores!(
     callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once,
-    a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand,
-    a_callback_that_is_kept_after_nobody_was_left_to_remember_answers_the_repeat_before_it_is_bought,
+    a_node_that_is_stopped_right_after_a_flush_puts_back_what_it_had_in_hand,
+    a_callback_kept_after_every_node_forgot_its_order_answers_the_repeat_before_it_is_bought,
 );
 
 #[test]
 fn callers_that_repeat_their_orders_at_once_after_the_tables_were_truncated_pay_once() {
-    repeats_after(Which::Postgres, |server| {
-        let Server::Postgres(postgres) = server else { panic!("it was asked for") };
+    repeats_after(ServerKind::Postgres, |server| {
+        let StoreServer::Postgres(postgres) = server else { panic!("this test uses PostgreSQL") };
         drop(postgres.sql("TRUNCATE quittance.orders"));
     });
 }
 
-fn a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand(which: Which) {
+fn a_node_that_is_stopped_right_after_a_flush_puts_back_what_it_had_in_hand(which: ServerKind) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));
-    let mut fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
-    // It is alone: nobody else has anything in hand.
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &SETTINGS);
+    // It is alone: no other node has anything in hand.
     fleet.nodes[1].end();
     fleet.nodes[2].end();
-    let mut callers = [Caller::of(&fleet.nodes[0].url)];
+    let mut callers = [NodeCaller::of(&fleet.nodes[0].url)];
     let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[0], n)).collect();
     wait_until_solving(&mut callers, &ids);
     forget(&fleet.server);
     fleet.nodes[0].end();
-    let said = fleet.nodes[0].said_last();
-    assert!(said.contains("WARN") && said.contains("was flushed, restored or replaced"), "{said}");
+    let log = fleet.nodes[0].log_after_exit();
+    assert!(log.contains("WARN") && log.contains("was flushed, restored or replaced"), "{log}");
     fleet.nodes[1].start();
-    let mut caller = Caller::of(&fleet.nodes[1].url);
+    let mut caller = NodeCaller::of(&fleet.nodes[1].url);
     listed(&mut caller, ids.len());
     for n in 0..ORDERS {
         answered(&mut caller, n);
@@ -164,22 +165,22 @@ fn a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand(
     assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
 }
 
-fn a_callback_that_is_kept_after_nobody_was_left_to_remember_answers_the_repeat_before_it_is_bought(
-    which: Which,
+fn a_callback_kept_after_every_node_forgot_its_order_answers_the_repeat_before_it_is_bought(
+    which: ServerKind,
 ) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 12_000 } }]));
-    let mut fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &SETTINGS);
     fleet.nodes[1].end();
     fleet.nodes[2].end();
-    let mut callers = [Caller::of(&fleet.nodes[0].url)];
+    let mut callers = [NodeCaller::of(&fleet.nodes[0].url)];
     let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[0], n)).collect();
     wait_until_solving(&mut callers, &ids);
     fleet.nodes[0].kill();
     forget(&fleet.server);
     fleet.nodes[0].start();
     until("every callback is kept", || (sim.ledger().total("pingbacks_acked") == ORDERS).then_some(()));
-    let mut caller = Caller::of(&fleet.nodes[0].url);
+    let mut caller = NodeCaller::of(&fleet.nodes[0].url);
     alert(&mut caller);
     for n in 0..ORDERS {
         answered(&mut caller, n);

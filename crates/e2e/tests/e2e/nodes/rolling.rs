@@ -1,19 +1,19 @@
 //! Nodes are restarted one after the other under load, as for a new version: callers do not notice.
 
 use super::{on_both_stores, tell};
-use crate::nodes::fleet::Fleet;
+use crate::nodes::fleet::NodeFleet;
 use crate::nodes::judge::judge;
-use crate::nodes::load::{Load, Nodes};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::load::{Load, NodesMeanwhile};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
 use crate::wait::until;
 
-fn a_rolling_restart_is_not_noticed_by_any_caller(which: Which) {
+fn a_rolling_restart_is_not_noticed_by_any_caller(which: ServerKind) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
-    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
-    // Whoever finds nobody listening, or is hung up on before a word was said because his call stood in the queue of a
-    // socket that was closed, goes to the next node, as any balancer does; all else would be an error.
-    let load = Load::start("rolling", fleet.urls(), Nodes::Members);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.share_window=10m"]);
+    // A caller that finds no listener, or whose connection ends before a byte because its call stood in the queue of
+    // a socket that was closed, goes to the next node, as any balancer does; all else would be an error.
+    let load = Load::start("rolling", fleet.urls(), NodesMeanwhile::Members);
     for n in 0..fleet.nodes.len() {
         let before = load.answered();
         until("a good many answers", || (load.answered() >= before + 50).then_some(()));
@@ -22,7 +22,7 @@ fn a_rolling_restart_is_not_noticed_by_any_caller(which: Which) {
     }
     let verdict = judge(load, &fleet, &sim);
     tell!("rolling on {which:?}: {}", verdict.summary());
-    assert!(verdict.told.ends.is_empty(), "{:?}", verdict.told.ends);
+    assert!(verdict.record.ends.is_empty(), "{:?}", verdict.record.ends);
     assert_eq!(
         (verdict.taken, verdict.ended.book("doubts")),
         (verdict.bought, 0),

@@ -3,23 +3,25 @@
 use quittance_servers::{Postgres, Redis};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ServerKind {
     Redis,
     Postgres,
 }
 
 #[derive(Debug)]
-pub(crate) enum Server {
+pub(crate) enum StoreServer {
     Redis(Redis),
     Postgres(Postgres),
 }
 
-impl Server {
+impl StoreServer {
     /// With the settings under which it keeps what it has acknowledged.
-    pub(crate) fn start(which: Which) -> Self {
+    pub(crate) fn start(which: ServerKind) -> Self {
         match which {
-            Which::Redis => Self::Redis(Redis::start(&["--appendonly", "yes", "--appendfsync", "always"])),
-            Which::Postgres => Self::Postgres(Postgres::start(&[])),
+            ServerKind::Redis => {
+                Self::Redis(Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]))
+            }
+            ServerKind::Postgres => Self::Postgres(Postgres::start(&[])),
         }
     }
 
@@ -88,7 +90,7 @@ impl Server {
 
     /// How many commands, or transactions, it has seen since it was started.
     pub(crate) fn work(&self) -> u64 {
-        let said = match self {
+        let output = match self {
             Self::Redis(redis) => {
                 let stats = redis.command(&["info", "stats"]);
                 let line = stats.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
@@ -98,6 +100,6 @@ impl Server {
                 "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database WHERE datname = 'quittance'",
             ),
         };
-        said.parse().unwrap_or_else(|_| panic!("no number: {said}"))
+        output.parse().unwrap_or_else(|_| panic!("no number: {output}"))
     }
 }

@@ -3,10 +3,10 @@
 //! for the doubts in the usage.
 
 use super::{on_both_stores, tell};
-use crate::nodes::fleet::Fleet;
+use crate::nodes::fleet::NodeFleet;
 use crate::nodes::judge::judge;
-use crate::nodes::load::{Load, Nodes};
-use crate::nodes::server::{Server, Which};
+use crate::nodes::load::{Load, NodesMeanwhile};
+use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
 use crate::wait::{pass, until};
 use std::time::Duration;
@@ -17,35 +17,31 @@ const TIMES: usize = 2;
 const AWAY: Duration = Duration::from_secs(4);
 /// Nothing takes so long while the store answers.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Whoever waits for nothing has a reply within this, whatever the store does: long before clients give up.
+/// A caller that does not wait has a reply within this, whatever the store does: long before clients give up.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
 /// Breaks the store for a while, again and again, under load.
-fn storm(name: &str, which: Which, mut trouble: impl FnMut(&mut Fleet)) {
+fn storm(name: &str, which: ServerKind, mut failure: impl FnMut(&mut NodeFleet)) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
     let settings = ["retry.limits.in_doubt=10", "timing.share_window=10m"];
-    let mut fleet = Fleet::start(Server::start(which), &sim, &settings);
-    let load = Load::start(name, fleet.urls(), Nodes::Stay);
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &settings);
+    let load = Load::start(name, fleet.urls(), NodesMeanwhile::Stay);
     for _ in 0..TIMES {
         let before = load.answered();
         until("a good many answers", || (load.answered() >= before + 100).then_some(()));
-        trouble(&mut fleet);
+        failure(&mut fleet);
     }
     let before = load.answered();
     until("answers again, after it all", || (load.answered() >= before + 100).then_some(()));
     let verdict = judge(load, &fleet, &sim);
     tell!("{name} on {which:?}: {}", verdict.summary());
-    let is_noticed = verdict.told.again > 0 || verdict.told.slowest > NOTICED;
-    assert!(is_noticed, "nobody noticed any trouble");
-    assert!(
-        verdict.told.slowest < REPLY_MAX,
-        "somebody was left without a word for {:?}",
-        verdict.told.slowest
-    );
+    let is_noticed = verdict.record.again > 0 || verdict.record.slowest > NOTICED;
+    assert!(is_noticed, "no caller noticed any fault");
+    assert!(verdict.record.slowest < REPLY_MAX, "a caller had no reply for {:?}", verdict.record.slowest);
     fleet.rest_in_peace();
 }
 
-fn killed_with_9_and_started_again_in_a_storm_it_loses_nothing(which: Which) {
+fn killed_with_9_and_started_again_in_a_storm_it_loses_nothing(which: ServerKind) {
     storm("killed", which, |fleet| {
         fleet.server.kill();
         pass(AWAY);
@@ -53,7 +49,7 @@ fn killed_with_9_and_started_again_in_a_storm_it_loses_nothing(which: Which) {
     });
 }
 
-fn paused_and_resumed_in_a_storm_it_loses_nothing(which: Which) {
+fn paused_and_resumed_in_a_storm_it_loses_nothing(which: ServerKind) {
     storm("paused", which, |fleet| {
         fleet.server.pause();
         pass(AWAY);
@@ -61,15 +57,15 @@ fn paused_and_resumed_in_a_storm_it_loses_nothing(which: Which) {
     });
 }
 
-fn cut_off_and_connected_again_in_a_storm_it_loses_nothing(which: Which) {
+fn cut_off_and_connected_again_in_a_storm_it_loses_nothing(which: ServerKind) {
     storm("cut", which, |fleet| {
         fleet.tap.cut();
         pass(AWAY);
-        fleet.tap.mend();
+        fleet.tap.repair();
     });
 }
 
-fn made_read_only_and_writable_again_in_a_storm_it_loses_nothing(which: Which) {
+fn made_read_only_and_writable_again_in_a_storm_it_loses_nothing(which: ServerKind) {
     storm("read-only", which, |fleet| {
         fleet.server.read_only(true);
         pass(AWAY);

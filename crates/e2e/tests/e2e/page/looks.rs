@@ -1,4 +1,5 @@
-//! How the page looks and is used: both themes, a phone, keys alone, an accessibility check, and hostile text that stays text.
+//! How the page looks and is used: both themes, a phone, keys alone, an accessibility check, and hostile text that
+//! stays text.
 
 use super::play::Play;
 use super::{daemon, graveyard, place};

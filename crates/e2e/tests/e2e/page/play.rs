@@ -1,8 +1,8 @@
-//! One play in one browser, through `crates/e2e/page/play.mjs`. Play and test take turns: the play says how far it has come, and
-//! waits until the test lets it go on.
+//! One play in one browser, through `crates/e2e/page/play.mjs`. Play and test take turns: the play says how far it
+//! has come, and waits until the test lets it go on.
 
 use super::KEY;
-use crate::binary::{Running, drain};
+use crate::binary::{ChildProcess, drain};
 use crate::serve::Serve;
 use serde_json::Value;
 use std::env;
@@ -12,10 +12,10 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
 pub(super) struct Play {
-    child: Running,
+    child: ChildProcess,
     name: &'static str,
     lines: ChildStdin,
-    said: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
     err: Option<JoinHandle<String>>,
 }
 
@@ -30,11 +30,11 @@ impl Play {
         // A browser wants to keep things at home; this one has none.
         command.env("HOME", env::temp_dir()).env("QUITTANCE_BROWSER", place);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Running::start(&mut command);
+        let mut child = ChildProcess::start(&mut command);
         let lines = child.0.stdin.take().expect("it is piped");
-        let said = BufReader::new(child.0.stdout.take().expect("it is piped"));
+        let output = BufReader::new(child.0.stdout.take().expect("it is piped"));
         let err = Some(drain(child.0.stderr.take().expect("it is piped")));
-        Self { child, name, lines, said, err }
+        Self { child, name, lines, output, err }
     }
 
     /// The play to its end, when nothing has to happen in between.
@@ -44,8 +44,8 @@ impl Play {
 
     /// Waits until the play says that it is there. It has limits of its own, so it says something or ends.
     pub(super) fn reaches(&mut self, words: &str) {
-        let said = self.hear();
-        assert_eq!(said["at"], words, "the play {} is elsewhere: {said}", self.name);
+        let output = self.hear();
+        assert_eq!(output["at"], words, "the play {} is elsewhere: {output}", self.name);
     }
 
     pub(super) fn goes_on(&mut self) {
@@ -54,15 +54,15 @@ impl Play {
     }
 
     pub(super) fn ends(mut self) {
-        let said = self.hear();
-        assert_eq!(said["done"], true, "the play {} wants something: {said}", self.name);
+        let output = self.hear();
+        assert_eq!(output["done"], true, "the play {} wants something: {output}", self.name);
         assert_eq!(self.child.end(), Some(0), "the play {}", self.name);
     }
 
     fn hear(&mut self) -> Value {
         let mut line = String::new();
-        let is_said = self.said.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
-        if !is_said {
+        let has_line = self.output.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
+        if !has_line {
             self.child.kill();
             let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
             panic!("the play {} failed: {err}", self.name);

@@ -35,7 +35,7 @@ fn signal(serve: &Serve, signal: Signal) {
 }
 
 #[test]
-fn a_storm_is_seen_as_it_happens_and_a_broken_line_is_said() {
+fn a_storm_is_shown_as_it_happens_and_a_broken_connection_is_reported() {
     let sim = Sim::start_with("2captcha", &["--speed", "40"]);
     let serve = daemon(&sim, &[]);
     let mut play = Play::start("storm", &serve);
@@ -71,17 +71,17 @@ fn views_that_could_not_be_loaded_are_loaded_when_the_line_is_back() {
     let serve = daemon(&sim, &[]);
     let mut play = Play::start("outage", &serve);
     play.reaches("watching");
-    let room = serve.killed();
+    let sandbox = serve.killed();
     play.goes_on();
     play.reaches("lost");
-    let serve = Serve::start(room);
+    let serve = Serve::start(sandbox);
     play.goes_on();
     play.ends();
     serve.end_in_peace();
 }
 
 #[test]
-fn an_alert_rises_is_seen_by_a_person_and_clears() {
+fn an_alert_is_raised_acknowledged_and_cleared() {
     let sim = Sim::start();
     let serve = daemon(&sim, &[]);
     let mut play = Play::start("alert", &serve);

@@ -1,9 +1,9 @@
 //! Callbacks: lost, early, doubled, forged, with a code for an answer, by GET and by POST.
 
-use super::{answer, seen, was_sold};
+use super::{answer, until_ledger, was_sold};
 use crate::http::try_call;
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use serde_json::json;
 
 #[test]
@@ -13,7 +13,7 @@ fn a_reply_that_is_lost_after_the_task_was_taken_is_settled_by_the_callback_and_
         { "on": "in.php", "nth": 1, "do": { "reply_lost": {} } },
         { "on": "in.php", "do": { "solve_ms": 300 } },
     ]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     answer(&mut engine, &sim, "lost-reply");
     let ended = engine.finish();
     let ledger = sim.ledger();
@@ -25,12 +25,12 @@ fn a_reply_that_is_lost_after_the_task_was_taken_is_settled_by_the_callback_and_
 #[test]
 fn a_callback_that_comes_before_the_reply_to_the_submit_is_not_thrown_away() {
     let sim = Sim::start();
-    // Nobody would find it by asking: the callback is the only word of it.
+    // No poll would find it: it comes by callback only.
     sim.script(&json!([
         { "on": "pingback", "do": { "early": {} } },
         { "on": "res.php", "do": { "code": "CAPCHA_NOT_READY" } },
     ]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     answer(&mut engine, &sim, "early");
     assert_eq!(engine.finish().code, Some(0));
     assert_eq!(sim.ledger().accepted(), 1);
@@ -43,7 +43,7 @@ fn an_early_callback_is_enough_even_if_the_reply_never_comes() {
         { "on": "pingback", "do": { "early": {} } },
         { "on": "in.php", "do": { "reply_lost": {} } },
     ]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     answer(&mut engine, &sim, "early-and-lost");
     let ended = engine.finish();
     assert_eq!((sim.ledger().accepted(), ended.book("possible_doubles")), (1, 0));
@@ -52,9 +52,9 @@ fn an_early_callback_is_enough_even_if_the_reply_never_comes() {
 #[test]
 fn an_error_code_in_a_callback_is_never_an_answer() {
     let sim = Sim::start();
-    // A code that nobody has seen says nothing final: the task is asked for.
+    // An unlisted code says nothing final: the task is polled.
     sim.script(&json!([{ "on": "pingback", "do": { "code": "ERROR_OF_THE_MOON" } }]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     answer(&mut engine, &sim, "unseen-code");
     assert_eq!(sim.ledger().accepted(), 1);
     // Unsolvable is final for its task: another one is bought.
@@ -66,11 +66,11 @@ fn an_error_code_in_a_callback_is_never_an_answer() {
 }
 
 #[test]
-fn a_permanent_code_in_a_callback_is_told_to_the_caller() {
+fn a_permanent_code_in_a_callback_reaches_the_caller() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "pingback", "do": { "code": "ERROR_WRONG_CAPTCHA_ID" } }]));
-    let room = Room::of(&sim);
-    room.solve("permanent", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID", "refuses"]);
+    let sandbox = Sandbox::of(&sim);
+    sandbox.solve("permanent", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID", "refuses"]);
     assert_eq!(sim.ledger().accepted(), 1);
 }
 
@@ -81,12 +81,12 @@ fn forged_and_unknown_callbacks_change_nothing() {
         { "on": "pingback", "do": { "forged": {} } },
         { "on": "in.php", "do": { "solve_ms": 1_000 } },
     ]));
-    let room = Room::of(&sim);
-    let mut engine = room.engine();
+    let sandbox = Sandbox::of(&sim);
+    let mut engine = sandbox.engine();
     engine.say(&line(1, "forged"));
     let order = engine.hear("accepted")["order"].as_str().expect("it has a name").to_owned();
-    seen(&sim, "the task is taken", |ledger| ledger.accepted() == 1);
-    let base = room.callbacks.as_deref().expect("it is called back");
+    until_ledger(&sim, "the task is taken", |ledger| ledger.accepted() == 1);
+    let base = sandbox.callbacks.as_deref().expect("it is called back");
     let mac = "0123456789abcdef0123456789abcdef";
     let form = "application/x-www-form-urlencoded";
     for segment in [
@@ -120,11 +120,11 @@ fn forged_and_unknown_callbacks_change_nothing() {
 fn a_callback_by_post_and_one_by_get_are_both_taken() {
     for profile in ["2captcha", "captchaai"] {
         let sim = Sim::start_with(profile, &[]);
-        // Nobody would find it by asking.
+        // No poll would find it.
         sim.script(&json!([{ "on": "res.php", "do": { "code": "CAPCHA_NOT_READY" } }]));
-        let mut engine = Room::of(&sim).engine();
+        let mut engine = Sandbox::of(&sim).engine();
         answer(&mut engine, &sim, profile);
-        seen(&sim, "the callback is acknowledged", |ledger| ledger.total("pingbacks_acked") == 1);
+        until_ledger(&sim, "the callback is acknowledged", |ledger| ledger.total("pingbacks_acked") == 1);
         assert_eq!(engine.finish().code, Some(0), "{profile}");
         assert_eq!(sim.ledger().accepted(), 1, "{profile}");
     }
@@ -134,9 +134,9 @@ fn a_callback_by_post_and_one_by_get_are_both_taken() {
 fn a_callback_that_comes_twice_settles_once() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "pingback", "do": { "doubled": {} } }]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     answer(&mut engine, &sim, "doubled");
-    seen(&sim, "both callbacks", |ledger| ledger.total("pingbacks_acked") == 2);
+    until_ledger(&sim, "both callbacks", |ledger| ledger.total("pingbacks_acked") == 2);
     let ended = engine.finish();
     assert_eq!((ended.book("solved"), ended.book("paid"), ended.book("late")), (1, 1, 0));
 }
@@ -146,7 +146,7 @@ fn callbacks_that_are_lost_are_made_up_for_by_a_poll() {
     for profile in ["2captcha", "captchaai"] {
         let sim = Sim::start_with(profile, &[]);
         sim.script(&json!([{ "on": "pingback", "do": { "lost": {} } }]));
-        let mut engine = Room::of(&sim).engine();
+        let mut engine = Sandbox::of(&sim).engine();
         answer(&mut engine, &sim, "no-callback");
         let ended = engine.finish();
         assert_eq!((sim.ledger().accepted(), ended.book("recovered_by_poll")), (1, 1), "{profile}");
@@ -156,16 +156,16 @@ fn callbacks_that_are_lost_are_made_up_for_by_a_poll() {
 #[test]
 fn the_200_to_a_callback_is_sent_only_after_the_answer_is_durable() {
     let sim = Sim::start();
-    // Whoever did not write it down cannot find it again.
+    // A node that did not write it down cannot find it again.
     sim.script(&json!([{ "on": "res.php", "do": { "code": "CAPCHA_NOT_READY" } }]));
-    let room = Room::of(&sim);
+    let sandbox = Sandbox::of(&sim);
     for round in 0..5 {
         let mark = format!("durable-{round}");
-        let mut engine = room.engine();
+        let mut engine = sandbox.engine();
         engine.say(&line(1, &mark));
-        seen(&sim, "an acknowledged callback", |ledger| ledger.total("pingbacks_acked") == round + 1);
+        until_ledger(&sim, "an acknowledged callback", |ledger| ledger.total("pingbacks_acked") == round + 1);
         engine.kill();
-        let mut engine = room.engine();
+        let mut engine = sandbox.engine();
         answer(&mut engine, &sim, &mark);
         assert_eq!(engine.finish().code, Some(0));
     }

@@ -1,11 +1,11 @@
-//! An answer that came by callback, dated from its submit; and a caller refused the answer that was bought for it. The callers
-//! here look as rarely as real ones do, in real time, with the settings as they come: all of them are served, and each is told
-//! how long its token lives, which the ledger confirms.
+//! An answer that came by callback, dated from its submit; and a caller refused the answer that was bought for it.
+//! The callers here look as rarely as real ones do, in real time, with the default settings: all of them are served,
+//! and each learns how long its token lives, which the ledger confirms.
 
 use super::freshness::now_ms;
 use crate::http::{call, read_with_headers};
 use crate::provider::Sim;
-use crate::room::{Room, page};
+use crate::sandbox::{Sandbox, page};
 use crate::serve::Serve;
 use crate::wait::{now, pass};
 use serde_json::{Value, json};
@@ -17,13 +17,14 @@ const KEY: &str = "0123456789abcdef0123456789abcdef";
 const CALLERS: u64 = 30;
 /// A reCAPTCHA token lives this long, from its solve.
 const LIFE_MS: u64 = 120_000;
-/// How much less than the truth may be told: providers call within 5 s, a header has whole seconds, and a look takes a while.
+/// How much less than the truth may be reported: providers call within 5 s, a header has whole seconds, and a look
+/// takes a while.
 const CAUTION_MS: u64 = 5_000 + 1_000 + 1_000;
-/// Nobody waits for longer than this.
+/// No caller waits for longer than this.
 const LOOKS_MAX: u32 = 7;
 
 /// Callers that place their orders at the same time and then come for their tokens.
-struct Crowd {
+struct TrapCrowd {
     name: &'static str,
     /// The pause before each look, the first included.
     every: Duration,
@@ -35,22 +36,22 @@ struct Crowd {
     left_max: u64,
 }
 
-const CROWDS: [Crowd; 4] = [
-    Crowd {
+const CROWDS: [TrapCrowd; 4] = [
+    TrapCrowd {
         name: "every-20-s",
         every: Duration::from_secs(20),
         missed: 0,
         solve_ms: |n| 45_000 + n * 24_000 / (CALLERS - 1),
         left_max: 120,
     },
-    Crowd {
+    TrapCrowd {
         name: "every-22-s",
         every: Duration::from_secs(22),
         missed: 0,
         solve_ms: |_| 67_000,
         left_max: 99,
     },
-    Crowd {
+    TrapCrowd {
         name: "every-45-s",
         every: Duration::from_secs(45),
         missed: 0,
@@ -58,7 +59,7 @@ const CROWDS: [Crowd; 4] = [
         left_max: 99,
     },
     // Less than the margin of 40 s, which is for reused answers.
-    Crowd {
+    TrapCrowd {
         name: "every-45-s-once-missed",
         every: Duration::from_secs(45),
         missed: 1,
@@ -67,22 +68,22 @@ const CROWDS: [Crowd; 4] = [
     },
 ];
 
-/// A caller that was given a token: how long it was said to live, and when, by the provider's clock, it asked and had it.
-struct Served {
+/// A caller that got a token: its reported life, and when, by the provider's clock, the caller looked and had it.
+struct ServedCaller {
     remaining_ms: u64,
-    asked_ms: u64,
+    sent_ms: u64,
     had_ms: u64,
 }
 
-impl Crowd {
+impl TrapCrowd {
     fn mark(&self, n: u64) -> String {
         format!("{}-{n}", self.name)
     }
 
-    /// Each caller as it was served, or what it was told instead.
-    fn come(&self, sim: &Sim, base: &str) -> Vec<Result<Served, String>> {
+    /// Each caller as it was served, or what it got instead.
+    fn come(&self, sim: &Sim, base: &str) -> Vec<Result<ServedCaller, String>> {
         let placed: Vec<(Instant, String)> = (0..CALLERS).map(|n| place(base, &self.mark(n))).collect();
-        let mut served: Vec<Option<Result<Served, String>>> = placed.iter().map(|_| None).collect();
+        let mut served: Vec<Option<Result<ServedCaller, String>>> = placed.iter().map(|_| None).collect();
         for look in self.missed + 1..=LOOKS_MAX {
             for ((at, id), served) in placed.iter().zip(&mut served).filter(|(_, served)| served.is_none()) {
                 pass((*at + self.every * look).saturating_duration_since(now()));
@@ -99,7 +100,7 @@ impl Crowd {
             json!({ "on": "in.php", "match": { "pageurl": page(&self.mark(n)) }, "do": { "solve_ms": (self.solve_ms)(n) } })
         });
         sim.script(&rules.collect());
-        let gateway = Serve::start(Room::with_defaults(&sim, ""));
+        let gateway = Serve::start(Sandbox::with_defaults(&sim, ""));
         let came = self.come(&sim, &gateway.http);
         let (ledger, mut wrong) = (sim.ledger(), Vec::new());
         let tasks = ledger.by_page();
@@ -119,16 +120,16 @@ impl Crowd {
         wrong
     }
 
-    fn what_is_wrong_with(&self, served: &Served, solved_ms: u64, is_steady: bool) -> Option<String> {
-        let Served { remaining_ms, asked_ms, had_ms } = *served;
+    fn what_is_wrong_with(&self, served: &ServedCaller, solved_ms: u64, is_steady: bool) -> Option<String> {
+        let ServedCaller { remaining_ms, sent_ms, had_ms } = *served;
         let dies_ms = solved_ms + LIFE_MS;
-        let (most, least) = (dies_ms.saturating_sub(asked_ms), dies_ms.saturating_sub(had_ms + CAUTION_MS));
-        let told = format!("said to live for {remaining_ms} ms, of {least} to {most}");
+        let (most, least) = (dies_ms.saturating_sub(sent_ms), dies_ms.saturating_sub(had_ms + CAUTION_MS));
+        let message = format!("reported to live for {remaining_ms} ms, of {least} to {most}");
         if remaining_ms > most || remaining_ms > self.left_max * 1000 {
-            return Some(format!("{told}: too long"));
+            return Some(format!("{message}: too long"));
         }
         // A node that stood still may have missed the first try of a callback, and then dates answers from before that.
-        (remaining_ms < least && is_steady).then(|| format!("{told}: too short"))
+        (remaining_ms < least && is_steady).then(|| format!("{message}: too short"))
     }
 }
 
@@ -141,18 +142,19 @@ fn place(base: &str, mark: &str) -> (Instant, String) {
 }
 
 /// Nothing, if it is not ready.
-fn look_for(sim: &Sim, base: &str, id: &str) -> Option<Result<Served, String>> {
-    let asked_ms = now_ms(sim);
+fn look_for(sim: &Sim, base: &str, id: &str) -> Option<Result<ServedCaller, String>> {
+    let sent_ms = now_ms(sim);
     let (headers, body) = read_with_headers(&format!("{base}/res.php?key={KEY}&action=get&id={id}"));
     let had_ms = now_ms(sim);
     if body == "CAPCHA_NOT_READY" {
-        // A store that does not answer for 3 s is told as "not ready": disks of busy machines do that. The caller asks again.
-        return if had_ms > asked_ms + 1_000 { look_for(sim, base, id) } else { None };
+        // A store that does not answer for 3 s gives "not ready": disks of busy machines do that. The caller looks
+        // again.
+        return if had_ms > sent_ms + 1_000 { look_for(sim, base, id) } else { None };
     }
     let life = headers.get("quittance-remaining-life").and_then(|seconds| seconds.parse::<u64>().ok());
     Some(match life {
         Some(seconds) if body.starts_with("OK|") => {
-            Ok(Served { remaining_ms: seconds * 1000, asked_ms, had_ms })
+            Ok(ServedCaller { remaining_ms: seconds * 1000, sent_ms, had_ms })
         }
         _ => Err(format!("{body} {headers:?}")),
     })
@@ -189,7 +191,7 @@ fn watch_machine(is_steady: &AtomicBool, is_over: &AtomicBool) {
 
 /// Measured before: 7 of 30 refused with a look every 20 s, 30 of 30 with a look every 22 s.
 #[test]
-fn callers_that_look_rarely_are_all_served_and_told_how_long_their_tokens_live() {
+fn callers_that_poll_rarely_are_all_served_and_learn_how_long_their_tokens_live() {
     let (is_steady, is_over) = (AtomicBool::new(true), AtomicBool::new(false));
     let wrong: Vec<String> = thread::scope(|scope| {
         scope.spawn(|| watch_machine(&is_steady, &is_over));

@@ -1,8 +1,8 @@
 //! Paid once: herds, keys that must differ and keys that must not, crashes, and doubts without a callback.
 
-use super::{answer, seen, was_sold};
+use super::{answer, until_ledger, was_sold};
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 fn a_herd_of_fifty_pays_once() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 300 } }]));
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     (0..50).for_each(|id| engine.say(&line(id, "herd")));
     let ended = engine.finish();
     let answers: BTreeSet<String> = ended
@@ -26,9 +26,9 @@ fn a_herd_of_fifty_pays_once() {
 }
 
 #[test]
-fn whoever_wants_an_answer_of_his_own_gets_one() {
+fn a_caller_that_wants_its_own_answer_gets_one() {
     let sim = Sim::start();
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     for id in 0..5 {
         let mut order = line(id, "exclusive");
         order["reuse"] = json!("exclusive");
@@ -48,23 +48,23 @@ fn whoever_wants_an_answer_of_his_own_gets_one() {
 fn a_crash_resumes_the_task_that_was_paid_for() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 1_500 } }]));
-    for room in [Room::of(&sim), Room::polling(&sim)] {
+    for sandbox in [Sandbox::of(&sim), Sandbox::polling(&sim)] {
         let before = sim.ledger().accepted();
         let mark = format!("crash-{before}");
-        let mut engine = room.engine();
+        let mut engine = sandbox.engine();
         engine.say(&line(1, &mark));
         engine.hear("accepted");
-        seen(&sim, "the id is with the engine", |ledger| {
+        until_ledger(&sim, "the id is with the engine", |ledger| {
             ledger.accepted() == before + 1
                 && ledger.tasks().iter().all(|task| task["reply_delivered"] == true)
         });
-        // What the id is worth is known once it is asked for, or called back.
-        seen(&sim, "the task is known", |ledger| {
+        // The answer to the id is known once it is polled, or called back.
+        until_ledger(&sim, "the task is known", |ledger| {
             let last = ledger.tasks().last().expect("there is one");
             last["polls"].as_u64() > Some(0) || last["pingbacks_acked"].as_u64() > Some(0)
         });
         engine.kill();
-        let mut engine = room.engine();
+        let mut engine = sandbox.engine();
         engine.say(&line(1, &mark));
         let event = engine.hear("answered");
         was_sold(&sim, &mark, &event["answer"]);
@@ -75,15 +75,15 @@ fn a_crash_resumes_the_task_that_was_paid_for() {
 }
 
 #[test]
-fn what_a_crash_left_behind_is_carried_on_without_being_asked_for_again() {
+fn what_a_crash_left_behind_is_resumed_without_a_new_request() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 500 } }]));
-    let room = Room::of(&sim);
-    let mut engine = room.engine();
+    let sandbox = Sandbox::of(&sim);
+    let mut engine = sandbox.engine();
     (0..10).for_each(|id| engine.say(&line(id, &format!("left-{id}"))));
     (0..10).for_each(|_| _ = engine.hear("accepted"));
     engine.kill();
-    let ended = room.engine().finish();
+    let ended = sandbox.engine().finish();
     assert_eq!(ended.book("solved"), 10, "{ended:?}");
     let (paid, taken) = (ended.book("paid"), sim.ledger().accepted());
     let doubts = ended.book("doubts") - ended.book("recovered_from_doubt");
@@ -94,7 +94,7 @@ fn what_a_crash_left_behind_is_carried_on_without_being_asked_for_again() {
 fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_usage() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }]));
-    let mut engine = Room::polling(&sim).engine();
+    let mut engine = Sandbox::polling(&sim).engine();
     answer(&mut engine, &sim, "doubt");
     let ended = engine.finish();
     assert_eq!(sim.ledger().accepted(), 2);
@@ -105,17 +105,17 @@ fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_usage
 fn an_operator_may_choose_a_dead_letter_instead_of_paying_twice() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }]));
-    let room = Room::polling(&sim).set("retry.unsettled_doubt=dead_letter");
-    room.solve("bury", &[]).must_fail(1, &["dead letter"]);
-    assert_eq!((sim.ledger().accepted(), room.dead_letters().len()), (1, 1));
-    room.solve("bury", &[]).must_fail(1, &["replay or drop"]);
+    let sandbox = Sandbox::polling(&sim).set("retry.unsettled_doubt=dead_letter");
+    sandbox.solve("dead", &[]).must_fail(1, &["dead letter"]);
+    assert_eq!((sim.ledger().accepted(), sandbox.dead_letters().len()), (1, 1));
+    sandbox.solve("dead", &[]).must_fail(1, &["replay or drop"]);
     assert_eq!(sim.ledger().requests("in.php"), 1, "only a person may decide to pay again");
 }
 
 /// How many tasks these orders cost together.
 fn cost(orders: &[Value]) -> u64 {
     let sim = Sim::start();
-    let mut engine = Room::of(&sim).engine();
+    let mut engine = Sandbox::of(&sim).engine();
     orders.iter().for_each(|order| engine.say(order));
     let ended = engine.finish();
     assert_eq!(ended.count("answered"), orders.len(), "{ended:?}");
@@ -129,10 +129,10 @@ fn picture(mark: u8) -> String {
     bytes.extend([mark, 0x3b, 0x3b]);
     // Whole groups of three, so that there is nothing to pad.
     bytes.resize(bytes.len().next_multiple_of(3), 0x3b);
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let sextets = |group: &[u8]| {
         let bits = u32::from(group[0]) << 16 | u32::from(group[1]) << 8 | u32::from(group[2]);
-        [18, 12, 6, 0].map(|shift| char::from(letters[(bits >> shift & 63) as usize]))
+        [18, 12, 6, 0].map(|shift| char::from(alphabet[(bits >> shift & 63) as usize]))
     };
     bytes.chunks(3).flat_map(sextets).collect()
 }

@@ -1,13 +1,13 @@
 //! Polls: answered with fewer parts, with noise, or not at all; none of it stops the others or mixes answers up.
 
 use super::was_sold;
-use crate::engine::Engine;
+use crate::engine::EngineProcess;
 use crate::provider::Sim;
-use crate::room::{Room, line};
+use crate::sandbox::{Sandbox, line};
 use serde_json::{Value, json};
 
 /// Places these orders and waits for all answers; each must be one that was sold for its own captcha.
-fn all_answered(engine: &mut Engine, sim: &Sim, marks: &[String]) {
+fn all_answered(engine: &mut EngineProcess, sim: &Sim, marks: &[String]) {
     for (id, mark) in (0..).zip(marks) {
         engine.say(&line(id, mark));
     }
@@ -29,7 +29,7 @@ fn a_batched_poll_with_fewer_parts_than_ids_mixes_nothing_up() {
         { "on": "res.php", "do": { "fewer_parts": {} } },
         { "on": "in.php", "do": { "solve_ms": 700 } },
     ]));
-    let mut engine = Room::polling(&sim).engine();
+    let mut engine = Sandbox::polling(&sim).engine();
     all_answered(&mut engine, &sim, &marks("batch", 12));
     let ended = engine.finish();
     let ledger = sim.ledger();
@@ -44,7 +44,7 @@ fn answers_with_the_mark_that_divides_a_batch_are_not_cut() {
     let mut rules: Vec<Value> = (1..=8).map(rule).collect();
     rules.push(json!({ "on": "in.php", "do": { "solve_ms": 500 } }));
     sim.script(&json!(rules));
-    let mut engine = Room::polling(&sim).engine();
+    let mut engine = Sandbox::polling(&sim).engine();
     all_answered(&mut engine, &sim, &marks("divided", 8));
     assert_eq!(sim.ledger().accepted(), 8);
 }
@@ -63,10 +63,10 @@ fn one_malformed_or_hanging_poll_does_not_stop_the_others() {
             { "on": "res.php", "match": bad, "do": fault },
             { "on": "in.php", "do": { "solve_ms": 50 } },
         ]));
-        let mut engine = Room::polling(&sim).engine();
+        let mut engine = Sandbox::polling(&sim).engine();
         engine.say(&line(99, "bad"));
         engine.hear("accepted");
-        super::seen(&sim, "the bad poll", |ledger| ledger.polls() >= 1);
+        super::until_ledger(&sim, "the bad poll", |ledger| ledger.polls() >= 1);
         all_answered(&mut engine, &sim, &marks("good", 10));
         sim.script(&json!([]));
         let event = engine.hear("answered");
@@ -78,12 +78,12 @@ fn one_malformed_or_hanging_poll_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_result_that_has_vanished_is_told_and_not_asked_for_for_ever() {
+fn a_result_that_has_vanished_is_reported_and_not_polled_for_ever() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "vanish": {} } }]));
-    let room = Room::polling(&sim);
-    room.solve("vanished", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID"]);
+    let sandbox = Sandbox::polling(&sim);
+    sandbox.solve("vanished", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID"]);
     assert_eq!(sim.ledger().accepted(), 1);
-    let told = &sim.ledger().0["totals"]["codes"]["ERROR_WRONG_CAPTCHA_ID"];
-    assert_eq!(told, &json!(1), "to ask for it again leads to a ban");
+    let code_count = &sim.ledger().0["totals"]["codes"]["ERROR_WRONG_CAPTCHA_ID"];
+    assert_eq!(code_count, &json!(1), "to ask for it again leads to a ban");
 }

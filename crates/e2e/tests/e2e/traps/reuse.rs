@@ -1,9 +1,9 @@
-//! One token to five workers by default: a site takes it once. With the settings as they come, each placement of a token is a
-//! job of its own, and a key says which placements are one.
+//! One token to five workers by default: a site takes it once. With the settings as they come, each placement of a
+//! token is a job of its own, and a key says which placements are one.
 
 use crate::http::call;
 use crate::provider::Sim;
-use crate::room::{Room, page};
+use crate::sandbox::{Sandbox, page};
 use crate::serve::Serve;
 use crate::wait::until;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ const SITE_KEY: &str = "6Le-workers-0123456789abcdefghijklmnop";
 
 /// The APIs that other services' clients use, and our own.
 #[derive(Clone, Copy, Debug)]
-enum Api {
+enum TrapApi {
     Classic,
     Json,
     V1,
 }
 
-impl Api {
+impl TrapApi {
     /// Places an order for a token of this page, and comes for it as a client does.
     fn token(self, base: &str, mark: &str, idempotency_key: Option<&str>) -> String {
         let mut order = match self {
@@ -45,27 +45,27 @@ impl Api {
             Self::V1 => ask("POST", "/v1/orders", &order)["id"].clone(),
         };
         let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-        let found = until("a token", || match self {
+        let value = until("a token", || match self {
             Self::Classic => {
                 let path = format!("/res.php?key={KEY}&json=1&action=get&id={plain}");
-                let said = ask("GET", &path, &Value::Null);
-                (said["status"] == 1).then(|| said["request"].clone())
+                let reply = ask("GET", &path, &Value::Null);
+                (reply["status"] == 1).then(|| reply["request"].clone())
             }
             Self::Json => {
-                let said = ask("POST", "/getTaskResult", &json!({ "clientKey": KEY, "taskId": id }));
-                (said["status"] == "ready").then(|| said["solution"]["gRecaptchaResponse"].clone())
+                let reply = ask("POST", "/getTaskResult", &json!({ "clientKey": KEY, "taskId": id }));
+                (reply["status"] == "ready").then(|| reply["solution"]["gRecaptchaResponse"].clone())
             }
             Self::V1 => {
-                let said = ask("GET", &format!("/v1/orders/{plain}"), &Value::Null);
-                (said["status"] == "solved").then(|| said["answer"]["text"].clone())
+                let reply = ask("GET", &format!("/v1/orders/{plain}"), &Value::Null);
+                (reply["status"] == "solved").then(|| reply["answer"]["text"].clone())
             }
         });
-        found.as_str().unwrap_or_else(|| panic!("{self:?}: {found}")).to_owned()
+        value.as_str().unwrap_or_else(|| panic!("{self:?}: {value}")).to_owned()
     }
 }
 
 /// The different tokens that ten workers get who come at the same time.
-fn ten_workers(api: Api, base: &str, mark: &str, idempotency_key: Option<&str>) -> BTreeSet<String> {
+fn ten_workers(api: TrapApi, base: &str, mark: &str, idempotency_key: Option<&str>) -> BTreeSet<String> {
     thread::scope(|scope| {
         let workers: Vec<_> =
             (0..10).map(|_| scope.spawn(|| api.token(base, mark, idempotency_key))).collect();
@@ -77,9 +77,9 @@ fn ten_workers(api: Api, base: &str, mark: &str, idempotency_key: Option<&str>) 
 fn ten_workers_on_one_page_get_ten_tokens_and_with_one_key_one_on_every_api() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 200 } }]));
-    let gateway = Serve::start(Room::of(&sim).set("reuse.default=by_kind"));
+    let gateway = Serve::start(Sandbox::of(&sim).set("reuse.default=by_kind"));
     let mut paid = 0;
-    for api in [Api::Classic, Api::Json, Api::V1] {
+    for api in [TrapApi::Classic, TrapApi::Json, TrapApi::V1] {
         let mark = format!("ten-{api:?}").to_lowercase();
         assert_eq!(ten_workers(api, &gateway.http, &mark, None).len(), 10, "{api:?}");
         let mark = format!("one-{api:?}").to_lowercase();
@@ -93,21 +93,22 @@ fn ten_workers_on_one_page_get_ten_tokens_and_with_one_key_one_on_every_api() {
 #[test]
 fn the_log_says_once_which_setting_gives_one_token_to_several_placements() {
     let sim = Sim::start();
-    let room = Room::of(&sim).set("reuse.default=by_kind").set("reuse.targets.\"loud.example.com\"=shared");
-    let gateway = Serve::start(room);
+    let sandbox =
+        Sandbox::of(&sim).set("reuse.default=by_kind").set("reuse.targets.\"loud.example.com\"=shared");
+    let gateway = Serve::start(sandbox);
     for mark in ["loud", "quiet"] {
         for _ in 0..3 {
-            Api::Classic.token(&gateway.http, mark, None);
+            TrapApi::Classic.token(&gateway.http, mark, None);
         }
         for _ in 0..2 {
-            Api::Classic.token(&gateway.http, mark, Some(mark));
+            TrapApi::Classic.token(&gateway.http, mark, Some(mark));
         }
     }
     let log = gateway.log();
-    let told: Vec<_> = log.lines().filter(|line| line.contains("single-use answer")).collect();
-    let [told] = told[..] else { panic!("one line for one target: {log}") };
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("single-use answer")).collect();
+    let [warnings] = warnings[..] else { panic!("one line for one target: {log}") };
     for word in ["WARN", "reuse.targets", "loud.example.com", "recaptcha_v2", "docs/reuse.md"] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(warnings.contains(word), "{word}: {warnings}");
     }
     // Shared: one. Each of the three quiet ones, and one for each key.
     assert_eq!(sim.ledger().accepted(), 1 + 3 + 2);
@@ -116,8 +117,8 @@ fn the_log_says_once_which_setting_gives_one_token_to_several_placements() {
 #[test]
 fn the_same_command_with_the_same_key_resumes_its_order_and_without_one_it_is_another_job() {
     let sim = Sim::start();
-    let room = Room::of(&sim).set("reuse.default=by_kind");
-    let solve = |more: &[&str]| room.solve("again", more).must_succeed().out.clone();
+    let sandbox = Sandbox::of(&sim).set("reuse.default=by_kind");
+    let solve = |more: &[&str]| sandbox.solve("again", more).must_succeed().out.clone();
     assert_eq!(solve(&["--idempotency-key", "a"]), solve(&["--idempotency-key", "a"]));
     assert_eq!(sim.ledger().accepted(), 1);
     assert_ne!(solve(&[]), solve(&[]));

@@ -60,7 +60,7 @@ fn a_page_of_html_may_link_to_where_it_likes() {
             [0xfeff].into_iter().chain(BLOCK_PAGE.encode_utf16()).flat_map(u16::to_le_bytes).collect();
         assert_eq!(checked(kind, field, base64(wide).as_bytes()), Ok(()), "{kind} {field}");
     }
-    // In letters of another alphabet, which are no UTF-8.
+    // In characters of another alphabet, which are no UTF-8.
     let chinese =
         [b"<html><title>\xc7\xeb\xc9\xd4\xba\xf2".repeat(20), b"<a href=https://a.example.net/>".to_vec()]
             .concat();
@@ -218,7 +218,7 @@ const PACKED: &[(&str, &[u8])] = &[
 ];
 
 #[test]
-fn what_is_packed_is_seen_through_or_refused_with_its_name() {
+fn packed_content_is_unpacked_or_refused_with_its_name() {
     for (packer, bytes) in PACKED {
         let in_base64 = base64(bytes);
         let as_dead_letters: String = bytes.iter().copied().map(char::from).collect();

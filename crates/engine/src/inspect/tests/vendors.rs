@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A kind, what it needs beside the page, and the field with an address of its vendor, as the services' documentation has it.
+/// A kind, what it needs beside the page, and the field with an address of its vendor, as the services' documentation
+/// has it.
 const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "turnstile",
@@ -111,8 +112,8 @@ fn a_full_address_inside_the_address_of_a_vendor_must_be_allowed_itself() {
         ("/captcha/?url=http:evil.net", false),
         ("/captcha/?a=b@c&url=HTTPS:\\/\\/evil.net", false),
     ] {
-        let found = inspected(Step::Send, &kind, &[PAGE, ("captcha_url", &format!("{vendor}{inside}"))]);
-        assert_eq!(found.is_ok(), taken, "{inside}: {found:?}");
+        let result = inspected(Step::Send, &kind, &[PAGE, ("captcha_url", &format!("{vendor}{inside}"))]);
+        assert_eq!(result.is_ok(), taken, "{inside}: {result:?}");
     }
     for (page, taken) in [
         ("https://shop.example.org/?next=evil.net", true),
@@ -120,8 +121,8 @@ fn a_full_address_inside_the_address_of_a_vendor_must_be_allowed_itself() {
         ("https://shop.example.org/?next=https://evil.net/", false),
         ("https://shop.example.org/?next=https%3A%2F%2Fevil.net%2F", false),
     ] {
-        let found = inspected(Step::Send, &kind, &[("pageurl", page)]);
-        assert_eq!(found.is_ok(), taken, "{page}: {found:?}");
+        let result = inspected(Step::Send, &kind, &[("pageurl", page)]);
+        assert_eq!(result.is_ok(), taken, "{page}: {result:?}");
     }
 }
 
@@ -223,8 +224,8 @@ fn a_host_that_a_vendors_address_names_without_a_scheme_must_be_allowed() {
         ("geetest_v4", "api_server", "gcaptcha4.geetest.com/load", "?captcha_id=1&host=evilhost.net"),
     ] {
         for step in [Step::Place, Step::Replay, Step::Send] {
-            let found = inspected(step, &described(kind), &[PAGE, (field, &format!("{start}{inside}"))]);
-            assert!(matches!(found, Err(NotAllowed::Vendor { .. })), "{kind} {inside}: {found:?}");
+            let result = inspected(step, &described(kind), &[PAGE, (field, &format!("{start}{inside}"))]);
+            assert!(matches!(result, Err(NotAllowed::Vendor { .. })), "{kind} {inside}: {result:?}");
         }
     }
 }
@@ -263,12 +264,12 @@ fn of_a_kind_without_a_description_the_operator_says_whose_the_vendors_hosts_are
     let without_images = Targets { images: false, ..operator.clone() };
     let fields =
         [TaskField { name: "apiGetLib", param: Some("apiGetLib"), value: b"https://api.hunt.example/" }];
-    let found = inspect(&Inspection {
+    let result = inspect(&Inspection {
         step: Step::Send,
         kind: &kind,
         fields: &fields,
         operator: &without_images,
         tenant: None,
     });
-    assert!(matches!(found, Err(NotAllowed::Images { .. })), "{found:?}");
+    assert!(matches!(result, Err(NotAllowed::Images { .. })), "{result:?}");
 }

@@ -1,7 +1,7 @@
-//! The table itself: one row for each kind of task that the stand-in takes through the JSON protocol. It is nobody
-//! else's table, so that a wrong word in theirs is found here.
+//! The table itself: one row for each kind of task that the stand-in takes through the JSON protocol. It shares no
+//! code with the product's tables, so that a wrong word there is found here.
 
-use super::{EMPTY, Forms, Kind};
+use super::{EMPTY, Forms, JsonKind};
 
 const RECAPTCHA: &[(&str, &str)] = &[
     ("websiteURL", "pageurl"),
@@ -36,7 +36,7 @@ const PICTURE: &[(&str, &str)] = &[
 ];
 
 /// It has the type of the older version; the task's own fields say which is meant.
-pub(super) const GEETEST_V4: Kind = Kind {
+pub(super) const GEETEST_V4: JsonKind = JsonKind {
     method: "geetest_v4",
     fields: &[
         ("websiteURL", "pageurl"),
@@ -48,8 +48,8 @@ pub(super) const GEETEST_V4: Kind = Kind {
     ..EMPTY
 };
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
+pub(super) const KINDS: &[JsonKind] = &[
+    JsonKind {
         names: &["RecaptchaV2Task", "NoCaptchaTask"],
         at_capsolver: &["ReCaptchaV2Task"],
         method: "userrecaptcha",
@@ -57,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "gRecaptchaResponse",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["RecaptchaV2EnterpriseTask"],
         at_capsolver: &["ReCaptchaV2EnterpriseTask"],
         method: "userrecaptcha",
@@ -66,7 +66,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "gRecaptchaResponse",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["RecaptchaV3Task"],
         forms: Forms::ProxylessOnly,
         method: "userrecaptcha",
@@ -75,7 +75,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "gRecaptchaResponse",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         at_capsolver: &["ReCaptchaV3Task"],
         method: "userrecaptcha",
         fixed: &[("version", "v3")],
@@ -83,7 +83,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "gRecaptchaResponse",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["RecaptchaV3EnterpriseTask"],
         at_capsolver: &["ReCaptchaV3EnterpriseTask"],
         method: "userrecaptcha",
@@ -92,7 +92,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "gRecaptchaResponse",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["HCaptchaTask"],
         at_capsolver: &["HCaptchaTask"],
         method: "hcaptcha",
@@ -108,7 +108,7 @@ pub(super) const KINDS: &[Kind] = &[
         has_agent: true,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["TurnstileTask"],
         method: "turnstile",
         fields: &[
@@ -128,7 +128,7 @@ pub(super) const KINDS: &[Kind] = &[
         has_agent: true,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         at_capsolver: &["AntiTurnstileTask"],
         forms: Forms::ProxylessOnly,
         method: "turnstile",
@@ -141,7 +141,7 @@ pub(super) const KINDS: &[Kind] = &[
         has_agent: true,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         at_capsolver: &["AntiCloudflareTask"],
         forms: Forms::ProxyOnly,
         method: "cloudflare_challenge",
@@ -149,7 +149,7 @@ pub(super) const KINDS: &[Kind] = &[
         has_agent: true,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["GeeTestTask"],
         at_capsolver: &["GeeTestTask"],
         method: "geetest",
@@ -162,7 +162,7 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["FunCaptchaTask"],
         at_capsolver: &["FunCaptchaTask"],
         method: "funcaptcha",
@@ -175,7 +175,7 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["ImageToTextTask"],
         at_capsolver: &["ImageToTextTask"],
         forms: Forms::Bare,
@@ -184,7 +184,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "text",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["GridTask"],
         forms: Forms::Bare,
         method: "base64",
@@ -193,7 +193,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "click",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["CoordinatesTask"],
         forms: Forms::Bare,
         method: "base64",
@@ -202,7 +202,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "coordinates",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["DrawAroundTask"],
         forms: Forms::Bare,
         method: "base64",
@@ -211,7 +211,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "canvas",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["BoundingBoxTask"],
         forms: Forms::Bare,
         method: "bounding_box",
@@ -219,7 +219,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "bounding_boxes",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["RotateTask"],
         forms: Forms::Bare,
         method: "rotatecaptcha",
@@ -227,7 +227,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "rotate",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["AudioTask"],
         forms: Forms::Bare,
         method: "audio",
@@ -235,7 +235,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "text",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["TextCaptchaTask"],
         forms: Forms::Bare,
         method: "textcaptcha",
@@ -243,7 +243,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "text",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["AmazonTask"],
         at_capsolver: &["AntiAwsWafTask"],
         method: "amazon_waf",
@@ -261,7 +261,7 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["LeminTask"],
         method: "lemin",
         fields: &[
@@ -272,26 +272,26 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["CapyTask"],
         method: "capy",
         fields: &[("websiteURL", "pageurl"), ("websiteKey", "captchakey")],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["TencentTask"],
         method: "tencent",
         fields: &[("websiteURL", "pageurl"), ("appId", "app_id")],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["MtCaptchaTask"],
         at_capsolver: &["MtCaptchaTask"],
         method: "mt_captcha",
         fields: SITEKEY,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["FriendlyCaptchaTask"],
         method: "friendly_captcha",
         fields: &[
@@ -303,14 +303,14 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind { names: &["ProsopoTask"], method: "prosopo", fields: SITEKEY, ..EMPTY },
-    Kind {
+    JsonKind { names: &["ProsopoTask"], method: "prosopo", fields: SITEKEY, ..EMPTY },
+    JsonKind {
         names: &["CutCaptchaTask"],
         method: "cutcaptcha",
         fields: &[("websiteURL", "pageurl"), ("miseryKey", "misery_key"), ("apiKey", "api_key")],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["KeyCaptchaTask"],
         method: "keycaptcha",
         fields: &[
@@ -322,7 +322,7 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["AntiCyberSiAraTask"],
         method: "cybersiara",
         fields: &[
@@ -332,13 +332,13 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["AtbCaptchaTask"],
         method: "atb_captcha",
         fields: &[("websiteURL", "pageurl"), ("appId", "app_id"), ("apiServer", "api_server")],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["CaptchaFoxTask"],
         forms: Forms::ProxyOnly,
         method: "captchafox",
@@ -351,7 +351,7 @@ pub(super) const KINDS: &[Kind] = &[
         has_agent: true,
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["DataDomeSliderTask"],
         at_capsolver: &["DatadomeSliderTask"],
         forms: Forms::ProxyOnly,
@@ -360,7 +360,7 @@ pub(super) const KINDS: &[Kind] = &[
         solution: "cookie",
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["TspdTask"],
         forms: Forms::ProxyOnly,
         method: "tspd",
@@ -372,7 +372,7 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         ..EMPTY
     },
-    Kind {
+    JsonKind {
         names: &["IncapsulaTask"],
         at_capsolver: &["AntiImpervaTask"],
         method: "imperva",

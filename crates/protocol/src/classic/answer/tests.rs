@@ -89,7 +89,7 @@ fn a_permanent_code_behind_a_human_error_text_is_seen() {
 }
 
 #[test]
-fn plain_text_counts_although_json_was_asked_for() {
+fn plain_text_counts_although_json_was_requested() {
     let SubmitReply::Fault(refused) = submit("ERROR_UPLOAD") else { panic!("no fault") };
     assert_eq!(refused.class, FaultClass::Caller);
     assert_eq!(poll("OK|token"), answered("token"));
@@ -112,30 +112,30 @@ fn a_refusal_in_words_only_is_a_refusal_all_the_same() {
 #[test]
 fn what_is_not_the_protocol_is_puzzling_and_neither_taken_nor_refused() {
     let cases = [
-        ("", Sight::Nothing),
-        (" \r\n", Sight::Nothing),
-        ("<!DOCTYPE html><title>502 Bad Gateway</title>", Sight::Html),
-        ("<html>ERROR_ZERO_BALANCE</html>", Sight::Html),
-        ("500 Internal Server Error", Sight::Junk),
-        ("OK", Sight::Junk),
-        ("OK|", Sight::Junk),
-        ("OK|12 34", Sight::Junk),
-        ("CAPCHA_NOT_READY", Sight::Junk),
-        ("[1,2]", Sight::Junk),
-        ("{\"status\":1,\"request\":\"21229", Sight::BrokenJson),
-        ("{\"status\":1,\"request\":{\"a\":1}}", Sight::Junk),
-        ("{\"status\":1}", Sight::Junk),
-        ("{\"status\":\"ok\"}", Sight::BrokenJson),
-        ("{}", Sight::BrokenJson),
-        ("null", Sight::Junk),
+        ("", ClassicSight::Nothing),
+        (" \r\n", ClassicSight::Nothing),
+        ("<!DOCTYPE html><title>502 Bad Gateway</title>", ClassicSight::Html),
+        ("<html>ERROR_ZERO_BALANCE</html>", ClassicSight::Html),
+        ("500 Internal Server Error", ClassicSight::Junk),
+        ("OK", ClassicSight::Junk),
+        ("OK|", ClassicSight::Junk),
+        ("OK|12 34", ClassicSight::Junk),
+        ("CAPCHA_NOT_READY", ClassicSight::Junk),
+        ("[1,2]", ClassicSight::Junk),
+        ("{\"status\":1,\"request\":\"21229", ClassicSight::BrokenJson),
+        ("{\"status\":1,\"request\":{\"a\":1}}", ClassicSight::Junk),
+        ("{\"status\":1}", ClassicSight::Junk),
+        ("{\"status\":\"ok\"}", ClassicSight::BrokenJson),
+        ("{}", ClassicSight::BrokenJson),
+        ("null", ClassicSight::Junk),
     ];
     for (body, sight) in cases {
         assert_eq!(submit(body), SubmitReply::Puzzling(sight), "{body}");
     }
-    assert_eq!(read_submit(&[0xff, 0xfe, b'O', b'K'], &codes()), SubmitReply::Puzzling(Sight::Junk));
+    assert_eq!(read_submit(&[0xff, 0xfe, b'O', b'K'], &codes()), SubmitReply::Puzzling(ClassicSight::Junk));
     let long = format!("OK|{}", "1".repeat(REPLY_BYTES_MAX));
-    assert_eq!(submit(&long), SubmitReply::Puzzling(Sight::TooLong));
-    assert_eq!(submit(&format!("OK|{}", "1".repeat(129))), SubmitReply::Puzzling(Sight::Junk));
+    assert_eq!(submit(&long), SubmitReply::Puzzling(ClassicSight::TooLong));
+    assert_eq!(submit(&format!("OK|{}", "1".repeat(129))), SubmitReply::Puzzling(ClassicSight::Junk));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn what_comes_along_with_an_answer_is_kept_under_one_name() {
         let PollReply::Answered { payload, cost } = poll(&body) else { panic!("no answer: {body}") };
         assert_eq!(cost, Some(Money(2990)));
         let extras: Vec<_> =
-            payload.extras.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
+            payload.extras.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(extras, [("cookies", r#"{"a":1}"#), ("user_agent", "UA/1")]);
     }
     let many: String = (0..50).map(|n| format!(",\"x{n}\":1")).collect();
@@ -244,7 +244,7 @@ fn what_comes_along_with_an_answer_is_kept_under_one_name() {
 }
 
 #[test]
-fn the_price_of_a_plain_answer_is_split_off_only_where_it_was_asked_for() {
+fn the_price_of_a_plain_answer_is_split_off_only_where_it_was_requested() {
     let answered = |text, cost| PollReply::Answered { payload: Payload::text(text), cost };
     let priced = |body: &str| read_poll(body.as_bytes(), true, &codes());
     assert_eq!(priced("OK|a|b|0.00085"), answered("a|b", Some(Money(850))));
@@ -281,13 +281,13 @@ fn a_batch_is_taken_apart_and_never_interpreted() {
     assert_eq!(batch("CAPCHA_NOT_READY"), BatchReply::Unclear);
     assert_eq!(batch("ERROR_WRONG_CAPTCHA_ID"), BatchReply::Unclear);
     assert_eq!(batch("token|other"), BatchReply::Unclear);
-    assert_eq!(batch("<html>"), BatchReply::Puzzling(Sight::Html));
+    assert_eq!(batch("<html>"), BatchReply::Puzzling(ClassicSight::Html));
 }
 
 #[test]
 fn a_pingback_is_read_and_nonsense_says_nothing() {
     let form = |pairs: &[(&str, &str)]| {
-        let parts = pairs.iter().map(|(name, said)| ((*name).to_owned(), Part::Text((*said).to_owned())));
+        let parts = pairs.iter().map(|(name, value)| ((*name).to_owned(), Part::Text((*value).to_owned())));
         Form(parts.collect())
     };
     let hear = |pairs: &[(&str, &str)]| read_pingback(&form(pairs), &codes());
@@ -309,11 +309,11 @@ fn a_pingback_is_read_and_nonsense_says_nothing() {
 fn balance_and_threads_are_read_in_every_shape() {
     let balance = |body: &str| read_balance(body.as_bytes(), &codes());
     for body in ["3.50", "OK|3.50", r#"{"status":1,"request":"3.50"}"#, r#"{"status":1,"request":3.5}"#] {
-        assert_eq!(balance(body), AccountReply::Is(Money(3_500_000)), "{body}");
+        assert_eq!(balance(body), ClassicAccountReply::Is(Money(3_500_000)), "{body}");
     }
-    assert_eq!(balance("-0.02"), AccountReply::Is(Money(0)));
-    assert!(matches!(balance("ERROR_WRONG_USER_KEY"), AccountReply::Fault(_)));
-    assert_eq!(balance("<html>"), AccountReply::Puzzling(Sight::Html));
+    assert_eq!(balance("-0.02"), ClassicAccountReply::Is(Money(0)));
+    assert!(matches!(balance("ERROR_WRONG_USER_KEY"), ClassicAccountReply::Fault(_)));
+    assert_eq!(balance("<html>"), ClassicAccountReply::Puzzling(ClassicSight::Html));
     let threads = |body: &str| read_threads(body.as_bytes(), &codes());
     for body in [
         r#"{"threads":5,"working_threads":2}"#,
@@ -321,10 +321,13 @@ fn balance_and_threads_are_read_in_every_shape() {
         r#"{"status":1,"request":{"threads":5,"working_threads":"2"}}"#,
         r#"{"status":1,"request":"{\"threads\":5,\"working_threads\":2}"}"#,
     ] {
-        assert_eq!(threads(body), AccountReply::Is(Threads { total: 5, working: 2 }), "{body}");
+        assert_eq!(threads(body), ClassicAccountReply::Is(Threads { total: 5, working: 2 }), "{body}");
     }
-    assert!(matches!(threads(r#"{"status":0,"request":"ERROR_WRONG_USER_KEY"}"#), AccountReply::Fault(_)));
-    assert!(matches!(threads(r#"{"threads":5}"#), AccountReply::Puzzling(_)));
+    assert!(matches!(
+        threads(r#"{"status":0,"request":"ERROR_WRONG_USER_KEY"}"#),
+        ClassicAccountReply::Fault(_)
+    ));
+    assert!(matches!(threads(r#"{"threads":5}"#), ClassicAccountReply::Puzzling(_)));
 }
 
 #[test]
@@ -333,14 +336,14 @@ fn a_document_has_the_same_type_by_whichever_way_it_comes() {
     for (profile, is_json) in [(Profile::TwoCaptcha, true), (Profile::CaptchaAi, false)] {
         let codes = FaultCodes::of(profile);
         let form = Form(BTreeMap::from([("code".to_owned(), Part::Text(document.to_owned()))]));
-        let Some((_, Ok(heard))) = read_pingback(&form, &codes) else { panic!("no answer") };
+        let Some((_, Ok(callback))) = read_pingback(&form, &codes) else { panic!("no answer") };
         let PollReply::Answered { payload, .. } =
             read_poll(format!("OK|{document}").as_bytes(), false, &codes)
         else {
             panic!("no answer")
         };
-        assert_eq!((heard.is_json, payload.is_json), (is_json, is_json), "{}", profile.name());
-        assert_eq!((heard.text.as_str(), payload.text.as_str()), (document, document));
+        assert_eq!((callback.is_json, payload.is_json), (is_json, is_json), "{}", profile.name());
+        assert_eq!((callback.text.as_str(), payload.text.as_str()), (document, document));
     }
     for text in ["[1,4,7]", "{broken", "{}}"] {
         let PollReply::Answered { payload, .. } = poll(&format!("OK|{text}")) else { panic!("no answer") };

@@ -6,7 +6,7 @@ use crate::classic::profile::Profile;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
 use std::time::Duration;
 
-pub(super) struct Entry {
+pub(super) struct CodeEntry {
     pub(super) code: &'static str,
     pub(super) is_prefix: bool,
     pub(super) place: Place,
@@ -26,7 +26,7 @@ struct Other {
     pause_s: u64,
 }
 
-impl Entry {
+impl CodeEntry {
     fn other(&self, profile: Profile) -> Option<&Other> {
         self.at_captcha_ai.as_ref().filter(|_| profile == Profile::CaptchaAi)
     }
@@ -77,8 +77,8 @@ const fn on(
     code: &'static str,
     meaning: &'static str,
     advice: &'static str,
-) -> Entry {
-    Entry {
+) -> CodeEntry {
+    CodeEntry {
         code,
         is_prefix: false,
         place,
@@ -91,20 +91,35 @@ const fn on(
     }
 }
 
-const fn submit(class: FaultClass, code: &'static str, meaning: &'static str, advice: &'static str) -> Entry {
+const fn submit(
+    class: FaultClass,
+    code: &'static str,
+    meaning: &'static str,
+    advice: &'static str,
+) -> CodeEntry {
     on(Place::Submit, class, code, meaning, advice)
 }
 
-const fn poll(class: FaultClass, code: &'static str, meaning: &'static str, advice: &'static str) -> Entry {
+const fn poll(
+    class: FaultClass,
+    code: &'static str,
+    meaning: &'static str,
+    advice: &'static str,
+) -> CodeEntry {
     on(Place::Poll, class, code, meaning, advice)
 }
 
-const fn both(class: FaultClass, code: &'static str, meaning: &'static str, advice: &'static str) -> Entry {
+const fn both(
+    class: FaultClass,
+    code: &'static str,
+    meaning: &'static str,
+    advice: &'static str,
+) -> CodeEntry {
     on(Place::Both, class, code, meaning, advice)
 }
 
 /// Exact codes first: the most telling entry wins.
-pub(super) fn find(code: &str) -> Option<&'static Entry> {
+pub(super) fn find(code: &str) -> Option<&'static CodeEntry> {
     let exact = TABLE.iter().find(|entry| !entry.is_prefix && entry.code == code);
     exact.or_else(|| TABLE.iter().find(|entry| entry.is_prefix && code.starts_with(entry.code)))
 }
@@ -116,7 +131,7 @@ const ANOTHER_PROXY: &str = "use another proxy, or try this one in ten minutes";
 const NOTHING: &str = "nothing: it is tried again by itself";
 const SLOWER: &str = "nothing at first: everything slows down by itself; if it stays, send less at once";
 
-pub(super) const TABLE: &[Entry] = &[
+pub(super) const TABLE: &[CodeEntry] = &[
     both(AccountBlocked, "ERROR_WRONG_USER_KEY", "The key does not have the form of a key.", NEW_KEY),
     both(AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST", "There is no account with this key.", NEW_KEY)
         .at_captcha_ai(Other {

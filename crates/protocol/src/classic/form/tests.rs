@@ -231,7 +231,7 @@ fn a_form_is_decoded_as_the_standard_says() {
             .filter(|(name, _)| !name.is_empty())
             .map(|(name, value)| (name.into_owned(), Part::Text(value.into_owned())))
             .collect();
-        let mut reading = Reading::default();
+        let mut reading = FormReader::default();
         reading.read_urlencoded(bytes).unwrap();
         assert_eq!(reading.form.0, expected, "{}", String::from_utf8_lossy(bytes));
     }

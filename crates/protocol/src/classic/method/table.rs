@@ -5,9 +5,9 @@ use crate::classic::form::{Form, Part};
 use crate::classic::profile::Profile;
 
 /// A field, and what it says; or whatever it says.
-type Tell = (&'static str, Option<&'static str>);
+type MethodMark = (&'static str, Option<&'static str>);
 /// Our name, and the name on the wire.
-type Names = &'static [(&'static str, &'static str)];
+type FieldNames = &'static [(&'static str, &'static str)];
 
 /// Where an answer comes with the browser that it was made with, and is of no use without it: always, or if this
 /// parameter is given.
@@ -19,13 +19,13 @@ pub(super) const COMPANIONS: &[(Profile, &str, Option<&str>)] = &[
     (Profile::TwoCaptcha, "turnstile", Some("pagedata")),
 ];
 
-pub(super) struct Spelling {
+pub(super) struct MethodSpelling {
     /// Empty for what is not in the table.
     pub(super) kind: &'static str,
     /// The methods that clients write it with; the first is the one we write. Empty means that none is written.
     methods: &'static [&'static str],
     /// If there are any, one of them must be there for a request to be of this kind.
-    told_by: &'static [Tell],
+    marked_by: &'static [MethodMark],
     /// Fields that say the kind once more.
     marks: &'static [(&'static str, &'static str)],
     /// Files that go as base64.
@@ -33,42 +33,42 @@ pub(super) struct Spelling {
     /// Files that can only be uploaded.
     uploads: &'static [&'static str],
     /// Other names that clients use.
-    aliases: Names,
-    at_captcha_ai: Option<Wire>,
+    aliases: FieldNames,
+    at_captcha_ai: Option<MethodWire>,
 }
 
 /// How one provider wants to have it.
 #[derive(Clone, Copy)]
-pub(super) struct Wire {
+pub(super) struct MethodWire {
     pub(super) method: &'static str,
     pub(super) marks: &'static [(&'static str, &'static str)],
-    pub(super) names: Names,
+    pub(super) names: FieldNames,
 }
 
-impl Spelling {
-    pub(super) fn at(&self, profile: Profile) -> Wire {
+impl MethodSpelling {
+    pub(super) fn at(&self, profile: Profile) -> MethodWire {
         let usual =
-            Wire { method: self.methods.first().copied().unwrap_or(""), marks: self.marks, names: &[] };
+            MethodWire { method: self.methods.first().copied().unwrap_or(""), marks: self.marks, names: &[] };
         match profile {
             Profile::CaptchaAi => self.at_captcha_ai.unwrap_or(usual),
             Profile::TwoCaptcha => usual,
         }
     }
 
-    pub(super) fn is_told_by(&self, method: &str, form: &Form) -> bool {
-        let tells = |(name, said): &Tell| match (form.0.get(*name), said) {
-            (Some(Part::Text(text)), Some(said)) => text == said,
+    pub(super) fn is_marked_by(&self, method: &str, form: &Form) -> bool {
+        let tells = |(name, expected): &MethodMark| match (form.0.get(*name), expected) {
+            (Some(Part::Text(text)), Some(expected)) => text == expected,
             (Some(Part::Text(text)), None) => !text.is_empty(),
-            (Some(Part::File(_)), said) => said.is_none(),
+            (Some(Part::File(_)), expected) => expected.is_none(),
             (None, _) => false,
         };
-        self.methods.contains(&method) && (self.told_by.is_empty() || self.told_by.iter().any(tells))
+        self.methods.contains(&method) && (self.marked_by.is_empty() || self.marked_by.iter().any(tells))
     }
 
     pub(super) fn is_mark(&self, name: &str, part: &Part) -> bool {
         let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.marks);
-        let says = |said: &str| *part == Part::Text(said.to_owned());
-        self.marks.iter().chain(theirs).any(|(mark, said)| *mark == name && says(said))
+        let says = |expected: &str| *part == Part::Text(expected.to_owned());
+        self.marks.iter().chain(theirs).any(|(mark, expected)| *mark == name && says(expected))
     }
 
     pub(super) fn our_name<'a>(&self, name: &'a str) -> &'a str {
@@ -87,7 +87,7 @@ impl Spelling {
     }
 
     pub(super) fn tells(&self) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
-        self.told_by.iter().map(|(name, said)| (*name, *said, self.kind))
+        self.marked_by.iter().map(|(name, expected)| (*name, *expected, self.kind))
     }
 
     pub(super) fn all_marks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -105,10 +105,10 @@ impl Spelling {
 }
 
 /// What is in no table: method and fields as they are.
-pub(super) const PLAIN: Spelling = Spelling {
+pub(super) const PLAIN: MethodSpelling = MethodSpelling {
     kind: "",
     methods: &[],
-    told_by: &[],
+    marked_by: &[],
     marks: &[],
     files: &[],
     uploads: &[],
@@ -116,86 +116,95 @@ pub(super) const PLAIN: Spelling = Spelling {
     at_captcha_ai: None,
 };
 
-const PICTURE: Spelling = Spelling {
+const PICTURE: MethodSpelling = MethodSpelling {
     methods: &["base64", "post"],
     files: &["body", "imginstructions"],
     aliases: &[("body", "file")],
     ..PLAIN
 };
 
-pub(super) const TABLE: &[Spelling] = &[
-    Spelling { kind: "text", methods: &["", "post", "base64"], told_by: &[("textcaptcha", None)], ..PLAIN },
-    Spelling {
+pub(super) const TABLE: &[MethodSpelling] = &[
+    MethodSpelling {
+        kind: "text",
+        methods: &["", "post", "base64"],
+        marked_by: &[("textcaptcha", None)],
+        ..PLAIN
+    },
+    MethodSpelling {
         kind: "canvas",
-        told_by: &[("canvas", Some("1"))],
+        marked_by: &[("canvas", Some("1"))],
         marks: &[("canvas", "1"), ("recaptcha", "1")],
         ..PICTURE
     },
-    Spelling {
+    MethodSpelling {
         kind: "coordinates",
-        told_by: &[("coordinatescaptcha", Some("1"))],
+        marked_by: &[("coordinatescaptcha", Some("1"))],
         marks: &[("coordinatescaptcha", "1")],
         ..PICTURE
     },
-    Spelling {
+    MethodSpelling {
         kind: "grid",
-        told_by: &[("recaptcha", Some("1")), ("img_type", Some("recaptcha")), ("grid_size", None)],
+        marked_by: &[("recaptcha", Some("1")), ("img_type", Some("recaptcha")), ("grid_size", None)],
         marks: &[("recaptcha", "1")],
-        at_captcha_ai: Some(Wire {
+        at_captcha_ai: Some(MethodWire {
             method: "base64",
             marks: &[("img_type", "recaptcha")],
             names: &[("textinstructions", "instructions")],
         }),
         ..PICTURE
     },
-    Spelling { kind: "image", aliases: &[("body", "file"), ("regsense", "caseSensitive")], ..PICTURE },
+    MethodSpelling { kind: "image", aliases: &[("body", "file"), ("regsense", "caseSensitive")], ..PICTURE },
     // A picture without a method is one, too: that is what the oldest clients send.
-    Spelling { kind: "image", methods: &[""], told_by: &[("body", None), ("file", None)], ..PICTURE },
-    Spelling {
+    MethodSpelling { kind: "image", methods: &[""], marked_by: &[("body", None), ("file", None)], ..PICTURE },
+    MethodSpelling {
         kind: "rotate",
         methods: &["rotatecaptcha"],
         uploads: &["file_1", "file_2", "file_3", "file_4", "file_5", "file_6", "file_7", "file_8", "file_9"],
         ..PICTURE
     },
-    Spelling {
+    MethodSpelling {
         kind: "bounding_box",
         methods: &["bounding_box"],
         files: &["image", "imginstructions"],
         ..PLAIN
     },
-    Spelling { kind: "audio", methods: &["audio"], ..PICTURE },
-    Spelling {
+    MethodSpelling { kind: "audio", methods: &["audio"], ..PICTURE },
+    MethodSpelling {
         kind: "recaptcha_v3",
         methods: &["userrecaptcha"],
-        told_by: &[("version", Some("v3"))],
+        marked_by: &[("version", Some("v3"))],
         marks: &[("version", "v3")],
         ..PLAIN
     },
-    Spelling { kind: "recaptcha_v2", methods: &["userrecaptcha"], ..PLAIN },
-    Spelling {
+    MethodSpelling { kind: "recaptcha_v2", methods: &["userrecaptcha"], ..PLAIN },
+    MethodSpelling {
         kind: "geetest_v4",
         methods: &["geetest_v4"],
         aliases: &[("captcha_id", "gt")],
         marks: &[],
-        at_captcha_ai: Some(Wire {
+        at_captcha_ai: Some(MethodWire {
             method: "geetest",
             marks: &[("version", "4")],
             names: &[("captcha_id", "gt")],
         }),
         ..PLAIN
     },
-    Spelling {
+    MethodSpelling {
         kind: "geetest_v4",
         methods: &["geetest"],
-        told_by: &[("version", Some("4"))],
+        marked_by: &[("version", Some("4"))],
         marks: &[("version", "4")],
         aliases: &[("captcha_id", "gt")],
         ..PLAIN
     },
-    Spelling {
+    MethodSpelling {
         kind: "lemin",
         methods: &["lemin"],
-        at_captcha_ai: Some(Wire { method: "lemin", marks: &[], names: &[("api_server", "apiServer")] }),
+        at_captcha_ai: Some(MethodWire {
+            method: "lemin",
+            marks: &[],
+            names: &[("api_server", "apiServer")],
+        }),
         ..PLAIN
     },
 ];

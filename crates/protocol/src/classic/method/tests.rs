@@ -3,12 +3,12 @@
 use super::*;
 
 fn form(pairs: &[(&str, &str)]) -> Form {
-    let parts = pairs.iter().map(|(name, said)| ((*name).to_owned(), Part::Text((*said).to_owned())));
+    let parts = pairs.iter().map(|(name, reply)| ((*name).to_owned(), Part::Text((*reply).to_owned())));
     Form(parts.collect())
 }
 
 fn params(pairs: &[(&str, &str)]) -> BTreeMap<String, Value> {
-    pairs.iter().map(|(name, said)| ((*name).to_owned(), Value::from(*said))).collect()
+    pairs.iter().map(|(name, reply)| ((*name).to_owned(), Value::from(*reply))).collect()
 }
 
 fn understood(pairs: &[(&str, &str)]) -> (String, BTreeMap<String, Value>) {
@@ -35,7 +35,7 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
                 .collect();
             let sent = spell(profile, &kind.name, &params).unwrap();
             let mut back = understand(&sent).unwrap();
-            // CaptchaAI is told that a grid is one by this field, which we need not say ourselves.
+            // CaptchaAI recognises a grid by this field, which the caller need not send.
             back.params.entry("img_type".to_owned()).or_insert(Value::from("IMG_TYPE+/ &="));
             let mut expected = params;
             expected.entry("img_type".to_owned()).or_insert(Value::from("IMG_TYPE+/ &="));
@@ -77,10 +77,10 @@ fn clients_requests_are_understood() {
 fn an_unknown_method_passes_through_untouched() {
     let theirs =
         [("method", "made_up"), ("x", "1"), ("body", "not base64!"), ("data[blob]", "b"), ("version", "v3")];
-    let (kind, asked) = understood(&theirs);
-    assert_eq!((kind.as_str(), &asked), ("made_up", &params(&theirs[1..])));
+    let (kind, meant_params) = understood(&theirs);
+    assert_eq!((kind.as_str(), &meant_params), ("made_up", &params(&theirs[1..])));
     for profile in Profile::ALL {
-        assert_eq!(spell(profile, &kind, &asked), Ok(form(&theirs)));
+        assert_eq!(spell(profile, &kind, &meant_params), Ok(form(&theirs)));
     }
 }
 
@@ -103,7 +103,10 @@ fn other_names_for_the_same_thing_become_one() {
     let v4 = spell(Profile::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")])).unwrap();
     assert_eq!(v4, form(&[("method", "geetest"), ("version", "4"), ("gt", "g")]));
     let both = understand(&form(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]));
-    assert_eq!(both, Err(BadOption::SaidTwice { one: "apiServer".into(), other: "api_server".into() }));
+    assert_eq!(
+        both,
+        Err(BadOption::ContradictoryNames { one: "apiServer".into(), other: "api_server".into() })
+    );
     let proxied = understood(&[("method", "turnstile"), ("proxytype", "socks5")]).1;
     assert_eq!(proxied, params(&[("proxytype", "SOCKS5")]));
 }

@@ -44,12 +44,13 @@ fn an_answer_brings_its_cost_and_its_moment() {
 
 #[test]
 fn a_no_is_a_code_and_its_class() {
-    let said = create(r#"{"errorId":10,"errorCode":"ERROR_ZERO_BALANCE","errorDescription":"no funds"}"#);
-    assert_eq!(said, CreateReply::Fault(Fault::new(FaultClass::NoFunds, "ERROR_ZERO_BALANCE")));
-    let said = poll(r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","taskId":"a","status":"failed"}"#);
-    assert_eq!(said, ResultReply::Fault(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")));
-    let said = poll(r#"{"errorId":"99"}"#);
-    assert_eq!(said, ResultReply::Fault(Fault::new(FaultClass::UnlistedCode, "errorId 99")));
+    let outcome = create(r#"{"errorId":10,"errorCode":"ERROR_ZERO_BALANCE","errorDescription":"no funds"}"#);
+    assert_eq!(outcome, CreateReply::Fault(Fault::new(FaultClass::NoFunds, "ERROR_ZERO_BALANCE")));
+    let outcome =
+        poll(r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","taskId":"a","status":"failed"}"#);
+    assert_eq!(outcome, ResultReply::Fault(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")));
+    let outcome = poll(r#"{"errorId":"99"}"#);
+    assert_eq!(outcome, ResultReply::Fault(Fault::new(FaultClass::UnlistedCode, "errorId 99")));
     assert_eq!(poll(r#"{"errorId":1,"errorCode":"CAPTCHA_NOT_READY"}"#), ResultReply::Pending);
     let ResultReply::Fault(fault) = poll(r#"{"errorId":0,"status":"failed"}"#) else { panic!("failed") };
     assert_eq!(fault.class, FaultClass::Unsolvable);
@@ -62,28 +63,28 @@ fn a_no_is_a_code_and_its_class() {
 #[test]
 fn what_is_not_the_protocol_is_never_guessed_at() {
     let cases = [
-        ("", Sight::Nothing),
-        ("  \r\n", Sight::Nothing),
-        ("<html>502 Bad Gateway</html>", Sight::Html),
-        ("Bad Gateway", Sight::Junk),
-        ("ERROR_ZERO_BALANCE", Sight::Junk),
-        ("[1]", Sight::Junk),
-        ("{\"errorId\":0,\"taskI", Sight::BrokenJson),
-        ("{}", Sight::BrokenJson),
-        ("{\"message\":\"rate limited\"}", Sight::BrokenJson),
-        ("{\"errorId\":0}", Sight::BrokenJson),
-        ("{\"errorId\":0,\"taskId\":null}", Sight::BrokenJson),
-        ("{\"errorId\":0,\"taskId\":-4}", Sight::BrokenJson),
-        ("{\"errorId\":0,\"taskId\":\"\"}", Sight::BrokenJson),
-        ("{\"errorId\":null,\"errorCode\":null}", Sight::BrokenJson),
+        ("", JsonSight::Nothing),
+        ("  \r\n", JsonSight::Nothing),
+        ("<html>502 Bad Gateway</html>", JsonSight::Html),
+        ("Bad Gateway", JsonSight::Junk),
+        ("ERROR_ZERO_BALANCE", JsonSight::Junk),
+        ("[1]", JsonSight::Junk),
+        ("{\"errorId\":0,\"taskI", JsonSight::BrokenJson),
+        ("{}", JsonSight::BrokenJson),
+        ("{\"message\":\"rate limited\"}", JsonSight::BrokenJson),
+        ("{\"errorId\":0}", JsonSight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":null}", JsonSight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":-4}", JsonSight::BrokenJson),
+        ("{\"errorId\":0,\"taskId\":\"\"}", JsonSight::BrokenJson),
+        ("{\"errorId\":null,\"errorCode\":null}", JsonSight::BrokenJson),
     ];
     for (body, sight) in cases {
         assert_eq!(create(body), CreateReply::Puzzling(sight), "{body}");
         assert_eq!(poll(body), ResultReply::Puzzling(sight), "{body}");
     }
     let long = format!("{{\"errorId\":0,\"taskId\":\"{}\"}}", "x".repeat(REPLY_BYTES_MAX));
-    assert_eq!(create(&long), CreateReply::Puzzling(Sight::TooLong));
-    assert_eq!(read_result(&[0xff, 0xfe], &CODES), ResultReply::Puzzling(Sight::Junk));
+    assert_eq!(create(&long), CreateReply::Puzzling(JsonSight::TooLong));
+    assert_eq!(read_result(&[0xff, 0xfe], &CODES), ResultReply::Puzzling(JsonSight::Junk));
 }
 
 #[test]
@@ -96,27 +97,27 @@ fn a_reply_cut_anywhere_is_no_other_reply() {
 
 #[test]
 fn a_callback_names_its_task_and_is_final_or_nothing() {
-    let heard = |body: &str| read_callback(body.as_bytes(), &CODES);
+    let callback = |body: &str| read_callback(body.as_bytes(), &CODES);
     let (task, reply) =
-        heard(r#"{"errorId":0,"taskId":7,"status":"ready","solution":{"text":"x"}}"#).unwrap();
+        callback(r#"{"errorId":0,"taskId":7,"status":"ready","solution":{"text":"x"}}"#).unwrap();
     assert_eq!(task.as_deref(), Some("7"));
     assert!(matches!(reply, ResultReply::Answered { .. }));
-    let (task, reply) = heard(r#"{"errorId":12,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE"}"#).unwrap();
+    let (task, reply) = callback(r#"{"errorId":12,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE"}"#).unwrap();
     assert!(task.is_none() && matches!(reply, ResultReply::Fault(_)));
     for body in [r#"{"errorId":0,"status":"processing","taskId":7}"#, "", "id=7&code=x", "<html>"] {
-        assert!(heard(body).is_none(), "{body}");
+        assert!(callback(body).is_none(), "{body}");
     }
 }
 
 #[test]
 fn a_balance_is_money_whichever_type_it_has() {
     let balance = |body: &str| read_balance(body.as_bytes(), &CODES);
-    assert_eq!(balance(r#"{"errorId":0,"balance":345.678}"#), AccountReply::Is(Money(345_678_000)));
-    assert_eq!(balance(r#"{"errorId":0,"balance":"3.50"}"#), AccountReply::Is(Money(3_500_000)));
-    assert_eq!(balance(r#"{"errorId":0,"balance":-1}"#), AccountReply::Is(Money(0)));
+    assert_eq!(balance(r#"{"errorId":0,"balance":345.678}"#), JsonAccountReply::Is(Money(345_678_000)));
+    assert_eq!(balance(r#"{"errorId":0,"balance":"3.50"}"#), JsonAccountReply::Is(Money(3_500_000)));
+    assert_eq!(balance(r#"{"errorId":0,"balance":-1}"#), JsonAccountReply::Is(Money(0)));
     assert!(matches!(
         balance(r#"{"errorId":1,"errorCode":"ERROR_KEY_DOES_NOT_EXIST"}"#),
-        AccountReply::Fault(_)
+        JsonAccountReply::Fault(_)
     ));
-    assert!(matches!(balance("<html>"), AccountReply::Puzzling(Sight::Html)));
+    assert!(matches!(balance("<html>"), JsonAccountReply::Puzzling(JsonSight::Html)));
 }

@@ -1,5 +1,5 @@
-//! The codes themselves, with the number that stands for each at 2captcha and Anti-Captcha. Codes of the classic protocol
-//! are here as well: an order may have been placed with a provider of the one and be read through the other.
+//! The codes themselves, with the number that stands for each at 2captcha and Anti-Captcha. Codes of the classic
+//! protocol are here as well: an order may have been placed with a provider of the one and be read through the other.
 
 use super::CodeRow;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
@@ -34,7 +34,7 @@ pub(super) const TABLE: &[CodeRow] = &[
         "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
         15,
         Caller,
-        "The type of the image could not be told from its content",
+        "The type of the image could not be recognised from its content",
     ),
     row("ERROR_WRONG_FILE_EXTENSION", 15, Caller, "The type of the image is not supported"),
     row("ERROR_UPLOAD", 15, Caller, "The file could not be read"),

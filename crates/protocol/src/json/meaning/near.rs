@@ -1,5 +1,5 @@
-//! Names that are nearly known: a slip of the fingers, or a known name in another dress. To buy what such a name might
-//! mean helps nobody, so the caller is told.
+//! Names that are nearly known: a typing error, or a known name in another spelling. To buy what such a name might
+//! mean helps no caller, so the request is refused with the nearest name.
 
 use crate::classic::method;
 use crate::json::task;
@@ -29,8 +29,8 @@ fn is_near(typed: &str, known: &str) -> bool {
     typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
 }
 
-/// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both the wrong way
-/// round, tell.
+/// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both
+/// the wrong way round, tell.
 fn is_slip(typed: &str, known: &str) -> bool {
     let is_twice = |letter: char| typed == known.replace(letter, &format!("{letter}{letter}"));
     let is_swapped = || typed.chars().rev().eq(known.chars());
@@ -52,7 +52,8 @@ fn core_of(squeezed: &str) -> &str {
 const EMPTY_WORDS: [&str; 5] = ["anti", "captcha", "less", "proxy", "task"];
 /// Two names of one vendor.
 const SAME_WORDS: [(&str, &str); 1] = [("aws", "amazon")];
-/// The least that is left of a word without one that says nothing, so that `recaptcha` and `hcaptcha` stay what they are.
+/// The least that is left of a word without one that says nothing, so that `recaptcha` and `hcaptcha` stay what they
+/// are.
 const WORD_LETTERS_MIN: usize = 3;
 
 /// The words of a name in small letters, as far as they say something about the kind.
@@ -78,9 +79,9 @@ fn words_of(name: &str) -> Vec<String> {
         };
         std::iter::successors(Some(word), |word| one(word)).last().unwrap_or_default()
     };
-    let is_said =
+    let is_stated =
         |word: &String| !word.is_empty() && word != "proxyless" && !EMPTY_WORDS.contains(&word.as_str());
-    words.into_iter().map(trimmed).filter(is_said).collect()
+    words.into_iter().map(trimmed).filter(is_stated).collect()
 }
 
 /// The words in one order, each vendor by one name.
@@ -105,11 +106,13 @@ fn kind_by_words(name: &str) -> Option<String> {
     kinds.chain(types).chain(others).find(|(known, _)| is_same(known)).map(|(_, kind)| kind)
 }
 
-/// The fewest letters of the one word of a known kind that is looked for among other words: `fun` and `atb` are words of anything.
+/// The fewest letters of the one word of a known kind that is looked for among other words: `fun` and `atb` are words
+/// of anything.
 const ONLY_WORD_LETTERS_MIN: usize = 4;
 
-/// The known kind whose words are among these, one behind the other: `cloudflare_turnstile` has `turnstile`. What pictures and texts
-/// are called (`image`, `text`, `grid`) are words of anything, so only kinds that need their page count. The longest is meant.
+/// The known kind whose words are among these, one behind the other: `cloudflare_turnstile` has `turnstile`. What
+/// pictures and texts are called (`image`, `text`, `grid`) are words of anything, so only kinds that need their page
+/// count. The longest is meant.
 fn kind_among_words(name: &str) -> Option<String> {
     let typed = words_of(name);
     let needs_page =
@@ -175,8 +178,8 @@ const COMMON: [&str; 9] = [
     "proxyPassword",
 ];
 
-/// What orders of any kind say about the visit. Of a kind without a description these are all that is known, and to buy without the
-/// proxy that was meant is to buy nothing.
+/// What orders of any kind say about the visit. Of a kind without a description these are all that is known, and to
+/// buy without the proxy that was meant is to buy nothing.
 const VISIT: [&str; 11] = [
     "cookies",
     "pageurl",

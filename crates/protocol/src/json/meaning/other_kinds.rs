@@ -1,11 +1,13 @@
-//! Parameters that ask for another kind than the order's own. The method or the type decides at one provider, the parameter at the
-//! next, so an order with both would be bought as another kind than the one that was allowed and counted.
+//! Parameters that ask for another kind than the order's own. The method or the type decides at one provider, the
+//! parameter at the next, so an order with both would be bought as another kind than the one that was allowed and
+//! counted.
 
-use super::{Params, is_same, is_same_name};
+use super::{MeantParams, is_same, is_same_name};
 use crate::classic::method;
 use quittance_lifecycle::{BadRequest, Kind};
 
-/// Switches of the classic protocol that also say other things elsewhere, so they tell a kind only beside the method that has them.
+/// Switches of the classic protocol that also say other things elsewhere, so they tell a kind only beside the method
+/// that has them.
 const AMBIGUOUS: [&str; 3] = ["body", "file", "version"];
 /// A switch that an undescribed kind may have for itself.
 const OF_PICTURES: &str = "grid_size";
@@ -14,19 +16,19 @@ const IN_JSON: [(&str, Option<&str>); 2] =
     [("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))];
 
 /// Refuses a parameter that asks for another kind and is none of this kind's own.
-pub(super) fn check(kind: &Kind, params: &Params) -> Result<(), BadRequest> {
+pub(super) fn check(kind: &Kind, params: &MeantParams) -> Result<(), BadRequest> {
     let is_own = |tell: &str| {
         kind.fields.iter().any(|field| field.name == tell)
             || method::marks(&kind.name).any(|(mark, _)| mark == tell)
             || (!kind.hosts.is_described && tell == OF_PICTURES)
     };
-    for (tell, said) in method::all_tells().chain(IN_JSON) {
+    for (tell, text) in method::all_tells().chain(IN_JSON) {
         if AMBIGUOUS.contains(&tell) || is_own(tell) {
             continue;
         }
         let tells = |(name, value): &(&String, &quittance_lifecycle::Value)| {
             is_same_name(name, tell)
-                && said.map_or_else(|| !value.as_bytes().trim_ascii().is_empty(), |said| is_same(value, said))
+                && text.map_or_else(|| !value.as_bytes().trim_ascii().is_empty(), |text| is_same(value, text))
         };
         if let Some((name, _)) = params.iter().find(tells) {
             return Err(BadRequest::OtherKind { kind: kind.name.to_string(), name: name.clone() });

@@ -9,13 +9,14 @@ fn kinds(name: &str) -> Option<Kind> {
     Some(crate::kinds::kind(name).unwrap_or_else(|| crate::kinds::open_kind(name)))
 }
 
-fn params(pairs: &[(&str, &str)]) -> Params {
-    pairs.iter().map(|(name, said)| ((*name).to_owned(), Param::from(*said))).collect()
+fn params(pairs: &[(&str, &str)]) -> MeantParams {
+    pairs.iter().map(|(name, input)| ((*name).to_owned(), Param::from(*input))).collect()
 }
 
-fn meant(kind: &str, pairs: &[(&str, &str)]) -> Result<(String, Params), BadRequest> {
-    let said = params(pairs);
-    let meant = meaning(kind, &said, &kinds)?.unwrap_or(OrderParams { kind: kind.to_owned(), params: said });
+fn meant(kind: &str, pairs: &[(&str, &str)]) -> Result<(String, MeantParams), BadRequest> {
+    let input = params(pairs);
+    let meant =
+        meaning(kind, &input, &kinds)?.unwrap_or(OrderParams { kind: kind.to_owned(), params: input });
     let again = meaning(&meant.kind, &meant.params, &kinds)?;
     assert_eq!(again, None, "what is meant means itself");
     Ok((meant.kind, meant.params))
@@ -46,12 +47,12 @@ fn methods_and_task_types_are_the_kinds_that_they_are_with_the_names_that_they_h
 
 #[test]
 fn two_names_of_one_parameter_must_say_the_same() {
-    let said =
+    let input =
         |other: &str| meant("turnstile", &[("pageurl", PAGE), ("sitekey", "k"), ("websiteURL", other)]);
-    assert!(said(PAGE).is_ok());
-    assert!(matches!(said("https://evil.net/"), Err(BadRequest::SaidTwice { .. })));
+    assert!(input(PAGE).is_ok());
+    assert!(matches!(input("https://evil.net/"), Err(BadRequest::ContradictoryNames { .. })));
     let key = meant("turnstile", &[("pageurl", PAGE), ("sitekey", "k"), ("websiteKey", "other")]);
-    assert!(matches!(key, Err(BadRequest::SaidTwice { .. })));
+    assert!(matches!(key, Err(BadRequest::ContradictoryNames { .. })));
 }
 
 #[test]
@@ -180,10 +181,10 @@ fn the_class_of_a_custom_task_is_the_kind_that_it_names() {
         ("Imperva", "imperva"),
         ("Binance", "CustomTask"),
     ] {
-        let said = [page, ("class", class)];
-        assert_eq!(meant("CustomTask", &said).map(|(kind, _)| kind), Ok(kind.to_owned()), "{class}");
-        let found = meaning("CustomTask", &params(&said), &added).map(|meant| meant.unwrap().kind);
-        assert_eq!(found, Ok(kind.to_owned()), "{class}");
+        let input = [page, ("class", class)];
+        assert_eq!(meant("CustomTask", &input).map(|(kind, _)| kind), Ok(kind.to_owned()), "{class}");
+        let outcome = meaning("CustomTask", &params(&input), &added).map(|meant| meant.unwrap().kind);
+        assert_eq!(outcome, Ok(kind.to_owned()), "{class}");
     }
     let refused = meant("CustomTask", &[page, ("class", "turnstile")]);
     assert!(matches!(refused, Err(BadRequest::OtherKind { .. })), "{refused:?}");
@@ -205,14 +206,14 @@ fn an_object_that_came_as_text_says_what_it_says_in_a_task() {
 
 #[test]
 fn a_proxy_without_a_type_is_one_of_http_and_an_address_of_ipv6_has_brackets() {
-    let (_, said) =
+    let (_, input) =
         meant("AntiCloudflareTask", &[("websiteURL", PAGE), ("proxy", "1.2.3.4:80:u:p")]).unwrap();
-    assert_eq!(said["proxy"], Param::from("u:p@1.2.3.4:80"));
-    assert_eq!(said["proxytype"], Param::from("HTTP"));
+    assert_eq!(input["proxy"], Param::from("u:p@1.2.3.4:80"));
+    assert_eq!(input["proxytype"], Param::from("HTTP"));
     let pieces =
         [("pageurl", PAGE), ("sitekey", "k"), ("proxyAddress", "2001:db8::1"), ("proxyPort", "8000")];
-    let (_, said) = meant("turnstile", &pieces).unwrap();
-    assert_eq!(said["proxy"], Param::from("[2001:db8::1]:8000"));
+    let (_, input) = meant("turnstile", &pieces).unwrap();
+    assert_eq!(input["proxy"], Param::from("[2001:db8::1]:8000"));
 }
 
 #[test]

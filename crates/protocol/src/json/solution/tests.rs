@@ -8,7 +8,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn payload(text: &str, is_json: bool, extras: &[(&str, &str)]) -> Payload {
-    let extras = extras.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect();
+    let extras = extras.iter().map(|(name, solved)| ((*name).to_owned(), (*solved).to_owned())).collect();
     Payload { text: text.to_owned(), is_json, extras }
 }
 
@@ -47,17 +47,17 @@ fn every_answer_of_a_classic_provider_has_its_fields_and_comes_back() {
         ("never_seen", payload("t", false, &[]), json!({"token": "t"})),
     ];
     for (kind, payload, expected) in cases {
-        let said = solution(Flavour::AntiCaptcha, kind, &payload);
-        assert_eq!(Value::Object(said.clone()), expected, "{kind}");
-        assert_eq!(read_solution(kind, &said), Some(payload), "{kind}");
+        let solved = solution(Flavour::AntiCaptcha, kind, &payload);
+        assert_eq!(Value::Object(solved.clone()), expected, "{kind}");
+        assert_eq!(read_solution(kind, &solved), Some(payload), "{kind}");
     }
 }
 
 #[test]
 fn one_flavour_says_the_token_twice_and_it_is_read_once() {
-    let said = solution(Flavour::TwoCaptcha, "recaptcha_v3", &Payload::text("03A"));
-    assert_eq!(Value::Object(said.clone()), json!({"gRecaptchaResponse": "03A", "token": "03A"}));
-    assert_eq!(read_solution("", &said), Some(Payload::text("03A")));
+    let solved = solution(Flavour::TwoCaptcha, "recaptcha_v3", &Payload::text("03A"));
+    assert_eq!(Value::Object(solved.clone()), json!({"gRecaptchaResponse": "03A", "token": "03A"}));
+    assert_eq!(read_solution("", &solved), Some(Payload::text("03A")));
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn nothing_that_a_json_provider_says_is_lost() {
         json!({"captchakey": "k", "challengekey": "c", "answer": "x"}),
         json!({"appid": "1", "ret": 0, "ticket": "t", "randstr": "@r"}),
     ];
-    for said in solutions {
+    for solved in solutions {
         for kind in ["", "turnstile", "recaptcha_v2", "geetest_v4", "amazon_waf"] {
-            let payload = read_solution(kind, &object(said.clone())).unwrap();
+            let payload = read_solution(kind, &object(solved.clone())).unwrap();
             let back = solution(Flavour::CapMonster, kind, &payload);
-            for (name, value) in object(said.clone()) {
+            for (name, value) in object(solved.clone()) {
                 let is_the_answer = back.values().any(|there| *there == value);
-                assert!(is_the_answer, "{kind}: {name} is lost from {said}");
+                assert!(is_the_answer, "{kind}: {name} is lost from {solved}");
             }
         }
     }
@@ -91,8 +91,8 @@ fn nothing_that_a_json_provider_says_is_lost() {
 fn answers_of_a_classic_provider_in_odd_clothes_are_understood() {
     let text =
         Payload::text("{\"geetest_challenge\":\"c\",\"geetest_validate\":\"v\",\"geetest_seccode\":\"s\"}");
-    let said = solution(Flavour::TwoCaptcha, "geetest", &text);
-    assert_eq!(Value::Object(said), json!({"challenge": "c", "validate": "v", "seccode": "s"}));
+    let solved = solution(Flavour::TwoCaptcha, "geetest", &text);
+    assert_eq!(Value::Object(solved), json!({"challenge": "c", "validate": "v", "seccode": "s"}));
     let listed = solution(Flavour::TwoCaptcha, "grid", &Payload::text("[1,4,7]"));
     assert_eq!(Value::Object(listed), json!({"click": [1, 4, 7]}));
     let odd = solution(Flavour::TwoCaptcha, "coordinates", &Payload::text("nothing found"));
@@ -101,7 +101,7 @@ fn answers_of_a_classic_provider_in_odd_clothes_are_understood() {
 
 #[test]
 fn an_empty_solution_is_none() {
-    for said in [json!({}), json!({"text": ""}), json!({"gRecaptchaResponse": null})] {
-        assert_eq!(read_solution("image", &object(said)), None);
+    for solved in [json!({}), json!({"text": ""}), json!({"gRecaptchaResponse": null})] {
+        assert_eq!(read_solution("image", &object(solved)), None);
     }
 }

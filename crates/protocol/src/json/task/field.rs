@@ -1,7 +1,7 @@
-//! One field of a task, between JSON and ours. What has a type on the wire and none with us (`true`, 3, an object) gets it
-//! back when it is written again.
+//! One field of a task, between JSON and ours. What has a type on the wire and none with us (`true`, 3, an object)
+//! gets it back when it is written again.
 
-use super::table::{Row, Shape};
+use super::table::{FieldShape, TaskRow};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -16,7 +16,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A number of so many letters is rather a count than somebody's name; longer ones stay text.
+/// A number of so few digits is rather a count than a name; longer ones stay text.
 const COUNT_LETTERS_MAX: usize = 5;
 
 /// The field that a path leads to, at most one object deep. An object may be packed into a text.
@@ -27,8 +27,8 @@ pub(super) fn at<'a>(task: &'a Map<String, Value>, path: &str) -> Option<&'a Val
     }
 }
 
-/// The fields by their paths. An object is taken apart only as far as somebody knows a name for what is in it.
-pub(super) fn flatten(task: &Map<String, Value>, row: &Row) -> Vec<(String, Value)> {
+/// The fields by their paths. An object is taken apart only as far as there is a known name for what is in it.
+pub(super) fn flatten(task: &Map<String, Value>, row: &TaskRow) -> Vec<(String, Value)> {
     let mut fields = Vec::with_capacity(task.len());
     for (name, value) in task {
         let inner = match value {
@@ -62,7 +62,7 @@ pub(super) fn flatten(task: &Map<String, Value>, row: &Row) -> Vec<(String, Valu
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
-        Value::Bool(said) => Some(said.to_string()),
+        Value::Bool(stated) => Some(stated.to_string()),
         Value::Number(number) => Some(number.to_string()),
         Value::String(text) => Some(text.clone()),
         Value::Array(_) | Value::Object(_) => Some(value.to_string()),
@@ -70,54 +70,55 @@ pub(super) fn text(value: &Value) -> Option<String> {
 }
 
 /// Whether it says this, as the most forgiving provider reads it.
-pub(super) fn says(value: &Value, said: &str) -> bool {
-    text(value).is_some_and(|text| text.trim().eq_ignore_ascii_case(said))
+pub(super) fn says(value: &Value, stated: &str) -> bool {
+    text(value).is_some_and(|text| text.trim().eq_ignore_ascii_case(stated))
 }
 
 /// Ours: nothing inside if the field says nothing, and nothing at all if it should be a file and is none.
-pub(super) fn read(shape: Shape, value: &Value) -> Option<Option<Param>> {
-    let said = match (shape, value) {
-        (Shape::Flag | Shape::Number, Value::Bool(said)) => Some(u8::from(*said).to_string()),
+pub(super) fn read(shape: FieldShape, value: &Value) -> Option<Option<Param>> {
+    let stated = match (shape, value) {
+        (FieldShape::Flag | FieldShape::Number, Value::Bool(stated)) => Some(u8::from(*stated).to_string()),
         _ => text(value),
     };
-    let Some(said) = said.filter(|said| !said.is_empty()) else { return Some(None) };
-    let said = match shape {
-        Shape::File => return decode(&said).map(|bytes| Some(Param::Bytes(bytes))),
-        Shape::Flag => match said.as_str() {
+    let Some(stated) = stated.filter(|stated| !stated.is_empty()) else { return Some(None) };
+    let stated = match shape {
+        FieldShape::File => return decode(&stated).map(|bytes| Some(Param::Bytes(bytes))),
+        FieldShape::Flag => match stated.as_str() {
             "true" | "True" => "1".to_owned(),
             "false" | "False" => "0".to_owned(),
-            _ => said,
+            _ => stated,
         },
-        Shape::Host if !said.contains("://") => format!("https://{said}"),
-        Shape::Cookies if !is_list(&said) => recut(&said, '=', ':', ";"),
-        Shape::Text | Shape::Number | Shape::Host | Shape::Cookies => said,
+        FieldShape::Host if !stated.contains("://") => format!("https://{stated}"),
+        FieldShape::Cookies if !is_list(&stated) => recut(&stated, '=', ':', ";"),
+        FieldShape::Text | FieldShape::Number | FieldShape::Host | FieldShape::Cookies => stated,
     };
-    Some(Some(Param::Text(said)))
+    Some(Some(Param::Text(stated)))
 }
 
 /// Theirs; nothing, if it says nothing. Without a shape it gets the type that it looks like.
-pub(super) fn write(shape: Option<Shape>, param: &Param) -> Option<Value> {
+pub(super) fn write(shape: Option<FieldShape>, param: &Param) -> Option<Value> {
     let text = match param {
         Param::Bytes(bytes) => return Some(Value::String(BASE64.encode(bytes))),
         Param::Text(text) if text.is_empty() => return None,
         Param::Text(text) => text,
     };
     Some(match shape {
-        Some(Shape::Flag) => match text.as_str() {
+        Some(FieldShape::Flag) => match text.as_str() {
             "1" => Value::Bool(true),
             "0" => Value::Bool(false),
             _ => Value::from(text.as_str()),
         },
-        Some(Shape::Number) => number(text).unwrap_or_else(|| Value::from(text.as_str())),
-        Some(Shape::Host) => Value::from(text.strip_prefix("https://").unwrap_or(text)),
-        Some(Shape::Text | Shape::File | Shape::Cookies) => Value::from(text.as_str()),
+        Some(FieldShape::Number) => number(text).unwrap_or_else(|| Value::from(text.as_str())),
+        Some(FieldShape::Host) => Value::from(text.strip_prefix("https://").unwrap_or(text)),
+        Some(FieldShape::Text | FieldShape::File | FieldShape::Cookies) => Value::from(text.as_str()),
         None => typed(text),
     })
 }
 
-/// Cookies as the wire has them: pairs in one text, or a list, which not all take; nothing at all, if it cannot be written.
+/// Cookies as the wire has them: pairs in one text, or a list, which not all take; nothing at all, if it cannot be
+/// written.
 pub(super) fn write_cookies(param: &Param, takes_lists: bool) -> Option<Option<Value>> {
-    match write(Some(Shape::Text), param) {
+    match write(Some(FieldShape::Text), param) {
         Some(Value::String(text)) if is_list(&text) => {
             serde_json::from_str(&text).ok().filter(|_| takes_lists).map(Some)
         }
@@ -130,7 +131,7 @@ fn is_list(text: &str) -> bool {
     text.trim_start().starts_with(['[', '{'])
 }
 
-/// Whether it is text that would be taken for something else if nobody remembered.
+/// Whether it is text that would be taken for something else without a note.
 pub(super) fn looks_otherwise(value: &Value) -> bool {
     matches!(value, Value::String(text) if !typed(text).is_string())
 }
@@ -156,14 +157,14 @@ fn number(text: &str) -> Option<Value> {
 /// What leaving the score out means where it may be left out.
 pub(super) const USUAL_SCORE: f64 = 0.4;
 
-/// The least score that is at least what was asked for, of those that Anti-Captcha offers; it wants to be told one.
-pub(super) fn score(asked: Option<&str>) -> f64 {
+/// The least score that is at least the requested one, of those that Anti-Captcha offers; it needs one.
+pub(super) fn score(requested: Option<&str>) -> f64 {
     const OFFERED: [f64; 3] = [0.3, 0.7, 0.9];
-    let asked = asked.and_then(|text| text.parse().ok()).unwrap_or(USUAL_SCORE);
-    OFFERED.into_iter().find(|offered| *offered >= asked).unwrap_or(OFFERED[2])
+    let requested = requested.and_then(|text| text.parse().ok()).unwrap_or(USUAL_SCORE);
+    OFFERED.into_iter().find(|offered| *offered >= requested).unwrap_or(OFFERED[2])
 }
 
-/// Whether the field was free, or said the same: nothing is ever replaced.
+/// Whether the field was free, or had the same value: nothing is ever replaced.
 pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) -> bool {
     fn insert(task: &mut Map<String, Value>, name: &str, value: Value) -> bool {
         match (task.get_mut(name), value) {

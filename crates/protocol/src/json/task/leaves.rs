@@ -1,8 +1,8 @@
-//! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of the
-//! protocol, for whoever reads an order that came another way.
+//! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of
+//! the protocol, for readers of an order that came another way.
 
 use super::rows::TABLE;
-use super::table::{COMMON, PLAIN, Row, Shape};
+use super::table::{COMMON, FieldShape, PLAIN, TaskRow};
 use super::{field, proxy, stem_of};
 use crate::json::flavour::Flavour;
 use quittance_lifecycle::Value as Param;
@@ -20,7 +20,7 @@ pub struct Leaf {
     pub value: String,
 }
 
-fn rows(kind: &str) -> impl Iterator<Item = &'static Row> {
+fn rows(kind: &str) -> impl Iterator<Item = &'static TaskRow> {
     TABLE.iter().filter(move |row| row.kind == kind)
 }
 
@@ -57,7 +57,7 @@ pub fn leaves(
 }
 
 /// What a kind calls a field that the wire calls so, and what it holds there.
-pub(crate) fn alias(kind: &str, name: &str) -> Option<(&'static str, Shape)> {
+pub(crate) fn alias(kind: &str, name: &str) -> Option<(&'static str, FieldShape)> {
     let known = rows(kind).find_map(|row| row.name_of(name)).or_else(|| PLAIN.name_of(name))?;
     Some((known.ours, known.shape))
 }
@@ -76,9 +76,9 @@ pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Every task type that the table knows with its kind; of several kinds of one type, the one that needs nothing more said.
+/// Every task type that the table knows with its kind; of several kinds of one type, the one without further fields.
 pub(crate) fn kinds_of_types() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let plain = TABLE.iter().filter(|row| row.told_by.is_empty());
+    let plain = TABLE.iter().filter(|row| row.marked_by.is_empty());
     plain.flat_map(|row| {
         let (with, without) = row.types;
         let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
@@ -94,15 +94,15 @@ pub(crate) fn stems(name: &str) -> bool {
 
 /// Fields that say which sort of a kind it is, with what they say; anything else would make it another kind.
 pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let known = |row: &'static Row| {
-        row.told_by.iter().filter(|(path, _)| row.name_of(path).is_some_and(|name| name.ours == *path))
+    let known = |row: &'static TaskRow| {
+        row.marked_by.iter().filter(|(path, _)| row.name_of(path).is_some_and(|name| name.ours == *path))
     };
-    rows(kind).flat_map(known).filter_map(|(path, said)| Some((*path, (*said)?)))
+    rows(kind).flat_map(known).filter_map(|(path, reply)| Some((*path, (*reply)?)))
 }
 
 /// What makes a task of the type that `kind` has one of another kind.
 pub(crate) fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
-    let stems_of = |row: &Row| {
+    let stems_of = |row: &TaskRow| {
         let (with, without) = row.types;
         let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
         [with, without, ours, theirs].map(stem_of)
@@ -112,5 +112,5 @@ pub(crate) fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'
     let others = TABLE
         .iter()
         .filter(move |row| row.kind != kind && stems_of(row).iter().any(|stem| own.contains(stem)));
-    others.flat_map(|row| row.told_by.iter().map(|(path, said)| (*path, *said, row.kind)))
+    others.flat_map(|row| row.marked_by.iter().map(|(path, reply)| (*path, *reply, row.kind)))
 }

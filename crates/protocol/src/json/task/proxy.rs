@@ -1,5 +1,5 @@
-//! One proxy, three ways to write it: five fields, one text of CapSolver's, and the classic `login:pass@host:port` beside a
-//! type in capitals, which is ours. The same proxy must not make two orders.
+//! One proxy, three ways to write it: five fields, one text of CapSolver's, and the classic `login:pass@host:port`
+//! beside a type in capitals, which is ours. The same proxy must not make two orders.
 
 use super::field::text;
 use super::leaves::Leaf;
@@ -17,7 +17,7 @@ pub(crate) fn is_field(name: &str) -> bool {
 
 /// Ours, from whatever the task says about a proxy.
 pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String, Param>) {
-    let said = |wanted: &str| {
+    let field_text = |wanted: &str| {
         let (_, value) = task.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
         let text = match value {
             Value::String(text) => text.trim().to_owned(),
@@ -26,19 +26,19 @@ pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String
         };
         (!text.is_empty()).then_some(text)
     };
-    let (proxy, kind) = match (said("proxyAddress"), said("proxy")) {
+    let (proxy, kind) = match (field_text("proxyAddress"), field_text("proxy")) {
         (Some(host), _) => {
             let host = bracketed(host);
-            let place = said("proxyPort").map_or(host.clone(), |port| format!("{host}:{port}"));
-            let proxy = match (said("proxyLogin"), said("proxyPassword")) {
+            let place = field_text("proxyPort").map_or(host.clone(), |port| format!("{host}:{port}"));
+            let proxy = match (field_text("proxyLogin"), field_text("proxyPassword")) {
                 (Some(login), password) => format!("{login}:{}@{place}", password.unwrap_or_default()),
                 (None, _) => place,
             };
-            (proxy, said("proxyType"))
+            (proxy, field_text("proxyType"))
         }
         (None, Some(text)) => {
             let (proxy, kind) = one_text(&text);
-            (proxy, kind.or_else(|| said("proxyType")).or_else(|| said("proxytype")))
+            (proxy, kind.or_else(|| field_text("proxyType")).or_else(|| field_text("proxytype")))
         }
         (None, None) => return,
     };
@@ -88,9 +88,10 @@ pub(crate) fn one_text(text: &str) -> (String, Option<String>) {
     (proxy, kind)
 }
 
-/// What the check of a task has to see of the five fields. The login and the password are between the provider and the proxy.
+/// What the check of a task has to see of the five fields. The login and the password are between the provider and
+/// the proxy.
 pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
-    let said = |name: &str| task.get(name).and_then(text).unwrap_or_default();
+    let field_text = |name: &str| task.get(name).and_then(text).unwrap_or_default();
     let leaf = |name: &str, param: Option<&str>, value: String| {
         (task.contains_key(name)).then(|| Leaf {
             name: name.to_owned(),
@@ -98,17 +99,17 @@ pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
             value,
         })
     };
-    let host = bracketed(said(FIELDS[1]));
+    let host = bracketed(field_text(FIELDS[1]));
     // With a login in it, it is not the host that the proxy was taken apart into.
     let param = (!host.contains('@')).then_some("proxy");
-    let place = leaf(FIELDS[1], param, format!("{host}:{}", said(FIELDS[2])));
-    [leaf(FIELDS[0], Some("proxytype"), said(FIELDS[0])), place].into_iter().flatten().collect()
+    let place = leaf(FIELDS[1], param, format!("{host}:{}", field_text(FIELDS[2])));
+    [leaf(FIELDS[0], Some("proxytype"), field_text(FIELDS[0])), place].into_iter().flatten().collect()
 }
 
 /// The five fields, or nothing if it is not written so that it can be taken apart.
 pub(super) fn spell(proxy: &str, kind: Option<&str>) -> Option<Map<String, Value>> {
-    let (proxy, said) = one_text(proxy);
-    let kind = kind.or(said.as_deref()).unwrap_or("http");
+    let (proxy, field_text) = one_text(proxy);
+    let kind = kind.or(field_text.as_deref()).unwrap_or("http");
     let (account, place) = match proxy.rsplit_once('@') {
         Some((account, place)) => (Some(account), place),
         None => (None, proxy.as_str()),

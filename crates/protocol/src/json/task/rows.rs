@@ -1,17 +1,17 @@
 //! The spellings themselves: which task types stand for which kind, and what its fields are called. A type that is not
 //! here passes through under its own name. When a client's task fits several rows, the first one counts.
 
-use super::table::{Name, PLAIN, Row, Shape, file, flag, name, number};
+use super::table::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
 use crate::json::flavour::Flavour;
 
-const SITEKEY: Name = name("sitekey", "websiteKey");
-const HINT: Name = name("textinstructions", "comment");
-const PICTURE_HINT: Name = file("imginstructions", "imgInstructions");
-const BODY: Name = file("body", "body");
-const PREVIOUS: Name = name("previousID", "previousId");
-const NO_ANSWER: Name = flag("can_no_answer", "canNoAnswer");
+const SITEKEY: FieldName = name("sitekey", "websiteKey");
+const HINT: FieldName = name("textinstructions", "comment");
+const PICTURE_HINT: FieldName = file("imginstructions", "imgInstructions");
+const BODY: FieldName = file("body", "body");
+const PREVIOUS: FieldName = name("previousID", "previousId");
+const NO_ANSWER: FieldName = flag("can_no_answer", "canNoAnswer");
 
-const RECAPTCHA: Row = Row {
+const RECAPTCHA: TaskRow = TaskRow {
     names: &[
         name("googlekey", "websiteKey"),
         flag("invisible", "isInvisible"),
@@ -25,8 +25,8 @@ const RECAPTCHA: Row = Row {
     ..PLAIN
 };
 
-pub(super) const TABLE: &[Row] = &[
-    Row {
+pub(super) const TABLE: &[TaskRow] = &[
+    TaskRow {
         kind: "recaptcha_v2",
         types: ("RecaptchaV2EnterpriseTask", "RecaptchaV2EnterpriseTaskProxyless"),
         at_cap_solver: Some(("ReCaptchaV2EnterpriseTask", "ReCaptchaV2EnterpriseTaskProxyLess")),
@@ -41,28 +41,28 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "recaptcha_v2",
         types: ("RecaptchaV2Task", "RecaptchaV2TaskProxyless"),
         at_cap_solver: Some(("ReCaptchaV2Task", "ReCaptchaV2TaskProxyLess")),
         also: &["nocaptchatask"],
         ..RECAPTCHA
     },
-    Row {
+    TaskRow {
         kind: "recaptcha_v3",
         types: ("ReCaptchaV3EnterpriseTask", "ReCaptchaV3EnterpriseTaskProxyLess"),
         only: &[Flavour::CapSolver],
         implied: &[("enterprise", "1")],
         ..RECAPTCHA
     },
-    Row {
+    TaskRow {
         kind: "recaptcha_v3",
         // No provider but one takes a proxy here, and that one does not need it.
         types: ("RecaptchaV3TaskProxyless", "RecaptchaV3TaskProxyless"),
         at_cap_solver: Some(("ReCaptchaV3Task", "ReCaptchaV3TaskProxyLess")),
         ..RECAPTCHA
     },
-    Row {
+    TaskRow {
         kind: "hcaptcha",
         types: ("HCaptchaTask", "HCaptchaTaskProxyless"),
         at_cap_solver: Some(("HCaptchaTask", "HCaptchaTaskProxyLess")),
@@ -81,17 +81,17 @@ pub(super) const TABLE: &[Row] = &[
         elsewhere: &[(Flavour::CapMonster, "data", "data")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "cloudflare_challenge",
         types: ("TurnstileTask", "TurnstileTask"),
-        told_by: &[("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))],
-        marks: &[("cloudflareTaskType", "cf_clearance", Shape::Text)],
+        marked_by: &[("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))],
+        marks: &[("cloudflareTaskType", "cf_clearance", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[name("cloudflareTaskType", "cloudflareTaskType"), SITEKEY],
         ..PLAIN
     },
-    Row { kind: "cloudflare_challenge", types: ("AntiCloudflareTask", "AntiCloudflareTask"), ..PLAIN },
-    Row {
+    TaskRow { kind: "cloudflare_challenge", types: ("AntiCloudflareTask", "AntiCloudflareTask"), ..PLAIN },
+    TaskRow {
         kind: "turnstile",
         types: ("TurnstileTask", "TurnstileTaskProxyless"),
         at_cap_solver: Some(("AntiTurnstileTaskProxyLess", "AntiTurnstileTaskProxyLess")),
@@ -119,12 +119,12 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "geetest_v4",
         types: ("GeeTestTask", "GeeTestTaskProxyless"),
         at_cap_solver: Some(("GeeTestTask", "GeeTestTaskProxyLess")),
-        told_by: &[("version", Some("4")), ("captchaId", None), ("initParameters.captcha_id", None)],
-        marks: &[("version", "4", Shape::Number)],
+        marked_by: &[("version", Some("4")), ("captchaId", None), ("initParameters.captcha_id", None)],
+        marks: &[("version", "4", FieldShape::Number)],
         names: &[
             name("captcha_id", "initParameters.captcha_id"),
             name("captcha_id", "captchaId"),
@@ -140,11 +140,11 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "geetest",
         types: ("GeeTestTask", "GeeTestTaskProxyless"),
         at_cap_solver: Some(("GeeTestTask", "GeeTestTaskProxyLess")),
-        marks: &[("version", "3", Shape::Number)],
+        marks: &[("version", "3", FieldShape::Number)],
         names: &[
             name("gt", "gt"),
             name("challenge", "challenge"),
@@ -154,20 +154,20 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "funcaptcha",
         types: ("FunCaptchaTask", "FunCaptchaTaskProxyless"),
         at_cap_solver: Some(("FunCaptchaTask", "FunCaptchaTaskProxyLess")),
         names: &[
             name("publickey", "websitePublicKey"),
             name("publickey", "websiteKey"),
-            Name { ours: "surl", theirs: "funcaptchaApiJSSubdomain", shape: Shape::Host },
+            FieldName { ours: "surl", theirs: "funcaptchaApiJSSubdomain", shape: FieldShape::Host },
             name("data[blob]", "data.blob"),
         ],
         packed: &["data"],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "image",
         types: ("ImageToTextTask", "ImageToTextTask"),
         names: &[
@@ -183,13 +183,13 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "text",
         types: ("TextCaptchaTask", "TextCaptchaTask"),
         names: &[name("textcaptcha", "comment")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "grid",
         types: ("GridTask", "GridTask"),
         names: &[
@@ -204,7 +204,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "coordinates",
         types: ("CoordinatesTask", "CoordinatesTask"),
         also: &["imagetocoordinatestask"],
@@ -217,13 +217,13 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "canvas",
         types: ("DrawAroundTask", "DrawAroundTask"),
         names: &[BODY, HINT, PICTURE_HINT, PREVIOUS, NO_ANSWER],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "rotate",
         types: ("RotateTask", "RotateTask"),
         names: &[
@@ -243,14 +243,14 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "bounding_box",
         types: ("BoundingBoxTask", "BoundingBoxTask"),
         names: &[file("image", "body"), HINT, PICTURE_HINT, NO_ANSWER],
         ..PLAIN
     },
-    Row { kind: "audio", types: ("AudioTask", "AudioTask"), names: &[BODY], ..PLAIN },
-    Row {
+    TaskRow { kind: "audio", types: ("AudioTask", "AudioTask"), names: &[BODY], ..PLAIN },
+    TaskRow {
         kind: "keycaptcha",
         types: ("KeyCaptchaTask", "KeyCaptchaTaskProxyless"),
         names: &[
@@ -261,13 +261,13 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "capy",
         types: ("CapyTask", "CapyTaskProxyless"),
         names: &[name("captchakey", "websiteKey"), name("api_server", "apiServer")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "lemin",
         types: ("LeminTask", "LeminTaskProxyless"),
         names: &[
@@ -277,7 +277,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "amazon_waf",
         types: ("AmazonTask", "AmazonTaskProxyless"),
         at_cap_solver: Some(("AntiAwsWafTask", "AntiAwsWafTaskProxyLess")),
@@ -305,73 +305,73 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "captchafox",
         types: ("CaptchaFoxTask", "CaptchaFoxTaskProxyless"),
         names: &[SITEKEY, name("api_server", "apiServer")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "friendly_captcha",
         types: ("CustomTask", "CustomTask"),
-        told_by: &[("class", Some("friendly"))],
-        marks: &[("class", "friendly", Shape::Text)],
+        marked_by: &[("class", Some("friendly"))],
+        marks: &[("class", "friendly", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[SITEKEY, name("module_script", "metadata.apiGetLib")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "friendly_captcha",
         types: ("FriendlyCaptchaTask", "FriendlyCaptchaTaskProxyless"),
         names: &[SITEKEY, name("module_script", "moduleScript"), name("nomodule_script", "nomoduleScript")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "mt_captcha",
         types: ("MtCaptchaTask", "MtCaptchaTaskProxyless"),
         at_cap_solver: Some(("MtCaptchaTask", "MtCaptchaTaskProxyLess")),
         names: &[SITEKEY, name("action", "pageAction"), flag("invisible", "isInvisible")],
         ..PLAIN
     },
-    Row { kind: "prosopo", types: ("ProsopoTask", "ProsopoTaskProxyless"), names: &[SITEKEY], ..PLAIN },
-    Row {
+    TaskRow { kind: "prosopo", types: ("ProsopoTask", "ProsopoTaskProxyless"), names: &[SITEKEY], ..PLAIN },
+    TaskRow {
         kind: "cybersiara",
         types: ("AntiCyberSiAraTask", "AntiCyberSiAraTaskProxyless"),
         names: &[name("master_url_id", "SlideMasterUrlId")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "cutcaptcha",
         types: ("CutCaptchaTask", "CutCaptchaTaskProxyless"),
         names: &[name("misery_key", "miseryKey"), name("api_key", "apiKey")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "tencent",
         types: ("CustomTask", "CustomTask"),
-        told_by: &[("class", Some("TenDI"))],
-        marks: &[("class", "TenDI", Shape::Text)],
+        marked_by: &[("class", Some("TenDI"))],
+        marks: &[("class", "TenDI", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[name("app_id", "websiteKey"), name("captcha_script", "metadata.captchaUrl")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "tencent",
         types: ("TencentTask", "TencentTaskProxyless"),
         names: &[name("app_id", "appId"), name("captcha_script", "captchaScript")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "atb_captcha",
         types: ("AtbCaptchaTask", "AtbCaptchaTaskProxyless"),
         names: &[name("app_id", "appId"), name("api_server", "apiServer")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "datadome",
         types: ("CustomTask", "CustomTask"),
-        told_by: &[("class", Some("DataDome"))],
-        marks: &[("class", "DataDome", Shape::Text)],
+        marked_by: &[("class", Some("DataDome"))],
+        marks: &[("class", "DataDome", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[
             name("captcha_url", "metadata.captchaUrl"),
@@ -381,18 +381,18 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "datadome",
         types: ("DataDomeSliderTask", "DataDomeSliderTask"),
         at_cap_solver: Some(("DatadomeSliderTask", "DatadomeSliderTask")),
         names: &[name("captcha_url", "captchaUrl")],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "imperva",
         types: ("CustomTask", "CustomTask"),
-        told_by: &[("class", Some("Imperva"))],
-        marks: &[("class", "Imperva", Shape::Text)],
+        marked_by: &[("class", Some("Imperva"))],
+        marks: &[("class", "Imperva", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[
             name("incapsulaScriptUrl", "metadata.incapsulaScriptUrl"),
@@ -402,7 +402,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "imperva",
         types: ("IncapsulaTask", "IncapsulaTask"),
         at_cap_solver: Some(("AntiImpervaTask", "AntiImpervaTaskProxyLess")),
@@ -416,11 +416,11 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "tspd",
         types: ("CustomTask", "CustomTask"),
-        told_by: &[("class", Some("tspd"))],
-        marks: &[("class", "tspd", Shape::Text)],
+        marked_by: &[("class", Some("tspd"))],
+        marks: &[("class", "tspd", FieldShape::Text)],
         only: &[Flavour::CapMonster],
         names: &[
             name("tspd_cookie", "metadata.tspdCookie"),
@@ -428,7 +428,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         ..PLAIN
     },
-    Row {
+    TaskRow {
         kind: "tspd",
         types: ("TspdTask", "TspdTask"),
         names: &[name("tspd_cookie", "tspdCookie"), name("html_page_base64", "htmlPageBase64")],

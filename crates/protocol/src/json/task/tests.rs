@@ -15,7 +15,7 @@ fn understood(task: Value) -> (String, BTreeMap<String, Param>) {
 }
 
 fn params(pairs: &[(&str, &str)]) -> BTreeMap<String, Param> {
-    pairs.iter().map(|(name, said)| ((*name).to_owned(), Param::from(*said))).collect()
+    pairs.iter().map(|(name, reply)| ((*name).to_owned(), Param::from(*reply))).collect()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
             let params: BTreeMap<String, Param> = kind
                 .fields
                 .iter()
-                // What the kind or the type has said already need not come back.
+                // What the kind or the type says already need not come back.
                 .filter(|field| {
                     !["recaptcha", "canvas", "coordinatescaptcha", "version"].contains(&field.name)
                 })
@@ -85,7 +85,7 @@ fn clients_tasks_are_understood_in_every_spelling() {
 }
 
 #[test]
-fn an_enterprise_token_is_asked_for_as_each_provider_wants() {
+fn an_enterprise_token_is_requested_as_each_provider_wants() {
     let wanted = params(&[("enterprise", "1"), ("googlekey", "k"), ("data-s", "x")]);
     let sent = |flavour, kind| Value::Object(spell(flavour, kind, &wanted).unwrap());
     let v2 = json!({"type": "RecaptchaV2EnterpriseTaskProxyless", "websiteKey": "k", "enterprisePayload": {"s": "x"}});
@@ -96,8 +96,8 @@ fn an_enterprise_token_is_asked_for_as_each_provider_wants() {
 
 #[test]
 fn one_provider_wants_a_score_that_it_offers() {
-    let score = |asked: &[(&str, &str)]| {
-        spell(Flavour::AntiCaptcha, "recaptcha_v3", &params(asked)).unwrap()["minScore"].as_f64().unwrap()
+    let score = |request: &[(&str, &str)]| {
+        spell(Flavour::AntiCaptcha, "recaptcha_v3", &params(request)).unwrap()["minScore"].as_f64().unwrap()
     };
     assert_eq!([score(&[]), score(&[("min_score", "0.3")]), score(&[("min_score", "1")])], [0.7, 0.3, 0.9]);
     let sent = |flavour| spell(flavour, "recaptcha_v3", &params(&[])).unwrap();
@@ -111,7 +111,7 @@ fn an_unknown_task_passes_through_and_gets_its_types_back() {
         "type": "MadeUpTask", "websiteURL": "https://example.com", "deep": {"a": [1, {"b": null}]}, "rows": 3,
         "isOdd": true, "name": "123456789", "ratio": 0.5, "nothing": null, "empty": ""
     });
-    let (kind, asked) = understood(task.clone());
+    let (kind, request) = understood(task.clone());
     let expected = params(&[
         ("deep", "{\"a\":[1,{\"b\":null}]}"),
         ("isOdd", "true"),
@@ -120,12 +120,12 @@ fn an_unknown_task_passes_through_and_gets_its_types_back() {
         ("ratio", "0.5"),
         ("rows", "3"),
     ]);
-    assert_eq!((kind.as_str(), &asked), ("MadeUpTask", &expected));
+    assert_eq!((kind.as_str(), &request), ("MadeUpTask", &expected));
     let mut sent = object(task);
     sent.remove("nothing");
     sent.remove("empty");
     for flavour in Flavour::ALL {
-        assert_eq!(spell(flavour, &kind, &asked), Ok(sent.clone()));
+        assert_eq!(spell(flavour, &kind, &request), Ok(sent.clone()));
     }
 }
 
@@ -134,8 +134,8 @@ fn text_that_looks_like_something_else_stays_text() {
     let task = json!({
         "type": "MadeUpTask", "number": "1", "flag": "true", "object": "{\"a\":1}", "list": "[1]", "real": 1, "plain": "x"
     });
-    let (kind, asked) = understood(task.clone());
-    assert_eq!(spell(Flavour::CapMonster, &kind, &asked), Ok(object(task)));
+    let (kind, request) = understood(task.clone());
+    assert_eq!(spell(Flavour::CapMonster, &kind, &request), Ok(object(task)));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_proxy_is_one_proxy_however_it_is_written() {
     assert_eq!(understood(bare).1, params(&[("proxy", "p:1"), ("proxytype", "SOCKS4")]));
     let without =
         json!({"type": "HCaptchaTaskProxyless", "proxyType": "http", "proxyAddress": "p", "proxyPort": 1});
-    assert_eq!(understood(without).1, params(&[]), "nobody would look at it");
+    assert_eq!(understood(without).1, params(&[]), "no provider would read it");
     let sent = spell(Flavour::TwoCaptcha, "hcaptcha", &ours).unwrap();
     assert_eq!(
         (&sent["type"], &sent["proxyPort"], &sent["proxyType"]),
@@ -160,13 +160,13 @@ fn a_proxy_is_one_proxy_however_it_is_written() {
     let unwanted = spell(Flavour::TwoCaptcha, "recaptcha_v3", &ours).unwrap();
     assert!(!unwanted.contains_key("proxyAddress"), "{unwanted:?}");
     let odd = params(&[("proxy", "nowhere")]);
-    assert_eq!(spell(Flavour::TwoCaptcha, "hcaptcha", &odd), Err(CannotSpell::Proxy));
+    assert_eq!(spell(Flavour::TwoCaptcha, "hcaptcha", &odd), Err(CannotSpellTask::Proxy));
 }
 
 #[test]
-fn what_no_provider_of_the_protocol_offers_is_said_before_it_is_sent() {
+fn what_no_provider_of_the_protocol_offers_is_refused_before_it_is_sent() {
     let refused = spell(Flavour::TwoCaptcha, "bls", &params(&[]));
-    assert_eq!(refused, Err(CannotSpell::NoType { kind: "bls".to_owned() }));
+    assert_eq!(refused, Err(CannotSpellTask::NoType { kind: "bls".to_owned() }));
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn what_concerns_only_the_talk_goes_no_further() {
 #[test]
 fn pictures_are_read_as_clients_write_them() {
     for body in ["+//+AQ==", "+//+AQ", "data:image/png;base64,+//+AQ==", "+//+\r\nAQ==\n"] {
-        let asked = understood(json!({"type": "ImageToTextTask", "body": body})).1;
-        assert_eq!(asked.get("body"), Some(&Param::Bytes(vec![0xfb, 0xff, 0xfe, 1])), "{body}");
+        let request = understood(json!({"type": "ImageToTextTask", "body": body})).1;
+        assert_eq!(request.get("body"), Some(&Param::Bytes(vec![0xfb, 0xff, 0xfe, 1])), "{body}");
     }
     for body in [json!("%%%"), json!(7.5), json!({"a": 1})] {
         let refused = understand(&object(json!({"type": "ImageToTextTask", "body": body})));
@@ -194,7 +194,7 @@ fn pictures_are_read_as_clients_write_them() {
 #[test]
 fn what_is_left_in_an_object_stays_and_joins_what_was_taken_out() {
     let task = json!({"type": "HCaptchaTaskProxyless", "enterprisePayload": {"rqdata": "r", "sentry": true}});
-    let (kind, asked) = understood(task.clone());
-    assert_eq!(asked, params(&[("data", "r"), ("enterprisePayload", "{\"sentry\":true}")]));
-    assert_eq!(spell(Flavour::TwoCaptcha, &kind, &asked), Ok(object(task)));
+    let (kind, request) = understood(task.clone());
+    assert_eq!(request, params(&[("data", "r"), ("enterprisePayload", "{\"sentry\":true}")]));
+    assert_eq!(spell(Flavour::TwoCaptcha, &kind, &request), Ok(object(task)));
 }

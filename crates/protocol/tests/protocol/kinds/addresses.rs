@@ -82,7 +82,7 @@ fn an_empty_page_address_is_a_missing_one() {
 }
 
 #[test]
-fn a_kind_that_nobody_has_described_needs_no_page_but_a_page_that_it_has_must_be_one() {
+fn an_open_kind_needs_no_page_but_a_page_that_it_has_must_be_one() {
     let draft = quittance_lifecycle::Draft::new("alice").with("x", "y");
     assert!(check("new", &draft).is_ok());
     assert!(check("new", &draft.clone().with("pageurl", "https://example.com/")).is_ok());

@@ -1,4 +1,4 @@
-//! Whatever is wrong with an order is said before anything is paid for: as a type for the doors, as a sentence for
+//! Whatever is wrong with an order is reported before anything is paid for: as a type for the APIs, as a sentence for
 //! people, naming the parameter, never repeating what was in it.
 
 use crate::kinds::{check, image, known, least, recaptcha, site};
@@ -68,7 +68,7 @@ fn a_picture_has_at_least_a_hundred_bytes_and_at_most_a_mebibyte() {
 }
 
 #[test]
-fn a_file_of_a_kind_that_nobody_has_described_has_a_limit_too() {
+fn a_file_of_an_open_kind_has_a_limit_too() {
     let draft = Draft::new("alice").with("file", vec![0; FILE_BYTES_MAX + 1]);
     let expected = BadRequest::FileTooLarge {
         field: "file".into(),
@@ -79,7 +79,7 @@ fn a_file_of_a_kind_that_nobody_has_described_has_a_limit_too() {
 }
 
 #[test]
-fn text_where_a_file_is_wanted_and_a_file_where_text_is_wanted_are_told_apart() {
+fn text_instead_of_a_file_and_a_file_instead_of_text_are_distinguished() {
     for kind in kinds() {
         for field in kind.fields {
             let draft = least(&kind);
@@ -160,7 +160,7 @@ fn a_page_of_html_is_a_file_that_travels_as_text() {
 }
 
 #[test]
-fn more_life_than_three_quarters_is_promised_to_nobody() {
+fn no_answer_promises_more_than_three_quarters_of_its_life() {
     for (kind, draft, most_s) in
         [("recaptcha_v2", recaptcha(), 90), ("turnstile", site(), 225), ("new", recaptcha(), 90)]
     {
@@ -237,7 +237,7 @@ fn no_refusal_repeats_what_was_in_a_parameter() {
 }
 
 #[test]
-fn the_frame_is_checked_for_kinds_that_nobody_has_described_too() {
+fn the_frame_is_checked_for_open_kinds_too() {
     assert!(open_kind("new").fields.iter().all(|field| !field.required));
     refused("new", &Draft::new(""), &BadRequest::BadTenant { bytes: 0 }, &["tenant"]);
 }

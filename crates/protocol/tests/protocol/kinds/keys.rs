@@ -102,9 +102,9 @@ fn a_parameter_that_asks_for_another_token_is_in_the_key() {
         ("turnstile", site(), "data", "c"),
         ("turnstile", site(), "pagedata", "p"),
     ] {
-        let said = draft.clone().with(name, value);
-        differ(kind, &draft, &said);
-        differ(kind, &said, &draft.with(name, &*format!("{value}x")));
+        let explicit = draft.clone().with(name, value);
+        differ(kind, &draft, &explicit);
+        differ(kind, &explicit, &draft.with(name, &*format!("{value}x")));
     }
 }
 
@@ -114,11 +114,11 @@ fn to_say_the_default_and_to_leave_it_out_is_the_same_order() {
         let draft = least(&kind);
         for field in kind.fields {
             if let Some(default) = field.default {
-                let (unsaid, said) = (draft.clone(), draft.clone().with(field.name, default));
-                let [unsaid, said] =
-                    [unsaid, said].map(|draft| check(&kind.name, &draft).expect("it is good"));
-                assert_eq!(unsaid.0, said.0, "{}.{}", kind.name, field.name);
-                assert_eq!(unsaid.1.fingerprint, said.1.fingerprint, "{}.{}", kind.name, field.name);
+                let (implicit, explicit) = (draft.clone(), draft.clone().with(field.name, default));
+                let [implicit, explicit] =
+                    [implicit, explicit].map(|draft| check(&kind.name, &draft).expect("it is good"));
+                assert_eq!(implicit.0, explicit.0, "{}.{}", kind.name, field.name);
+                assert_eq!(implicit.1.fingerprint, explicit.1.fingerprint, "{}.{}", kind.name, field.name);
             }
         }
     }
@@ -159,8 +159,12 @@ fn what_only_says_how_to_talk_never_makes_another_order() {
         let draft = least(&known(&kind));
         for name in ["debug_dump", "header_acao", "json", "key", "method", "pingback", "soft_id"] {
             let (_, plain) = check(&kind, &draft).expect("it is good");
-            let (_, said) = check(&kind, &draft.clone().with(name, "x")).expect("it is good");
-            assert_eq!((plain.target, plain.fingerprint), (said.target, said.fingerprint), "{kind}.{name}");
+            let (_, explicit) = check(&kind, &draft.clone().with(name, "x")).expect("it is good");
+            assert_eq!(
+                (plain.target, plain.fingerprint),
+                (explicit.target, explicit.fingerprint),
+                "{kind}.{name}"
+            );
         }
     }
 }
@@ -300,20 +304,20 @@ fn in_full(kind: &Kind, draft: &Draft, proxy_counts: bool) -> Vec<(String, Vec<u
     let material = |(name, value): &(&String, &Value)| {
         counts(name) && default(name).map(str::as_bytes) != Some(value.as_bytes())
     };
-    let said = draft.params.iter().filter(material);
+    let explicit = draft.params.iter().filter(material);
     [
         ("tenant".to_string(), draft.tenant.clone().into_bytes()),
         ("kind".to_string(), kind.name.as_bytes().to_vec()),
     ]
     .into_iter()
-    .chain(said.map(|(name, value)| (name.clone(), value.as_bytes().to_vec())))
+    .chain(explicit.map(|(name, value)| (name.clone(), value.as_bytes().to_vec())))
     .collect()
 }
 
 /// A small generator of our own (splitmix64): the same orders in every run.
-struct Dice(u64);
+struct KeyDice(u64);
 
-impl Dice {
+impl KeyDice {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -373,7 +377,7 @@ impl Dice {
 
 #[test]
 fn twenty_thousand_random_orders_share_a_key_exactly_when_they_are_the_same() {
-    let mut dice = Dice(17);
+    let mut dice = KeyDice(17);
     let all: Vec<Kind> = kinds().chain([known("new")]).collect();
     for settings in [KeySettings::default(), PROXY_COUNTS] {
         let (mut by_key, mut by_order) = (BTreeMap::<Key, _>::new(), BTreeMap::new());

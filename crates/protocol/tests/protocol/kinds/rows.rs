@@ -97,7 +97,7 @@ fn every_row_says_the_truth_about_what_identifies() {
     }
 }
 
-/// Which sites may be automated is asked of the page address, so nothing but a picture goes without one.
+/// The page address decides which sites may be automated, so nothing but a picture goes without one.
 #[test]
 fn every_kind_that_visits_a_site_needs_its_address() {
     for kind in kinds() {
@@ -156,20 +156,20 @@ fn cookies_and_proxied_tokens_are_bound_to_their_address_and_other_tokens_are_no
 #[test]
 fn single_use_answers_are_exclusive_and_the_others_shared_unless_the_order_says_otherwise() {
     for kind in kinds() {
-        let reuse = |said: Option<Reuse>| {
-            let draft = Draft { reuse: said, ..least(&kind) };
+        let reuse = |explicit: Option<Reuse>| {
+            let draft = Draft { reuse: explicit, ..least(&kind) };
             check_with(&kind, &draft, KeySettings::default()).expect("it has all that is needed").1.reuse
         };
         let usual = if kind.single_use { Reuse::Exclusive } else { Reuse::Shared };
         assert_eq!(reuse(None), usual, "{}", kind.name);
-        for said in [Reuse::Shared, Reuse::Exclusive] {
-            assert_eq!(reuse(Some(said)), said, "{}", kind.name);
+        for explicit in [Reuse::Shared, Reuse::Exclusive] {
+            assert_eq!(reuse(Some(explicit)), explicit, "{}", kind.name);
         }
     }
 }
 
 #[test]
-fn a_kind_that_nobody_has_described_takes_whatever_it_gets() {
+fn an_open_kind_takes_whatever_it_gets() {
     let draft = quittance_lifecycle::Draft::new("alice").with("whatever", "x").with("file", vec![0]);
     assert!(check("a_kind_of_next_year", &draft).is_ok());
     assert_eq!(open_kind("a_kind_of_next_year").name, "a_kind_of_next_year");

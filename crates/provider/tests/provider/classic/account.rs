@@ -1,6 +1,6 @@
-//! Balance and threads, what people are told when they cannot be had, and what they decide about a refused submit.
+//! Balance and threads, the error when they cannot be read, and what they decide about a rejected submit.
 
-use crate::classic::server::{Server, http, ok};
+use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider, refused, submit};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::Threads;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[tokio::test]
-async fn the_account_is_told() {
-    let server = Server::answering(|seen| match seen.text("action") {
+async fn the_account_is_read() {
+    let server = ClassicServer::answering(|request| match request.text("action") {
         "threadsinfo" => ok(r#"{"threads":"5","working_threads":2}"#),
         "getbalance" => ok(r#"{"status":1,"request":"3.50"}"#),
         _ => ok("ERROR_EMPTY_ACTION"),
@@ -29,8 +29,8 @@ async fn the_account_is_told() {
 }
 
 #[tokio::test]
-async fn who_sells_threads_need_not_have_a_balance() {
-    let server = Server::answering(|seen| match seen.text("action") {
+async fn a_provider_that_sells_threads_may_have_no_balance() {
+    let server = ClassicServer::answering(|request| match request.text("action") {
         "threadsinfo" => ok(r#"{"threads":5,"working_threads":2}"#),
         _ => ok("ERROR_EMPTY_ACTION"),
     });
@@ -39,9 +39,9 @@ async fn who_sells_threads_need_not_have_a_balance() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_with_what_to_do() {
+async fn an_error_says_what_to_do() {
     let say = async |answer: String| {
-        let server = Server::answering(move |_| answer.clone());
+        let server = ClassicServer::answering(move |_| answer.clone());
         provider(Profile::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
     };
     let why = say(ok("ERROR_WRONG_USER_KEY")).await;
@@ -58,12 +58,12 @@ async fn what_is_wrong_is_said_with_what_to_do() {
     assert!(matches!(&why, AskError::Unreachable { .. }) && why.to_string().contains("firewall"), "{why}");
 }
 
-/// The classes of submits that are refused for want of a thread, one after the other, and how often the threads were
-/// asked for.
+/// The classes of submits that are rejected for want of a thread, one after the other, and how often the threads were
+/// read.
 async fn refusals(threads: &'static str, submits: usize) -> (Vec<FaultClass>, usize) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
-    let server = Server::answering(move |seen| match seen.text("action") {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = reads.clone();
+    let server = ClassicServer::answering(move |request| match request.text("action") {
         "threadsinfo" => {
             count.fetch_add(1, Ordering::SeqCst);
             ok(threads)
@@ -75,7 +75,7 @@ async fn refusals(threads: &'static str, submits: usize) -> (Vec<FaultClass>, us
     for _ in 0..submits {
         classes.push(refused(submit(&provider).await).class);
     }
-    (classes, asked.load(Ordering::SeqCst))
+    (classes, reads.load(Ordering::SeqCst))
 }
 
 #[tokio::test]
@@ -88,12 +88,12 @@ async fn no_free_thread_is_busy_and_no_thread_at_all_is_broke() {
         "one has just ended"
     );
     assert_eq!(refusals(r#"{"threads":0,"working_threads":0}"#, 1).await, (vec![NoFunds], 1));
-    assert_eq!(refusals("<html>", 2).await, (vec![Busy; 2], 1), "nobody can say");
+    assert_eq!(refusals("<html>", 2).await, (vec![Busy; 2], 1), "not known");
 }
 
 #[tokio::test]
 async fn idle_threads_that_take_nothing_twice_are_a_plan_that_has_ended() {
-    let server = Server::answering(|seen| match seen.text("action") {
+    let server = ClassicServer::answering(|request| match request.text("action") {
         "threadsinfo" => ok(r#"{"threads":5,"working_threads":0}"#),
         _ => ok("ERROR_ZERO_BALANCE"),
     });

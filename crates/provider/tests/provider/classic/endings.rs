@@ -1,7 +1,7 @@
-//! Every way in which a submit can end without an answer: nothing was sent, so it never arrived; or something was, and
-//! then nobody knows. In each the server says how much of it really came, and that it came once.
+//! Every way in which a submit can end without an answer: nothing was sent, so it never arrived; or something was,
+//! and then it is in doubt. In each the server says how much of it really came, and that it came once.
 
-use crate::classic::server::{Guest, Server, http};
+use crate::classic::server::{ClassicClient, ClassicServer, http};
 use crate::classic::{accepted, hasty, in_doubt, order, provider, refused, submit, submit_order};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_lifecycle::{SubmitOutcome, Value};
@@ -10,19 +10,19 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 /// One submit to a server that plays `play` is in doubt: a word in what was seen, and how many requests came in full.
-async fn ends(play: impl Fn(Guest) + Send + Sync + 'static, word: &str, in_full: usize) {
-    let server = Server::start(move |_, guest| play(guest));
-    let seen = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).seen;
-    assert!(seen.contains(word), "{word:?} is not in {seen:?}");
-    assert_eq!(server.seen().len(), in_full, "{seen}");
-    assert_eq!(server.connections(), 1, "it was tried again: {seen}");
+async fn ends(play: impl Fn(ClassicClient) + Send + Sync + 'static, word: &str, in_full: usize) {
+    let server = ClassicServer::start(move |_, guest| play(guest));
+    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    assert!(evidence.contains(word), "{word:?} is not in {evidence:?}");
+    assert_eq!(server.received().len(), in_full, "{evidence}");
+    assert_eq!(server.connections(), 1, "it was tried again: {evidence}");
 }
 
-/// The same, after the whole request has come and with this said before the end.
-async fn ends_after(said: &'static str, word: &str) {
-    let play = move |mut guest: Guest| {
+/// As above, after the whole request has come, and with this text before the end.
+async fn ends_after(outcome_of: &'static str, word: &str) {
+    let play = move |mut guest: ClassicClient| {
         guest.read_request();
-        guest.write(said);
+        guest.write(outcome_of);
     };
     ends(play, word, 1).await;
 }
@@ -36,7 +36,7 @@ async fn a_closed_port_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_is_unreachable() {
+async fn a_host_name_that_does_not_resolve_is_unreachable() {
     let fault = refused(submit(&hasty("http://nothing.invalid")).await);
     assert_eq!(fault.class, Unreachable);
     assert!(fault.code.contains("cannot find the host"), "{fault}");
@@ -48,7 +48,7 @@ async fn a_host_that_does_not_pick_up_is_unreachable() {
     socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     socket.listen(0).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
-    // The queue of those who wait to be accepted is filled, so that the kernel answers nobody else.
+    // The queue of connections to accept is filled, so that the kernel answers no other client.
     let callers: Vec<_> =
         (0..8).map(|_| std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50))).collect();
     assert!(callers.iter().any(Result::is_err), "the queue is not full");
@@ -67,7 +67,7 @@ async fn a_connection_closed_with_the_request_unread_is_in_doubt() {
 #[tokio::test]
 async fn a_connection_closed_on_accept_is_unreachable_or_in_doubt() {
     for _ in 0..50 {
-        let server = Server::start(|_, guest| drop(guest));
+        let server = ClassicServer::start(|_, guest| drop(guest));
         match submit(&hasty(&server.url())).await {
             SubmitOutcome::Rejected(fault) => {
                 assert_eq!(fault.class, Unreachable);
@@ -75,13 +75,13 @@ async fn a_connection_closed_on_accept_is_unreachable_or_in_doubt() {
             }
             outcome => _ = in_doubt(outcome),
         }
-        assert_eq!((server.seen().len(), server.connections()), (0, 1));
+        assert_eq!((server.received().len(), server.connections()), (0, 1));
     }
 }
 
 #[tokio::test]
 async fn a_reset_with_the_request_unread_is_in_doubt() {
-    let play = |guest: Guest| {
+    let play = |guest: ClassicClient| {
         guest.wait_for_bytes();
         guest.reset();
     };
@@ -90,7 +90,7 @@ async fn a_reset_with_the_request_unread_is_in_doubt() {
 
 #[tokio::test]
 async fn a_reset_after_half_of_the_request_is_in_doubt() {
-    let play = |mut guest: Guest| {
+    let play = |mut guest: ClassicClient| {
         guest.read_some(60);
         guest.reset();
     };
@@ -99,7 +99,7 @@ async fn a_reset_after_half_of_the_request_is_in_doubt() {
 
 #[tokio::test]
 async fn a_reset_after_the_whole_request_is_in_doubt() {
-    let play = |mut guest: Guest| {
+    let play = |mut guest: ClassicClient| {
         guest.read_request();
         guest.reset();
     };
@@ -113,25 +113,25 @@ async fn a_close_after_the_whole_request_is_in_doubt() {
 
 #[tokio::test]
 async fn silence_is_in_doubt() {
-    let server = Server::start(|_, mut guest| {
+    let server = ClassicServer::start(|_, mut guest| {
         guest.read_request();
         guest.hold();
     });
-    let seen = in_doubt(submit(&hasty(&server.url())).await).seen;
-    assert_eq!(seen, "no answer within 1s");
-    server.wait_until_seen(1);
+    let evidence = in_doubt(submit(&hasty(&server.url())).await).summary;
+    assert_eq!(evidence, "no answer within 1s");
+    server.wait_for_requests(1);
     assert_eq!(server.connections(), 1);
 }
 
-/// Nobody reads, so the kernel takes some of it and then no more.
+/// The server does not read, so the kernel takes some of it and then no more.
 #[tokio::test]
 async fn a_request_that_cannot_be_sent_to_its_end_is_in_doubt() {
-    let server = Server::start(|_, guest| guest.neglect());
+    let server = ClassicServer::start(|_, guest| guest.neglect());
     let files = ["one", "two", "three"].map(|name| (name, Value::Bytes(vec![7; 2 * 1024 * 1024])));
     let picture = order("made_up", &files);
-    let seen = in_doubt(submit_order(&hasty(&server.url()), &picture).await).seen;
-    assert_eq!(seen, "no answer within 1s");
-    assert_eq!((server.seen().len(), server.connections()), (0, 1));
+    let evidence = in_doubt(submit_order(&hasty(&server.url()), &picture).await).summary;
+    assert_eq!(evidence, "no answer within 1s");
+    assert_eq!((server.received().len(), server.connections()), (0, 1));
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn a_promise_to_go_on_and_then_a_close_is_in_doubt() {
 
 #[tokio::test]
 async fn an_endless_head_or_body_is_in_doubt_and_is_not_kept() {
-    let head = |mut guest: Guest| {
+    let head = |mut guest: ClassicClient| {
         guest.read_request();
         guest.write("HTTP/1.1 200 OK\r\n");
         for n in 0..20_000 {
@@ -178,7 +178,7 @@ async fn an_endless_head_or_body_is_in_doubt_and_is_not_kept() {
         }
     };
     ends(head, "", 1).await;
-    let body = |mut guest: Guest| {
+    let body = |mut guest: ClassicClient| {
         guest.read_request();
         guest.write("HTTP/1.1 200 OK\r\n\r\n");
         for _ in 0..2_000 {
@@ -190,16 +190,16 @@ async fn an_endless_head_or_body_is_in_doubt_and_is_not_kept() {
 
 #[tokio::test]
 async fn an_answer_that_trickles_past_its_time_is_in_doubt() {
-    let server = Server::start(|_, mut guest| {
+    let server = ClassicServer::start(|_, mut guest| {
         guest.read_request();
         for c in http("200 OK", "OK|123").chars() {
             guest.write(&c.to_string());
             guest.pause(Duration::from_millis(50));
         }
     });
-    let seen = in_doubt(submit(&hasty(&server.url())).await).seen;
-    assert_eq!(seen, "no answer within 1s");
-    assert_eq!((server.seen().len(), server.connections()), (1, 1));
+    let evidence = in_doubt(submit(&hasty(&server.url())).await).summary;
+    assert_eq!(evidence, "no answer within 1s");
+    assert_eq!((server.received().len(), server.connections()), (1, 1));
 }
 
 #[tokio::test]
@@ -211,12 +211,16 @@ async fn old_and_odd_but_whole_answers_are_answers() {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nOK|123",
         "HTTP/1.1 201 Created\r\nContent-Length: 8\r\n\r\nOK|123\r\n",
     ];
-    for said in whole {
-        let server = Server::start(move |_, mut guest| {
+    for outcome_of in whole {
+        let server = ClassicServer::start(move |_, mut guest| {
             guest.read_request();
-            guest.write(said);
+            guest.write(outcome_of);
         });
-        assert_eq!(submit(&provider(Profile::TwoCaptcha, &server.url())).await, accepted("123"), "{said}");
-        assert_eq!((server.seen().len(), server.connections()), (1, 1));
+        assert_eq!(
+            submit(&provider(Profile::TwoCaptcha, &server.url())).await,
+            accepted("123"),
+            "{outcome_of}"
+        );
+        assert_eq!((server.received().len(), server.connections()), (1, 1));
     }
 }

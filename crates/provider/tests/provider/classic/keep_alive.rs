@@ -1,13 +1,13 @@
 //! Connections that are used again: a server that closed one meanwhile costs nothing, and one that closes it just as
 //! the next request comes costs a doubt, never a second payment.
 
-use crate::classic::server::{Guest, Server, ok};
+use crate::classic::server::{ClassicClient, ClassicServer, ok};
 use crate::classic::{accepted, hasty, in_doubt, provider, settings, submit};
 use quittance_protocol::classic::Profile;
 use quittance_provider::classic::ClassicProvider;
 use std::time::Duration;
 
-fn serve(guest: &mut Guest) {
+fn serve(guest: &mut ClassicClient) {
     while guest.read_request().is_some() {
         guest.write(&ok("OK|123"));
     }
@@ -15,22 +15,22 @@ fn serve(guest: &mut Guest) {
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
-    let server = Server::answering(|_| ok("OK|123"));
+    let server = ClassicServer::answering(|_| ok("OK|123"));
     let provider = provider(Profile::TwoCaptcha, &server.url());
     for _ in 0..20 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
-    assert_eq!((server.seen().len(), server.connections()), (20, 1));
+    assert_eq!((server.received().len(), server.connections()), (20, 1));
 }
 
 #[tokio::test]
 async fn a_connection_closed_between_two_requests_makes_no_doubt() {
     for farewell in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"] {
-        let server = Server::start(move |number, mut guest| {
+        let server = ClassicServer::start(move |number, mut guest| {
             if number == 0 {
                 guest.read_request();
                 guest.write(&ok("OK|123"));
-                guest.wait_to_be_told();
+                guest.wait_until_ended();
                 guest.write(farewell);
             } else {
                 serve(&mut guest);
@@ -40,13 +40,13 @@ async fn a_connection_closed_between_two_requests_makes_no_doubt() {
         assert_eq!(submit(&provider).await, accepted("123"));
         server.tell_and_wait_until_closed(1);
         assert_eq!(submit(&provider).await, accepted("123"));
-        assert_eq!((server.seen().len(), server.connections()), (2, 2));
+        assert_eq!((server.received().len(), server.connections()), (2, 2));
     }
 }
 
 #[tokio::test]
 async fn a_connection_closed_while_the_second_request_is_sent_is_in_doubt_and_is_not_tried_again() {
-    let play: [fn(Guest); 3] = [
+    let play: [fn(ClassicClient); 3] = [
         |guest| {
             guest.wait_for_bytes();
             guest.reset();
@@ -61,7 +61,7 @@ async fn a_connection_closed_while_the_second_request_is_sent_is_in_doubt_and_is
         },
     ];
     for end in play {
-        let server = Server::start(move |_, mut guest| {
+        let server = ClassicServer::start(move |_, mut guest| {
             guest.read_request();
             guest.write(&ok("OK|123"));
             end(guest);
@@ -69,25 +69,25 @@ async fn a_connection_closed_while_the_second_request_is_sent_is_in_doubt_and_is
         let provider = provider(Profile::TwoCaptcha, &server.url());
         assert_eq!(submit(&provider).await, accepted("123"));
         in_doubt(submit(&provider).await);
-        assert_eq!((server.seen().len(), server.connections()), (1, 1));
+        assert_eq!((server.received().len(), server.connections()), (1, 1));
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_has_rested_too_long_is_not_used_again() {
-    let server = Server::answering(|_| ok("OK|123"));
+    let server = ClassicServer::answering(|_| ok("OK|123"));
     let mut settings = settings(Profile::TwoCaptcha, &server.url());
     settings.idle_max = Duration::ZERO;
     let provider = ClassicProvider::new(settings).unwrap();
     for _ in 0..3 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
-    assert_eq!((server.seen().len(), server.connections()), (3, 3));
+    assert_eq!((server.received().len(), server.connections()), (3, 3));
 }
 
 #[tokio::test]
 async fn a_connection_that_the_server_says_it_will_close_is_not_used_again() {
-    let server = Server::start(|_, mut guest| {
+    let server = ClassicServer::start(|_, mut guest| {
         guest.read_request();
         guest.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nOK|123");
         guest.hold();
@@ -96,13 +96,13 @@ async fn a_connection_that_the_server_says_it_will_close_is_not_used_again() {
     for _ in 0..3 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
-    assert_eq!((server.seen().len(), server.connections()), (3, 3));
+    assert_eq!((server.received().len(), server.connections()), (3, 3));
 }
 
 /// What is left of a call that was given up must not answer the next one.
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_given_to_nobody_else() {
-    let server = Server::start(|number, mut guest| {
+async fn an_answer_that_comes_too_late_goes_to_no_other_request() {
+    let server = ClassicServer::start(|number, mut guest| {
         guest.read_request();
         if number == 0 {
             guest.pause(Duration::from_millis(1500));

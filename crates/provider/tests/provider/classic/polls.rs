@@ -1,7 +1,6 @@
-//! Asking for tasks, alone and together. The reply to several is a hint; what a task is told is only what it was told
-//! itself.
+//! Polling tasks, alone and together. The reply to several is a hint; a task only gets what its own reply says.
 
-use crate::classic::server::{Seen, Server, http, ok};
+use crate::classic::server::{ClassicRequest, ClassicServer, http, ok};
 use crate::classic::{accepted, hasty, provider, settings, submit};
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer};
 use quittance_ports::Provider;
@@ -25,76 +24,77 @@ fn tasks(count: usize) -> Vec<String> {
 }
 
 /// What the server knows of each task, and how it answers for one.
-type Truth = BTreeMap<String, String>;
+type TaskTruth = BTreeMap<String, String>;
 
-fn alone(truth: &Truth, seen: &Seen) -> String {
-    let said = &truth[seen.text("id")];
-    let is_answer = said != PENDING && !said.starts_with("ERROR");
-    ok(&format!(r#"{{"status":{},"request":"{said}","price":"0.001"}}"#, u8::from(is_answer)))
+fn alone(truth: &TaskTruth, request: &ClassicRequest) -> String {
+    let outcome_of = &truth[request.text("id")];
+    let is_answer = outcome_of != PENDING && !outcome_of.starts_with("ERROR");
+    ok(&format!(r#"{{"status":{},"request":"{outcome_of}","price":"0.001"}}"#, u8::from(is_answer)))
 }
 
-fn outcome(said: &str) -> PollOutcome {
-    match said {
+fn outcome(outcome_of: &str) -> PollOutcome {
+    match outcome_of {
         PENDING => PollOutcome::Pending,
         "ERROR_CAPTCHA_UNSOLVABLE" => {
-            let whole = format!(r#"{{"status":0,"request":"{said}","price":"0.001"}}"#);
-            PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, said).saying(&whole))
+            let whole = format!(r#"{{"status":0,"request":"{outcome_of}","price":"0.001"}}"#);
+            PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, outcome_of).with_text(&whole))
         }
         text => answered(text, 1000),
     }
 }
 
-/// Asks for tasks that are in truth as `truth` says, of a server that answers `together` for all; gives the outcomes and
-/// how many calls it took.
+/// Asks for tasks that are in truth as `truth` says, of a server that answers `together` for all; gives the outcomes
+/// and how many calls it took.
 async fn ask(truth: &[&str], together: &str) -> (Vec<PollOutcome>, usize) {
     let ids = tasks(truth.len());
-    let known: Truth = ids.iter().cloned().zip(truth.iter().map(|said| (*said).to_owned())).collect();
+    let known: TaskTruth =
+        ids.iter().cloned().zip(truth.iter().map(|outcome_of| (*outcome_of).to_owned())).collect();
     let together = together.to_owned();
-    let server = Server::answering(move |seen| match seen.text("ids") {
-        "" => alone(&known, seen),
+    let server = ClassicServer::answering(move |request| match request.text("ids") {
+        "" => alone(&known, request),
         _ => ok(&format!(r#"{{"status":1,"request":"{together}"}}"#)),
     });
-    let said = provider(Profile::TwoCaptcha, &server.url()).poll(&ids).await;
-    assert!(said.iter().map(|(task, _)| task).eq(&ids));
-    (said.into_iter().map(|(_, outcome)| outcome).collect(), server.seen().len())
+    let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&ids).await;
+    assert!(outcome_of.iter().map(|(task, _)| task).eq(&ids));
+    (outcome_of.into_iter().map(|(_, outcome)| outcome).collect(), server.received().len())
 }
 
 #[track_caller]
-fn is_truth(said: &[PollOutcome], truth: &[&str]) {
-    let expected: Vec<_> = truth.iter().map(|said| outcome(said)).collect();
-    assert_eq!(said, expected, "{truth:?}");
+fn is_truth(outcome_of: &[PollOutcome], truth: &[&str]) {
+    let expected: Vec<_> = truth.iter().map(|outcome_of| outcome(outcome_of)).collect();
+    assert_eq!(outcome_of, expected, "{truth:?}");
 }
 
 #[tokio::test]
-async fn one_task_is_asked_for_with_its_price_where_there_is_one() {
+async fn one_task_is_polled_with_its_price_where_there_is_one() {
     for (profile, action, body, cost) in [
         (Profile::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, Some(2990)),
         (Profile::TwoCaptcha, "get2", "OK|a|b|0.00299", Some(2990)),
         (Profile::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, None),
         (Profile::CaptchaAi, "get", "OK|a|b", None),
     ] {
-        let server = Server::answering(move |_| ok(body));
-        let said = provider(profile, &server.url()).poll(&tasks(1)).await;
-        assert_eq!(said, [("1".to_owned(), answered("a|b", cost))], "{body}");
-        let seen = &server.seen()[0];
-        assert_eq!((seen.text("action"), seen.text("id"), seen.text("json")), (action, "1", "1"));
-        assert_eq!(seen.line(), "POST /res.php HTTP/1.1");
+        let server = ClassicServer::answering(move |_| ok(body));
+        let outcome_of = provider(profile, &server.url()).poll(&tasks(1)).await;
+        assert_eq!(outcome_of, [("1".to_owned(), answered("a|b", cost))], "{body}");
+        let request = &server.received()[0];
+        assert_eq!((request.text("action"), request.text("id"), request.text("json")), (action, "1", "1"));
+        assert_eq!(request.line(), "POST /res.php HTTP/1.1");
     }
 }
 
 #[tokio::test]
 async fn many_that_wait_cost_one_call() {
     let truth = [PENDING; 10];
-    let (said, calls) = ask(&truth, &truth.join("|")).await;
-    is_truth(&said, &truth);
+    let (outcome_of, calls) = ask(&truth, &truth.join("|")).await;
+    is_truth(&outcome_of, &truth);
     assert_eq!(calls, 1);
 }
 
 #[tokio::test]
-async fn who_speaks_is_asked_alone_and_confirms_the_rest() {
+async fn a_task_that_changed_is_polled_alone_and_confirms_the_rest() {
     let truth = [PENDING, "a", PENDING, "ERROR_CAPTCHA_UNSOLVABLE", PENDING];
-    let (said, calls) = ask(&truth, &truth.join("|")).await;
-    is_truth(&said, &truth);
+    let (outcome_of, calls) = ask(&truth, &truth.join("|")).await;
+    is_truth(&outcome_of, &truth);
     assert_eq!(calls, 1 + 2);
 }
 
@@ -102,8 +102,8 @@ async fn who_speaks_is_asked_alone_and_confirms_the_rest() {
 async fn a_batched_poll_whose_answer_has_fewer_parts_than_ids_gives_every_task_its_own() {
     let truth = ["a", PENDING, "c", "d", PENDING];
     for together in ["a|c|d", "a", "CAPCHA_NOT_READY|CAPCHA_NOT_READY", "", "a|CAPCHA_NOT_READY|c|d"] {
-        let (said, calls) = ask(&truth, together).await;
-        is_truth(&said, &truth);
+        let (outcome_of, calls) = ask(&truth, together).await;
+        is_truth(&outcome_of, &truth);
         assert_eq!(calls, 1 + 5, "{together}");
     }
 }
@@ -120,10 +120,10 @@ async fn marks_inside_answers_that_make_up_for_missing_parts_are_noticed() {
     is_truth(&ask(&truth, "CAPCHA_NOT_READY|CAPCHA_NOT_READY|x|y").await.0, &truth);
 }
 
-/// Servers that lose parts, turn them around, and answers full of marks: whatever comes, nobody is told what is not true
-/// of him.
+/// Servers that lose parts or turn them around, and answers full of marks: whatever comes, no task gets another's
+/// result.
 #[tokio::test]
-async fn no_task_is_ever_told_what_is_true_of_another() {
+async fn no_task_ever_gets_the_result_of_another() {
     let mut seed = 7_u64;
     let mut dice = move |sides: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -147,28 +147,30 @@ async fn no_task_is_ever_told_what_is_true_of_another() {
             parts.swap(one, other);
         }
         let truth: Vec<&str> = truth.iter().map(String::as_str).collect();
-        let (said, _) = ask(&truth, &parts.join("|")).await;
-        is_truth(&said, &truth);
+        let (outcome_of, _) = ask(&truth, &parts.join("|")).await;
+        is_truth(&outcome_of, &truth);
     }
 }
 
 #[tokio::test]
-async fn a_code_for_all_is_told_to_all_and_asks_nobody_again() {
+async fn a_code_for_the_whole_batch_goes_to_every_task_and_causes_no_other_call() {
     for (code, class) in
         [("ERROR: 1005", FaultClass::Busy), ("ERROR_KEY_DOES_NOT_EXIST", FaultClass::AccountBlocked)]
     {
-        let server = Server::answering(move |_| ok(&format!(r#"{{"status":0,"request":"{code}"}}"#)));
-        let said = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(5)).await;
+        let server = ClassicServer::answering(move |_| ok(&format!(r#"{{"status":0,"request":"{code}"}}"#)));
+        let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(5)).await;
         assert!(
-            said.iter().all(|(_, said)| *said == PollOutcome::Faulted(Fault::new(class, code))),
-            "{said:?}"
+            outcome_of
+                .iter()
+                .all(|(_, outcome_of)| *outcome_of == PollOutcome::Faulted(Fault::new(class, code))),
+            "{outcome_of:?}"
         );
-        assert_eq!((said.len(), server.seen().len()), (5, 1));
+        assert_eq!((outcome_of.len(), server.received().len()), (5, 1));
     }
 }
 
 #[tokio::test]
-async fn trouble_on_the_way_is_no_word_and_costs_one_call() {
+async fn a_transport_error_settles_nothing_and_costs_one_call() {
     let answers = [
         ok("<html>sorry</html>"),
         ok(""),
@@ -179,81 +181,91 @@ async fn trouble_on_the_way_is_no_word_and_costs_one_call() {
     for answer in answers {
         for count in [1, 5] {
             let answer = answer.clone();
-            let server = Server::answering(move |_| answer.clone());
-            let said = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(count)).await;
-            assert_eq!(said.len(), count);
-            assert!(said.iter().all(|(_, said)| *said == PollOutcome::NoReply), "{said:?}");
-            assert_eq!(server.seen().len(), 1);
+            let server = ClassicServer::answering(move |_| answer.clone());
+            let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(count)).await;
+            assert_eq!(outcome_of.len(), count);
+            assert!(
+                outcome_of.iter().all(|(_, outcome_of)| *outcome_of == PollOutcome::NoReply),
+                "{outcome_of:?}"
+            );
+            assert_eq!(server.received().len(), 1);
         }
     }
-    let said = hasty("http://127.0.0.1:1").poll(&tasks(2)).await;
-    assert!(said.iter().all(|(_, said)| *said == PollOutcome::NoReply), "{said:?}");
+    let outcome_of = hasty("http://127.0.0.1:1").poll(&tasks(2)).await;
+    assert!(outcome_of.iter().all(|(_, outcome_of)| *outcome_of == PollOutcome::NoReply), "{outcome_of:?}");
     assert!(provider(Profile::TwoCaptcha, "http://127.0.0.1:1").poll(&[]).await.is_empty());
 }
 
 #[tokio::test]
-async fn one_malformed_answer_or_hanging_poll_hurts_nobody_else() {
+async fn one_malformed_answer_or_hanging_poll_harms_no_other_task() {
     let truth = ["a", "hangs", "malformed", PENDING, "e"];
-    let known: Truth = tasks(5).into_iter().zip(truth.map(str::to_owned)).collect();
-    let server = Server::start(move |_, mut guest| {
-        while let Some(seen) = guest.read_request() {
-            match seen.text("id") {
+    let known: TaskTruth = tasks(5).into_iter().zip(truth.map(str::to_owned)).collect();
+    let server = ClassicServer::start(move |_, mut guest| {
+        while let Some(request) = guest.read_request() {
+            match request.text("id") {
                 "" => guest.write(&ok("a|b")),
                 "2" => return guest.hold(),
                 "3" => guest.write(&ok("{\"status\":1,\"request\":")),
-                _ => guest.write(&alone(&known, &seen)),
+                _ => guest.write(&alone(&known, &request)),
             }
         }
     });
-    let said = hasty(&server.url()).poll(&tasks(5)).await;
-    let said: Vec<_> = said.into_iter().map(|(_, outcome)| outcome).collect();
+    let outcome_of = hasty(&server.url()).poll(&tasks(5)).await;
+    let outcome_of: Vec<_> = outcome_of.into_iter().map(|(_, outcome)| outcome).collect();
     use PollOutcome::{NoReply, Pending};
-    assert_eq!(said, [answered("a", 1000), NoReply, NoReply, Pending, answered("e", 1000)]);
+    assert_eq!(outcome_of, [answered("a", 1000), NoReply, NoReply, Pending, answered("e", 1000)]);
 }
 
 #[tokio::test]
 async fn an_error_code_is_never_an_answer() {
     for code in ["ERROR_CAPTCHA_UNSOLVABLE", "ERROR_NEVER_SEEN", "ERROR: 1005", "IP_BANNED"] {
         for body in [code.to_owned(), format!("OK|{code}"), format!(r#"{{"status":1,"request":"{code}"}}"#)] {
-            let server = Server::answering(move |_| ok(&body));
-            let said = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(1)).await;
-            assert!(matches!(&said[0].1, PollOutcome::Faulted(fault) if fault.code == code), "{said:?}");
+            let server = ClassicServer::answering(move |_| ok(&body));
+            let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(1)).await;
+            assert!(
+                matches!(&outcome_of[0].1, PollOutcome::Faulted(fault) if fault.code == code),
+                "{outcome_of:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn where_several_cannot_be_asked_for_together_they_are_not() {
-    let server = Server::answering(|_| ok(PENDING));
+async fn providers_without_batch_polls_get_single_polls() {
+    let server = ClassicServer::answering(|_| ok(PENDING));
     let provider = provider(Profile::CaptchaAi, &server.url());
     assert_eq!(provider.poll_batch_max(), 1);
-    let said = provider.poll(&tasks(3)).await;
-    assert!(said.len() == 3 && said.iter().all(|(_, said)| *said == PollOutcome::Pending));
-    assert!(server.seen().iter().all(|seen| seen.text("ids").is_empty()));
-    assert_eq!(server.seen().len(), 3);
+    let outcome_of = provider.poll(&tasks(3)).await;
+    assert!(
+        outcome_of.len() == 3 && outcome_of.iter().all(|(_, outcome_of)| *outcome_of == PollOutcome::Pending)
+    );
+    assert!(server.received().iter().all(|request| request.text("ids").is_empty()));
+    assert_eq!(server.received().len(), 3);
 }
 
 #[tokio::test]
 async fn odd_task_names_are_never_put_in_a_list() {
-    let server = Server::answering(|seen| ok(&format!("OK|{}|0.1", seen.text("id"))));
+    let server = ClassicServer::answering(|request| ok(&format!("OK|{}|0.1", request.text("id"))));
     let odd = ["1,2".to_owned(), "3".to_owned()];
-    let said = provider(Profile::TwoCaptcha, &server.url()).poll(&odd).await;
-    assert_eq!(said[0].1, answered("1,2", 100_000));
-    assert_eq!(said[1].1, answered("3", 100_000));
+    let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&odd).await;
+    assert_eq!(outcome_of[0].1, answered("1,2", 100_000));
+    assert_eq!(outcome_of[1].1, answered("3", 100_000));
 }
 
 #[tokio::test]
 async fn polls_stay_within_what_the_provider_allows() {
-    let server = Server::answering(|seen| ok(if seen.line().contains("in.php") { "OK|1" } else { PENDING }));
+    let server = ClassicServer::answering(|request| {
+        ok(if request.line().contains("in.php") { "OK|1" } else { PENDING })
+    });
     let mut settings = settings(Profile::TwoCaptcha, &server.url());
     settings.pace.poll_quota = Some(PollQuota { per_task: 2, slack: 1 });
     let provider = ClassicProvider::new(settings).unwrap();
-    let mut said = Vec::new();
+    let mut outcome_of = Vec::new();
     assert_eq!(submit(&provider).await, accepted("1"));
     for _ in 0..4 {
-        said.extend(provider.poll(&tasks(1)).await.into_iter().map(|(_, said)| said));
+        outcome_of.extend(provider.poll(&tasks(1)).await.into_iter().map(|(_, outcome_of)| outcome_of));
     }
     use PollOutcome::{NoReply, Pending};
-    assert_eq!(said, [Pending, Pending, Pending, NoReply]);
-    assert_eq!(server.seen().len(), 1 + 3);
+    assert_eq!(outcome_of, [Pending, Pending, Pending, NoReply]);
+    assert_eq!(server.received().len(), 1 + 3);
 }

@@ -1,13 +1,13 @@
-//! What is said about an answer, and what becomes of it.
+//! Reports about an answer, and what becomes of them.
 
-use crate::classic::server::{Server, http, ok};
+use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
 use quittance_lifecycle::ReportOutcome;
 use quittance_ports::Provider;
 use quittance_protocol::classic::Profile;
 
-async fn said(answer: String) -> ReportOutcome {
-    let server = Server::answering(move |_| answer.clone());
+async fn outcome_of(answer: String) -> ReportOutcome {
+    let server = ClassicServer::answering(move |_| answer.clone());
     provider(Profile::TwoCaptcha, &server.url()).report("17", true).await
 }
 
@@ -17,18 +17,20 @@ fn refused(code: &str) -> ReportOutcome {
 
 #[tokio::test]
 async fn a_report_names_its_task_and_its_verdict() {
-    let server = Server::answering(|_| ok("OK_REPORT_RECORDED"));
+    let server = ClassicServer::answering(|_| ok("OK_REPORT_RECORDED"));
     let provider = provider(Profile::CaptchaAi, &server.url());
     assert_eq!(provider.report("17", true).await, ReportOutcome::Accepted);
     assert_eq!(provider.report("18", false).await, ReportOutcome::Accepted);
-    let asked: Vec<_> = server
-        .seen()
+    let requests: Vec<_> = server
+        .received()
         .iter()
-        .map(|seen| (seen.line().to_owned(), seen.text("action").to_owned(), seen.text("id").to_owned()))
+        .map(|request| {
+            (request.line().to_owned(), request.text("action").to_owned(), request.text("id").to_owned())
+        })
         .collect();
     let line = || "POST /res.php HTTP/1.1".to_owned();
     assert_eq!(
-        asked,
+        requests,
         [
             (line(), "reportgood".to_owned(), "17".to_owned()),
             (line(), "reportbad".to_owned(), "18".to_owned())
@@ -45,7 +47,7 @@ async fn a_report_that_counts_is_taken_in_every_shape() {
         "ERROR_DUPLICATE_REPORT",
         "OK_REPORT_RECORDED",
     ] {
-        assert_eq!(said(ok(body)).await, ReportOutcome::Accepted, "{body}");
+        assert_eq!(outcome_of(ok(body)).await, ReportOutcome::Accepted, "{body}");
     }
 }
 
@@ -54,23 +56,23 @@ async fn a_report_that_will_never_count_is_refused_with_its_code() {
     for code in
         ["ERROR_REPORT_NOT_RECORDED", "REPORT_NOT_RECORDED", "ERROR_WRONG_CAPTCHA_ID", "ERROR_MOON_PHASE"]
     {
-        assert_eq!(said(ok(code)).await, refused(code));
+        assert_eq!(outcome_of(ok(code)).await, refused(code));
     }
-    assert_eq!(said(http("404 Not Found", "<html>")).await, refused("HTTP 404"));
+    assert_eq!(outcome_of(http("404 Not Found", "<html>")).await, refused("HTTP 404"));
 }
 
 #[tokio::test]
-async fn whatever_is_no_word_may_be_said_again() {
+async fn what_settles_nothing_may_be_repeated() {
     let bodies =
         ["", "<html>502</html>", "{\"status\":1,\"req", "MAX_USER_TURN", "ERROR: 1005", "CAPCHA_NOT_READY"];
     for body in bodies {
-        assert_eq!(said(ok(body)).await, ReportOutcome::NoReply, "{body}");
+        assert_eq!(outcome_of(ok(body)).await, ReportOutcome::NoReply, "{body}");
     }
     for status in ["500 Oops", "502 Bad Gateway", "429 Too Many Requests"] {
-        assert_eq!(said(http(status, "OK_REPORT_RECORDED")).await, ReportOutcome::NoReply, "{status}");
+        assert_eq!(outcome_of(http(status, "OK_REPORT_RECORDED")).await, ReportOutcome::NoReply, "{status}");
     }
     assert_eq!(hasty("http://127.0.0.1:1").report("17", true).await, ReportOutcome::NoReply);
-    let server = Server::start(|_, mut guest| {
+    let server = ClassicServer::start(|_, mut guest| {
         guest.read_request();
         guest.reset();
     });
@@ -78,8 +80,8 @@ async fn whatever_is_no_word_may_be_said_again() {
 }
 
 #[tokio::test]
-async fn the_account_is_told_or_not() {
-    let server = Server::answering(|_| ok("3.50"));
+async fn the_account_is_read_or_unknown() {
+    let server = ClassicServer::answering(|_| ok("3.50"));
     let account = Provider::account(&provider(Profile::TwoCaptcha, &server.url())).await.unwrap();
     assert_eq!(account.balance.map(|money| money.0), Some(3_500_000));
     assert_eq!(Provider::account(&hasty("http://127.0.0.1:1")).await, None);

@@ -1,6 +1,6 @@
 //! What really goes over the wire: which fields, where, and how fast.
 
-use crate::classic::server::{Server, ok};
+use crate::classic::server::{ClassicServer, ok};
 use crate::classic::{KEY, accepted, order, provider, submit_order, token_order};
 use quittance_lifecycle::Value;
 use quittance_ports::{Provider, Submission};
@@ -8,16 +8,16 @@ use quittance_protocol::classic::{Part, Profile};
 
 #[tokio::test]
 async fn an_order_goes_by_body_with_its_callback() {
-    let server = Server::answering(|_| ok(r#"{"status":1,"request":"7"}"#));
+    let server = ClassicServer::answering(|_| ok(r#"{"status":1,"request":"7"}"#));
     let provider = provider(Profile::CaptchaAi, &format!("{}/api/", server.url()));
     let (key, terms) = token_order();
     let callback = "https://quittance.example.com/c/1/2?x=y&z";
     let submission =
         Submission { key, attempt: 1, terms: &terms, callback: Some(callback), guard: &|_| Ok(()) };
     assert_eq!(provider.submit(submission).await, accepted("7"));
-    let seen = &server.seen()[0];
-    assert_eq!(seen.line(), "POST /api/in.php HTTP/1.1");
-    let fields: Vec<_> = seen.form.0.keys().map(|name| (name.as_str(), seen.text(name))).collect();
+    let request = &server.received()[0];
+    assert_eq!(request.line(), "POST /api/in.php HTTP/1.1");
+    let fields: Vec<_> = request.form.0.keys().map(|name| (name.as_str(), request.text(name))).collect();
     assert_eq!(
         fields,
         [
@@ -33,7 +33,7 @@ async fn an_order_goes_by_body_with_its_callback() {
 
 #[tokio::test]
 async fn a_picture_goes_as_base64_and_several_as_files() {
-    let server = Server::answering(|_| ok("OK|7"));
+    let server = ClassicServer::answering(|_| ok("OK|7"));
     let provider = provider(Profile::TwoCaptcha, &server.url());
     let bytes: Vec<u8> = (0..=255).collect();
     let picture = order("image", &[("body", Value::Bytes(bytes.clone())), ("numeric", "1".into())]);
@@ -44,9 +44,9 @@ async fn a_picture_goes_as_base64_and_several_as_files() {
         ("angle", "30".into()),
     ];
     assert_eq!(submit_order(&provider, &order("rotate", &turned)).await, accepted("7"));
-    let seen = server.seen();
-    assert_eq!((seen[0].text("method"), seen[0].text("numeric")), ("base64", "1"));
-    assert!(seen[0].text("body").starts_with("AAECAwQFBgcICQ"));
-    assert_eq!((seen[1].text("method"), seen[1].text("key")), ("rotatecaptcha", KEY));
-    assert_eq!(seen[1].form.0["file_2"], Part::File(bytes));
+    let request = server.received();
+    assert_eq!((request[0].text("method"), request[0].text("numeric")), ("base64", "1"));
+    assert!(request[0].text("body").starts_with("AAECAwQFBgcICQ"));
+    assert_eq!((request[1].text("method"), request[1].text("key")), ("rotatecaptcha", KEY));
+    assert_eq!(request[1].form.0["file_2"], Part::File(bytes));
 }

@@ -1,26 +1,26 @@
 //! The key is in no address, no log line and no record.
 
-use crate::classic::server::{Server, http, ok};
+use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{KEY, hasty, in_doubt, order, provider, refused, settings, submit, submit_order};
-use quittance_lifecycle::fault::SAID_BYTES_MAX;
+use quittance_lifecycle::fault::TEXT_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
 use quittance_ports::{Provider, Submission};
 use quittance_protocol::classic::Profile;
 
 #[tokio::test]
 async fn the_key_is_in_no_address_and_no_head() {
-    let server = Server::answering(|_| ok("OK|7"));
+    let server = ClassicServer::answering(|_| ok("OK|7"));
     let provider = provider(Profile::TwoCaptcha, &server.url());
     submit(&provider).await;
     provider.poll(&["7".to_owned()]).await;
     provider.poll(&["7".to_owned(), "8".to_owned()]).await;
     _ = provider.look_at_account().await;
-    let seen = server.seen();
-    assert!(seen.len() >= 4);
-    for seen in seen {
-        assert_eq!(seen.text("key"), KEY);
-        assert!(!seen.head.contains(KEY), "{}", seen.head);
-        assert!(seen.line().ends_with(".php HTTP/1.1"), "{}", seen.line());
+    let request = server.received();
+    assert!(request.len() >= 4);
+    for request in request {
+        assert_eq!(request.text("key"), KEY);
+        assert!(!request.head.contains(KEY), "{}", request.head);
+        assert!(request.line().ends_with(".php HTTP/1.1"), "{}", request.line());
     }
 }
 
@@ -47,14 +47,14 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
     for echo in echoes {
         for status in ["200 OK", "403 Forbidden"] {
             let body = echo.clone();
-            let server = Server::answering(move |_| http(status, &body));
+            let server = ClassicServer::answering(move |_| http(status, &body));
             let provider = provider(Profile::TwoCaptcha, &server.url());
             let fault = refused(submit(&provider).await);
             assert!(!fault.code.contains(&KEY[..8]), "{fault}");
             assert!(matches!(fault.class, FaultClass::AccountBlocked | FaultClass::UnlistedCode));
-            let said = provider.poll(&["7".to_owned()]).await;
-            assert!(!format!("{said:?}").contains(&KEY[..8]), "{said:?}");
-            if let PollOutcome::Answered(_) = said[0].1 {
+            let outcome_of = provider.poll(&["7".to_owned()]).await;
+            assert!(!format!("{outcome_of:?}").contains(&KEY[..8]), "{outcome_of:?}");
+            if let PollOutcome::Answered(_) = outcome_of[0].1 {
                 panic!("a refusal is no answer");
             }
             let why = provider.look_at_account().await.unwrap_err();
@@ -64,16 +64,16 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
 }
 
 #[tokio::test]
-async fn a_caller_cannot_send_a_key_or_a_callback_of_his_own() {
-    let server = Server::answering(|_| ok("OK|7"));
+async fn a_caller_cannot_send_its_own_provider_key_or_callback() {
+    let server = ClassicServer::answering(|_| ok("OK|7"));
     let provider = provider(Profile::TwoCaptcha, &server.url());
     let smuggled = order(
         "made_up",
         &[("key", "other".into()), ("pingback", "http://elsewhere.test".into()), ("x", "1".into())],
     );
     submit_order(&provider, &smuggled).await;
-    let seen = &server.seen()[0];
-    assert_eq!((seen.text("key"), seen.text("pingback"), seen.text("x")), (KEY, "", "1"));
+    let request = &server.received()[0];
+    assert_eq!((request.text("key"), request.text("pingback"), request.text("x")), (KEY, "", "1"));
 }
 
 /// An answer that repeats all that it was sent, and more.
@@ -83,9 +83,9 @@ fn babble(callback: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_provider_really_said_is_kept_without_key_and_callback_address() {
+async fn the_providers_own_text_is_kept_without_key_and_callback_address() {
     let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
-    let server = Server::answering(move |_| http("403 Forbidden", &babble(callback)));
+    let server = ClassicServer::answering(move |_| http("403 Forbidden", &babble(callback)));
     let provider = provider(Profile::TwoCaptcha, &server.url());
     let (key, terms) =
         order("turnstile", &[("sitekey", "s".into()), ("pageurl", "https://example.com/".into())]);
@@ -93,20 +93,20 @@ async fn what_the_provider_really_said_is_kept_without_key_and_callback_address(
         Submission { key, attempt: 1, terms: &terms, callback: Some(callback), guard: &|_| Ok(()) };
     let fault = refused(provider.submit(submission).await);
     assert_eq!(
-        fault.said, "<h1>502</h1> key=(key) pingback=(callback address) and (callback address)\u{1b}[2J",
+        fault.text, "<h1>502</h1> key=(key) pingback=(callback address) and (callback address)\u{1b}[2J",
         "as it came, but for what is ours"
     );
-    let long = Server::answering(|_| http("500 Oops", &"x".repeat(100_000)));
+    let long = ClassicServer::answering(|_| http("500 Oops", &"x".repeat(100_000)));
     let evidence = in_doubt(submit(&crate::classic::provider(Profile::TwoCaptcha, &long.url())).await);
-    assert_eq!((evidence.said.len(), evidence.seen.as_str()), (SAID_BYTES_MAX, "HTTP 500"));
-    let short = Server::answering(|_| ok("ERROR_NO_SLOT_AVAILABLE"));
+    assert_eq!((evidence.text.len(), evidence.summary.as_str()), (TEXT_BYTES_MAX, "HTTP 500"));
+    let short = ClassicServer::answering(|_| ok("ERROR_NO_SLOT_AVAILABLE"));
     let fault = refused(submit(&crate::classic::provider(Profile::TwoCaptcha, &short.url())).await);
     assert_eq!(
-        (fault.said.as_str(), fault.code.as_str()),
+        (fault.text.as_str(), fault.code.as_str()),
         ("", "ERROR_NO_SLOT_AVAILABLE"),
-        "nothing more was said"
+        "there was nothing more"
     );
-    let taken = Server::answering(|_| http("403 Forbidden", "OK|77"));
+    let taken = ClassicServer::answering(|_| http("403 Forbidden", "OK|77"));
     let evidence = in_doubt(submit(&crate::classic::provider(Profile::TwoCaptcha, &taken.url())).await);
-    assert_eq!(evidence.said, "", "a task may be paid for");
+    assert_eq!(evidence.text, "", "a task may be paid for");
 }

@@ -1,5 +1,5 @@
-//! A little server that does exactly what a test tells it to do with each connection, and remembers every request that it
-//! has seen in full.
+//! A little server that does exactly what a test tells it to do with each connection, and remembers every request
+//! that it has seen in full.
 
 use quittance_protocol::classic::Form;
 use std::io::{Read, Write};
@@ -11,12 +11,12 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ClassicRequest {
     pub(crate) head: String,
     pub(crate) form: Form,
 }
 
-impl Seen {
+impl ClassicRequest {
     pub(crate) fn text(&self, name: &str) -> &str {
         self.form.text(name).unwrap_or_default()
     }
@@ -28,17 +28,17 @@ impl Seen {
 
 #[derive(Default)]
 struct Book {
-    seen: Vec<Seen>,
+    received: Vec<ClassicRequest>,
     connections: usize,
     closed: usize,
     /// Whether those who wait for a sign from the test may go on.
-    is_told: bool,
+    is_released: bool,
 }
 
 #[derive(Clone, Default)]
-struct Shared(Arc<(Mutex<Book>, Condvar)>);
+struct ServerShared(Arc<(Mutex<Book>, Condvar)>);
 
-impl Shared {
+impl ServerShared {
     fn write(&self, change: impl FnOnce(&mut Book)) {
         change(&mut self.0.0.lock().unwrap());
         self.0.1.notify_all();
@@ -51,17 +51,17 @@ impl Shared {
     }
 }
 
-pub(crate) struct Server {
+pub(crate) struct ClassicServer {
     pub(crate) port: u16,
-    shared: Shared,
+    shared: ServerShared,
 }
 
-impl Server {
+impl ClassicServer {
     /// `play` is what happens on each connection; it is given the number of those before.
-    pub(crate) fn start(play: impl Fn(usize, Guest) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(play: impl Fn(usize, ClassicClient) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Shared::default();
+        let shared = ServerShared::default();
         let (play, book) = (Arc::new(play), shared.clone());
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
@@ -70,7 +70,7 @@ impl Server {
                 book.write(|book| book.connections += 1);
                 let (play, book) = (play.clone(), book.clone());
                 std::thread::spawn(move || {
-                    play(number, Guest { stream, unread: Vec::new(), shared: book.clone() });
+                    play(number, ClassicClient { stream, unread: Vec::new(), shared: book.clone() });
                     book.write(|book| book.closed += 1);
                 });
             }
@@ -79,10 +79,10 @@ impl Server {
     }
 
     /// Answers every request with what `answer` makes of it, on connections that stay open.
-    pub(crate) fn answering(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
+    pub(crate) fn answering(answer: impl Fn(&ClassicRequest) -> String + Send + Sync + 'static) -> Self {
         Self::start(move |_, mut guest| {
-            while let Some(seen) = guest.read_request() {
-                guest.write(&answer(&seen));
+            while let Some(received) = guest.read_request() {
+                guest.write(&answer(&received));
             }
         })
     }
@@ -91,23 +91,23 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.shared.0.0.lock().unwrap().seen.clone()
+    pub(crate) fn received(&self) -> Vec<ClassicRequest> {
+        self.shared.0.0.lock().unwrap().received.clone()
     }
 
     pub(crate) fn connections(&self) -> usize {
         self.shared.0.0.lock().unwrap().connections
     }
 
-    /// Lets those go on who wait to be told, and waits until so many connections are closed. It blocks the test's
-    /// runtime, so that nobody but the kernel knows of the close.
+    /// Releases the connections that wait, and waits until so many are closed. It blocks the test's runtime, so that
+    /// only the kernel knows of the close.
     pub(crate) fn tell_and_wait_until_closed(&self, count: usize) {
-        self.shared.write(|book| book.is_told = true);
+        self.shared.write(|book| book.is_released = true);
         self.shared.wait(|book| book.closed >= count);
     }
 
-    pub(crate) fn wait_until_seen(&self, count: usize) {
-        self.shared.wait(|book| book.seen.len() >= count);
+    pub(crate) fn wait_for_requests(&self, count: usize) {
+        self.shared.wait(|book| book.received.len() >= count);
     }
 }
 
@@ -120,24 +120,24 @@ pub(crate) fn ok(body: &str) -> String {
     http("200 OK", body)
 }
 
-/// Whoever has connected.
-pub(crate) struct Guest {
+/// A client that has connected.
+pub(crate) struct ClassicClient {
     pub(crate) stream: TcpStream,
     unread: Vec<u8>,
-    shared: Shared,
+    shared: ServerShared,
 }
 
-impl Guest {
+impl ClassicClient {
     /// A whole request, which is then remembered; nothing, if the connection ends before.
-    pub(crate) fn read_request(&mut self) -> Option<Seen> {
+    pub(crate) fn read_request(&mut self) -> Option<ClassicRequest> {
         let mut stream = self.stream.try_clone().unwrap();
-        let seen = read_request(&mut stream, &mut self.unread)?;
-        self.remember(&seen);
-        Some(seen)
+        let received = read_request(&mut stream, &mut self.unread)?;
+        self.remember(&received);
+        Some(received)
     }
 
-    pub(crate) fn remember(&self, seen: &Seen) {
-        self.shared.write(|book| book.seen.push(seen.clone()));
+    pub(crate) fn remember(&self, received: &ClassicRequest) {
+        self.shared.write(|book| book.received.push(received.clone()));
     }
 
     pub(crate) fn write(&mut self, text: &str) {
@@ -145,8 +145,8 @@ impl Guest {
         _ = self.stream.write_all(text.as_bytes());
     }
 
-    pub(crate) fn wait_to_be_told(&self) {
-        self.shared.wait(|book| book.is_told);
+    pub(crate) fn wait_until_ended(&self) {
+        self.shared.wait(|book| book.is_released);
     }
 
     /// Until something has arrived, which is left unread.
@@ -181,7 +181,7 @@ impl Guest {
     }
 }
 
-pub(crate) fn read_request(stream: &mut impl Read, unread: &mut Vec<u8>) -> Option<Seen> {
+pub(crate) fn read_request(stream: &mut impl Read, unread: &mut Vec<u8>) -> Option<ClassicRequest> {
     let mut more = |unread: &mut Vec<u8>| {
         let mut chunk = [0; 8192];
         match stream.read(&mut chunk) {
@@ -202,14 +202,15 @@ pub(crate) fn read_request(stream: &mut impl Read, unread: &mut Vec<u8>) -> Opti
     let header = |name: &str| {
         head.lines()
             .filter_map(|line| line.split_once(": "))
-            .find(|(said, _)| said.eq_ignore_ascii_case(name))
+            .find(|(outcome_of, _)| outcome_of.eq_ignore_ascii_case(name))
     };
     let length: usize = header("content-length").unwrap().1.parse().unwrap();
     while unread.len() < end + length {
         more(unread)?;
     }
     let form =
-        Form::read("", header("content-type").map(|(_, said)| said), &unread[end..end + length]).unwrap();
+        Form::read("", header("content-type").map(|(_, outcome_of)| outcome_of), &unread[end..end + length])
+            .unwrap();
     unread.drain(..end + length);
-    Some(Seen { head, form })
+    Some(ClassicRequest { head, form })
 }

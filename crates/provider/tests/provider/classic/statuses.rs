@@ -1,23 +1,23 @@
 //! Whole answers of HTTP that are not answers of the protocol, and which of them may come after the task was taken.
 
-use crate::classic::server::{Server, http};
+use crate::classic::server::{ClassicServer, http};
 use crate::classic::{in_doubt, provider, refused, submit};
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, UnlistedCode};
 use quittance_protocol::classic::Profile;
 
 async fn means(status: &'static str, body: &'static str, class: FaultClass, word: &str) {
-    let server = Server::answering(move |_| http(status, body));
+    let server = ClassicServer::answering(move |_| http(status, body));
     let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
     assert_eq!(fault.class, class, "{status}: {fault}");
     assert!(fault.code.contains(word), "{status}: {fault}");
-    assert_eq!(server.seen().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
+    assert_eq!(server.received().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
 }
 
 async fn leaves_in_doubt(status: &'static str, body: &'static str, word: &str) {
-    let server = Server::answering(move |_| http(status, body));
-    let seen = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).seen;
-    assert!(seen.contains(word), "{status}: {seen}");
-    assert_eq!(server.seen().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
+    let server = ClassicServer::answering(move |_| http(status, body));
+    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    assert!(evidence.contains(word), "{status}: {evidence}");
+    assert_eq!(server.received().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
 }
 
 #[tokio::test]
@@ -25,13 +25,13 @@ async fn a_redirect_is_not_followed_and_nothing_was_taken() {
     for status in
         ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
     {
-        let server = Server::answering(move |_| {
+        let server = ClassicServer::answering(move |_| {
             format!("HTTP/1.1 {status}\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
         });
         let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
         assert_eq!(fault.class, UnlistedCode);
         assert_eq!(fault.code, format!("HTTP {}: check provider.url", &status[..3]));
-        assert_eq!((server.seen().len(), server.connections()), (1, 1));
+        assert_eq!((server.received().len(), server.connections()), (1, 1));
     }
 }
 
@@ -62,7 +62,7 @@ async fn a_status_that_says_no_with_a_task_in_it_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn trouble_behind_a_proxy_may_come_after_the_task_was_taken() {
+async fn an_error_from_a_proxy_may_come_after_the_task_was_taken() {
     for status in ["500 Oops", "502 Bad Gateway", "503 Busy", "504 Late", "521 Down"] {
         let expected = format!("HTTP {}", &status[..3]);
         leaves_in_doubt(status, "<html>sorry</html>", &expected).await;
@@ -82,9 +82,9 @@ async fn a_good_status_with_something_else_in_it_is_in_doubt_and_says_what_was_s
 
 #[tokio::test]
 async fn no_content_is_in_doubt() {
-    let server = Server::answering(|_| "HTTP/1.1 204 No Content\r\n\r\n".to_owned());
-    let seen = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).seen;
-    assert_eq!(seen, "answered nothing (HTTP 204): check provider.url");
+    let server = ClassicServer::answering(|_| "HTTP/1.1 204 No Content\r\n\r\n".to_owned());
+    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    assert_eq!(evidence, "answered nothing (HTTP 204): check provider.url");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn codes_have_the_class_of_the_table_and_the_operator_has_the_last_word() 
     means("200 OK", "ERROR_NO_SLOT_AVAILABLE", Busy, "").await;
     means("200 OK", "ERROR_NEVER_SEEN", UnlistedCode, "ERROR_NEVER_SEEN").await;
     means("200 OK", "https://example.com/an-article", Caller, "https://").await;
-    let server = Server::answering(|_| http("200 OK", "ERROR_NEVER_SEEN"));
+    let server = ClassicServer::answering(|_| http("200 OK", "ERROR_NEVER_SEEN"));
     let mut settings = crate::classic::settings(Profile::TwoCaptcha, &server.url());
     settings.codes.insert("ERROR_NEVER_SEEN".to_owned(), FaultClass::Unsolvable);
     let provider = quittance_provider::classic::ClassicProvider::new(settings).unwrap();

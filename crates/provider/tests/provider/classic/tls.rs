@@ -1,6 +1,6 @@
 //! The same over TLS: what fails before the handshake is over never arrived, and trust is not assumed.
 
-use crate::classic::server::{Guest, Server, ok, read_request};
+use crate::classic::server::{ClassicClient, ClassicServer, ok, read_request};
 use crate::classic::{accepted, hasty, in_doubt, refused, settings, submit};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_protocol::classic::Profile;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto};
 type Secure = StreamOwned<ServerConnection, TcpStream>;
 
 /// A server behind TLS, and the certificate to trust it by.
-fn secure(play: impl Fn(usize, Guest, Secure) + Send + Sync + 'static) -> (Server, Vec<u8>) {
+fn secure(play: impl Fn(usize, ClassicClient, Secure) + Send + Sync + 'static) -> (ClassicServer, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = CertificateDer::from(made.cert.der().to_vec());
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -26,7 +26,7 @@ fn secure(play: impl Fn(usize, Guest, Secure) + Send + Sync + 'static) -> (Serve
         .with_single_cert(vec![certificate], key)
         .unwrap();
     let config = Arc::new(config);
-    let server = Server::start(move |number, guest| {
+    let server = ClassicServer::start(move |number, guest| {
         let connection = ServerConnection::new(config.clone()).unwrap();
         let stream = StreamOwned::new(connection, guest.stream.try_clone().unwrap());
         play(number, guest, stream);
@@ -34,21 +34,21 @@ fn secure(play: impl Fn(usize, Guest, Secure) + Send + Sync + 'static) -> (Serve
     (server, made.cert.pem().into_bytes())
 }
 
-fn url(server: &Server) -> String {
+fn url(server: &ClassicServer) -> String {
     format!("https://localhost:{}", server.port)
 }
 
-fn trusting(server: &Server, certificate: Vec<u8>) -> ClassicProvider {
+fn trusting(server: &ClassicServer, certificate: Vec<u8>) -> ClassicProvider {
     let mut settings = settings(Profile::TwoCaptcha, &url(server));
     settings.extra_ca = certificate;
     settings.submit_timeout = Duration::from_secs(2);
     ClassicProvider::new(settings).unwrap()
 }
 
-fn serve(guest: &Guest, stream: &mut Secure) {
+fn serve(guest: &ClassicClient, stream: &mut Secure) {
     let mut unread = Vec::new();
-    while let Some(seen) = read_request(stream, &mut unread) {
-        guest.remember(&seen);
+    while let Some(request) = read_request(stream, &mut unread) {
+        guest.remember(&request);
         stream.write_all(ok("OK|123").as_bytes()).unwrap();
     }
 }
@@ -60,18 +60,18 @@ async fn an_order_goes_over_tls_and_the_connection_is_used_again() {
     for _ in 0..5 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
-    assert_eq!(server.seen().len(), 5);
+    assert_eq!(server.received().len(), 5);
     // A ticket that comes after the handshake may make a resting connection look as if it had something to say.
     assert!(server.connections() <= 2, "{}", server.connections());
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_unreachable() {
+async fn a_certificate_without_a_known_authority_is_unreachable() {
     let (server, _) = secure(|_, guest, mut stream| serve(&guest, &mut stream));
     let fault = refused(submit(&hasty(&url(&server))).await);
     assert_eq!(fault.class, Unreachable);
     assert!(fault.code.contains("TLS") && fault.code.contains("certificate"), "{fault}");
-    assert!(server.seen().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
@@ -81,12 +81,12 @@ async fn a_certificate_for_another_name_is_unreachable() {
     settings.extra_ca = certificate;
     let fault = refused(submit(&ClassicProvider::new(settings).unwrap()).await);
     assert_eq!(fault.class, Unreachable, "{fault}");
-    assert!(server.seen().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
 async fn half_a_handshake_is_unreachable() {
-    let plays: [fn(Guest); 4] = [
+    let plays: [fn(ClassicClient); 4] = [
         |guest| {
             guest.wait_for_bytes();
             drop(guest);
@@ -102,7 +102,7 @@ async fn half_a_handshake_is_unreachable() {
         |guest| guest.hold(),
     ];
     for play in plays {
-        let server = Server::start(move |_, guest| play(guest));
+        let server = ClassicServer::start(move |_, guest| play(guest));
         let fault = refused(submit(&hasty(&url(&server))).await);
         assert_eq!(fault.class, Unreachable, "{fault}");
         assert!(fault.code.starts_with("cannot agree on TLS"), "{fault}");
@@ -111,7 +111,7 @@ async fn half_a_handshake_is_unreachable() {
 
 #[tokio::test]
 async fn tls_to_a_plain_port_is_unreachable() {
-    let server = Server::start(|_, mut guest| {
+    let server = ClassicServer::start(|_, mut guest| {
         guest.wait_for_bytes();
         guest.write("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     });
@@ -119,7 +119,7 @@ async fn tls_to_a_plain_port_is_unreachable() {
     assert_eq!(fault.class, Unreachable, "{fault}");
 }
 
-/// It was sent in the clear, whole, to somebody.
+/// It was sent in the clear, whole, to another party.
 #[tokio::test]
 async fn plain_http_to_a_port_of_tls_is_in_doubt() {
     let (server, _) = secure(|_, _, mut stream| {
@@ -128,12 +128,12 @@ async fn plain_http_to_a_port_of_tls_is_in_doubt() {
         while connection.wants_write() && connection.write_tls(socket).is_ok() {}
     });
     in_doubt(submit(&hasty(&format!("http://localhost:{}", server.port))).await);
-    assert_eq!((server.seen().len(), server.connections()), (0, 1));
+    assert_eq!((server.received().len(), server.connections()), (0, 1));
 }
 
 #[tokio::test]
 async fn a_close_or_reset_after_the_request_is_in_doubt() {
-    let ends: [fn(Guest, Secure); 3] = [
+    let ends: [fn(ClassicClient, Secure); 3] = [
         |guest, mut stream| {
             stream.conn.send_close_notify();
             _ = stream.flush();
@@ -143,17 +143,17 @@ async fn a_close_or_reset_after_the_request_is_in_doubt() {
             drop(stream);
             guest.reset();
         },
-        // An answer without an end, and no farewell: somebody may have cut it.
+        // An answer without an end, and no close notice: it may have been cut.
         |_, mut stream| stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nOK|123").unwrap(),
     ];
     for end in ends {
         let (server, certificate) = secure(move |_, guest, mut stream| {
-            let seen = read_request(&mut stream, &mut Vec::new()).unwrap();
-            guest.remember(&seen);
+            let request = read_request(&mut stream, &mut Vec::new()).unwrap();
+            guest.remember(&request);
             end(guest, stream);
         });
         in_doubt(submit(&trusting(&server, certificate)).await);
-        assert_eq!((server.seen().len(), server.connections()), (1, 1));
+        assert_eq!((server.received().len(), server.connections()), (1, 1));
     }
 }
 
@@ -163,10 +163,10 @@ async fn a_connection_closed_between_two_requests_makes_no_doubt() {
         if number > 0 {
             return serve(&guest, &mut stream);
         }
-        let seen = read_request(&mut stream, &mut Vec::new()).unwrap();
-        guest.remember(&seen);
+        let request = read_request(&mut stream, &mut Vec::new()).unwrap();
+        guest.remember(&request);
         stream.write_all(ok("OK|123").as_bytes()).unwrap();
-        guest.wait_to_be_told();
+        guest.wait_until_ended();
         stream.conn.send_close_notify();
         _ = stream.flush();
     });
@@ -174,7 +174,7 @@ async fn a_connection_closed_between_two_requests_makes_no_doubt() {
     assert_eq!(submit(&provider).await, accepted("123"));
     server.tell_and_wait_until_closed(1);
     assert_eq!(submit(&provider).await, accepted("123"));
-    assert_eq!((server.seen().len(), server.connections()), (2, 2));
+    assert_eq!((server.received().len(), server.connections()), (2, 2));
 }
 
 #[test]

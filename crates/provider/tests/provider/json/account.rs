@@ -1,6 +1,6 @@
 //! The account as the provider tells it, and why it does not.
 
-use crate::json::server::{Server, http, ok};
+use crate::json::server::{JsonServer, http, ok};
 use crate::json::{KEY, hasty, provider};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::{Account, Provider};
@@ -8,34 +8,34 @@ use quittance_protocol::json::Flavour;
 use quittance_provider::AskError;
 
 #[tokio::test]
-async fn the_balance_is_told_whichever_type_it_has() {
+async fn the_balance_is_read_whichever_type_it_has() {
     for balance in ["3.5", "\"3.50\""] {
-        let server = Server::saying(ok(&format!("{{\"errorId\":0,\"balance\":{balance}}}")));
+        let server = JsonServer::replying(ok(&format!("{{\"errorId\":0,\"balance\":{balance}}}")));
         let account = provider(Flavour::TwoCaptcha, &server.url()).account().await;
         assert_eq!(account, Some(Account { balance: Some(Money(3_500_000)), threads: None }));
         assert_eq!(
-            (server.seen()[0].path.as_str(), &server.seen()[0].body["clientKey"]),
+            (server.received()[0].path.as_str(), &server.received()[0].body["clientKey"]),
             ("/getBalance", &KEY.into())
         );
     }
 }
 
 #[tokio::test]
-async fn whoever_may_be_asked_seldom_is_asked_seldom() {
+async fn a_provider_with_a_low_poll_limit_is_polled_rarely() {
     for (flavour, calls) in [(Flavour::AntiCaptcha, 1), (Flavour::TwoCaptcha, 3)] {
-        let server = Server::saying(ok(r#"{"errorId":0,"balance":1}"#));
+        let server = JsonServer::replying(ok(r#"{"errorId":0,"balance":1}"#));
         let provider = provider(flavour, &server.url());
         for _ in 0..3 {
             assert!(provider.account().await.is_some());
         }
-        assert_eq!(server.seen().len(), calls);
+        assert_eq!(server.received().len(), calls);
     }
 }
 
 #[tokio::test]
-async fn why_there_is_no_word_of_it_is_said_clearly() {
+async fn the_reason_for_a_poll_without_result_is_clear() {
     let why = async |answer: String| {
-        let server = Server::saying(answer);
+        let server = JsonServer::replying(answer);
         provider(Flavour::CapSolver, &server.url()).look_at_account().await.unwrap_err()
     };
     let refused =
@@ -43,7 +43,7 @@ async fn why_there_is_no_word_of_it_is_said_clearly() {
     assert!(matches!(refused, AskError::Refused { fault, .. } if fault.class == FaultClass::AccountBlocked));
     assert!(matches!(why(ok("<html>")).await, AskError::NotTheProtocol { .. }));
     assert!(matches!(why(http("502 Bad", "<html>")).await, AskError::Status { status: 502 }));
-    let nobody = hasty("http://127.0.0.1:1");
-    assert!(matches!(nobody.look_at_account().await, Err(AskError::Unreachable { .. })));
-    assert_eq!(nobody.account().await, None);
+    let unreachable = hasty("http://127.0.0.1:1");
+    assert!(matches!(unreachable.look_at_account().await, Err(AskError::Unreachable { .. })));
+    assert_eq!(unreachable.account().await, None);
 }

@@ -1,6 +1,6 @@
-//! What is asked about a task, what the answers mean, and what callbacks say.
+//! Polls of a task, what the replies mean, and what callbacks say.
 
-use crate::json::server::{Server, http, ok};
+use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider, settings};
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
@@ -23,41 +23,41 @@ fn delivery() -> ProviderAnswer {
     }
 }
 
-async fn said(status: &str, body: &str) -> PollOutcome {
-    let server = Server::saying(http(status, body));
+async fn outcome_of(status: &str, body: &str) -> PollOutcome {
+    let server = JsonServer::replying(http(status, body));
     let outcomes = provider(Flavour::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
     assert_eq!(outcomes.len(), 1);
     outcomes.into_iter().next().unwrap().1
 }
 
 #[tokio::test]
-async fn tasks_are_asked_for_one_by_one_each_by_the_name_it_was_given() {
-    let server = Server::answering(|_| ok(r#"{"errorId":0,"status":"processing"}"#));
+async fn tasks_are_polled_one_by_one_each_by_its_id() {
+    let server = JsonServer::answering(|_| ok(r#"{"errorId":0,"status":"processing"}"#));
     let provider = provider(Flavour::TwoCaptcha, &server.url());
     assert_eq!(provider.poll_batch_max(), 1);
     let tasks = ["74327409378".to_owned(), "61138bb6-19fb".to_owned()];
     let outcomes = provider.poll(&tasks).await;
     assert_eq!(outcomes, tasks.map(|task| (task, PollOutcome::Pending)));
-    let seen = server.seen();
-    assert!(seen.iter().all(|seen| seen.path == "/getTaskResult"));
-    assert_eq!(seen[0].body["taskId"], json!(74_327_409_378_u64));
-    assert_eq!(seen[1].body["taskId"], json!("61138bb6-19fb"));
+    let request = server.received();
+    assert!(request.iter().all(|request| request.path == "/getTaskResult"));
+    assert_eq!(request[0].body["taskId"], json!(74_327_409_378_u64));
+    assert_eq!(request[1].body["taskId"], json!("61138bb6-19fb"));
 }
 
 #[tokio::test]
 async fn an_answer_has_its_cost_its_moment_and_all_that_came_along() {
-    assert_eq!(said("200 OK", READY).await, PollOutcome::Answered(delivery()));
+    assert_eq!(outcome_of("200 OK", READY).await, PollOutcome::Answered(delivery()));
     let bare = r#"{"errorId":0,"status":"ready","solution":{"text":"x"}}"#;
     let expected = ProviderAnswer { payload: Payload::text("x"), solved_at: None, cost: None };
-    assert_eq!(said("200 OK", bare).await, PollOutcome::Answered(expected));
+    assert_eq!(outcome_of("200 OK", bare).await, PollOutcome::Answered(expected));
 }
 
 #[tokio::test]
-async fn a_fault_is_one_at_any_status_and_trouble_is_no_word() {
+async fn a_fault_counts_at_any_status_and_a_transport_error_settles_nothing() {
     let gone = r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","errorDescription":"no"}"#;
     for status in ["200 OK", "400 Bad Request"] {
-        let expected = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE").saying(gone);
-        assert_eq!(said(status, gone).await, PollOutcome::Faulted(expected));
+        let expected = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE").with_text(gone);
+        assert_eq!(outcome_of(status, gone).await, PollOutcome::Faulted(expected));
     }
     for (status, body) in [
         ("500 Oops", gone),
@@ -68,29 +68,29 @@ async fn a_fault_is_one_at_any_status_and_trouble_is_no_word() {
         ("404 Not Found", "<html>"),
         ("400 Bad Request", READY),
     ] {
-        assert_eq!(said(status, body).await, PollOutcome::NoReply, "{status} {body}");
+        assert_eq!(outcome_of(status, body).await, PollOutcome::NoReply, "{status} {body}");
     }
     assert!(
-        matches!(said("429 Slow", "").await, PollOutcome::Faulted(fault) if fault.class == FaultClass::Busy)
+        matches!(outcome_of("429 Slow", "").await, PollOutcome::Faulted(fault) if fault.class == FaultClass::Busy)
     );
-    let nobody = hasty("http://127.0.0.1:1").poll(&["7".to_owned()]).await;
-    assert_eq!(nobody, [("7".to_owned(), PollOutcome::NoReply)]);
+    let outcomes = hasty("http://127.0.0.1:1").poll(&["7".to_owned()]).await;
+    assert_eq!(outcomes, [("7".to_owned(), PollOutcome::NoReply)]);
 }
 
 #[tokio::test]
-async fn a_task_is_not_asked_for_more_often_than_the_provider_bears() {
-    let server = Server::saying(ok(r#"{"errorId":0,"status":"processing"}"#));
+async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
+    let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"processing"}"#));
     let mut settings = settings(Flavour::CapMonster, &server.url());
     settings.pace.queries_per_task_max = Some(3);
     let provider = JsonProvider::new(settings).unwrap();
     for _ in 0..10 {
         provider.poll(&["7".to_owned()]).await;
     }
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.received().len(), 3);
 }
 
 #[tokio::test]
-async fn a_callback_is_heard_and_what_makes_no_sense_is_not() {
+async fn a_callback_is_read_and_nonsense_is_not() {
     let provider = provider(Flavour::AntiCaptcha, "http://127.0.0.1:1");
     let read_callback = |body: &str| {
         provider.read_callback(&Callback {

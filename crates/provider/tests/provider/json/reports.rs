@@ -1,6 +1,6 @@
-//! What is said about an answer, where each flavour wants to hear it, and what becomes of it.
+//! Reports about an answer, where each flavour takes them, and what becomes of them.
 
-use crate::json::server::{Server, http, ok};
+use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::ReportOutcome;
 use quittance_ports::Provider;
@@ -25,45 +25,48 @@ async fn each_flavour_hears_it_where_it_listens() {
         (Flavour::CapSolver, true, "/feedbackTask"),
     ];
     for (flavour, is_good, path) in cases {
-        let server = Server::saying(ok(TAKEN));
+        let server = JsonServer::replying(ok(TAKEN));
         assert_eq!(provider(flavour, &server.url()).report("17", is_good).await, ReportOutcome::Accepted);
-        let seen = server.seen();
-        assert_eq!((seen.len(), seen[0].path.as_str(), &seen[0].body["taskId"]), (1, path, &json!(17)));
+        let request = server.received();
+        assert_eq!(
+            (request.len(), request[0].path.as_str(), &request[0].body["taskId"]),
+            (1, path, &json!(17))
+        );
     }
 }
 
 #[tokio::test]
-async fn where_nobody_listens_it_is_not_said() {
-    let server = Server::saying(ok(TAKEN));
+async fn a_log_line_without_a_listener_is_not_made() {
+    let server = JsonServer::replying(ok(TAKEN));
     let outcome = provider(Flavour::CapMonster, &server.url()).report("17", true).await;
-    assert_eq!((outcome, server.seen().len()), (refused("not offered"), 0));
+    assert_eq!((outcome, server.received().len()), (refused("not offered"), 0));
 }
 
 #[tokio::test]
 async fn the_next_endpoint_is_tried_where_the_first_does_not_know_the_task() {
-    let server = Server::answering(|seen| match seen.path.as_str() {
+    let server = JsonServer::answering(|request| match request.path.as_str() {
         "/reportIncorrectImageCaptcha" => ok(TAKEN),
         _ => ok(NO_SUCH),
     });
     let provider = provider(Flavour::AntiCaptcha, &server.url());
     assert_eq!(provider.report("17", false).await, ReportOutcome::Accepted);
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.received().len(), 2);
     assert_eq!(provider.report("17", true).await, refused("ERROR_NO_SUCH_CAPCHA_ID"));
 }
 
 #[tokio::test]
-async fn what_was_said_before_counts_and_trouble_is_no_word() {
-    let said = async |answer: String| {
-        let server = Server::saying(answer);
+async fn an_earlier_result_counts_and_a_transport_error_settles_nothing() {
+    let outcome_of = async |answer: String| {
+        let server = JsonServer::replying(answer);
         provider(Flavour::TwoCaptcha, &server.url()).report("17", true).await
     };
     let code = |code: &str| json!({"errorId": 1, "errorCode": code}).to_string();
-    assert_eq!(said(ok(&code("ERROR_DUPLICATE_REPORT"))).await, ReportOutcome::Accepted);
-    assert_eq!(said(ok(&code("ERROR_KEY_DOES_NOT_EXIST"))).await, refused("ERROR_KEY_DOES_NOT_EXIST"));
-    assert_eq!(said(http("404 Not Found", "<html>")).await, refused("HTTP 404"));
+    assert_eq!(outcome_of(ok(&code("ERROR_DUPLICATE_REPORT"))).await, ReportOutcome::Accepted);
+    assert_eq!(outcome_of(ok(&code("ERROR_KEY_DOES_NOT_EXIST"))).await, refused("ERROR_KEY_DOES_NOT_EXIST"));
+    assert_eq!(outcome_of(http("404 Not Found", "<html>")).await, refused("HTTP 404"));
     for body in ["", "<html>", "{\"errorI", &code("ERROR_NO_SLOT_AVAILABLE")] {
-        assert_eq!(said(ok(body)).await, ReportOutcome::NoReply, "{body}");
+        assert_eq!(outcome_of(ok(body)).await, ReportOutcome::NoReply, "{body}");
     }
-    assert_eq!(said(http("502 Bad Gateway", TAKEN)).await, ReportOutcome::NoReply);
+    assert_eq!(outcome_of(http("502 Bad Gateway", TAKEN)).await, ReportOutcome::NoReply);
     assert_eq!(hasty("http://127.0.0.1:1").report("17", true).await, ReportOutcome::NoReply);
 }

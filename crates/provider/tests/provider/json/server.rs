@@ -1,5 +1,5 @@
-//! A little server that does exactly what a test tells it to do with each connection, and remembers every request that it
-//! has seen in full.
+//! A little server that does exactly what a test tells it to do with each connection, and remembers every request
+//! that it has seen in full.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct JsonRequest {
     /// What was called.
     pub(crate) path: String,
     pub(crate) head: String,
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
 }
 
 /// What becomes of a request that was read in full.
-pub(crate) enum Deed {
+pub(crate) enum ServerAction {
     /// On a connection that stays open.
     Answer(String),
     /// These bytes, and then the end.
@@ -28,31 +28,31 @@ pub(crate) enum Deed {
     Silence,
 }
 
-pub(crate) struct Server {
+pub(crate) struct JsonServer {
     port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    received: Arc<Mutex<Vec<JsonRequest>>>,
 }
 
-impl Server {
-    pub(crate) fn start(act: impl Fn(&Seen) -> Deed + Send + Sync + 'static) -> Self {
+impl JsonServer {
+    pub(crate) fn start(act: impl Fn(&JsonRequest) -> ServerAction + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (act, book) = (Arc::new(act), seen.clone());
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (act, book) = (Arc::new(act), received.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (act, book) = (act.clone(), book.clone());
                 std::thread::spawn(move || serve(stream, &*act, &book));
             }
         });
-        Self { port, seen }
+        Self { port, received }
     }
 
-    pub(crate) fn answering(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
-        Self::start(move |seen| Deed::Answer(answer(seen)))
+    pub(crate) fn answering(answer: impl Fn(&JsonRequest) -> String + Send + Sync + 'static) -> Self {
+        Self::start(move |received| ServerAction::Answer(answer(received)))
     }
 
-    pub(crate) fn saying(answer: String) -> Self {
+    pub(crate) fn replying(answer: String) -> Self {
         Self::answering(move |_| answer.clone())
     }
 
@@ -60,8 +60,8 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<JsonRequest> {
+        self.received.lock().unwrap().clone()
     }
 }
 
@@ -73,21 +73,21 @@ pub(crate) fn ok(body: &str) -> String {
     http("200 OK", body)
 }
 
-fn serve(mut stream: TcpStream, act: &dyn Fn(&Seen) -> Deed, book: &Mutex<Vec<Seen>>) {
+fn serve(mut stream: TcpStream, act: &dyn Fn(&JsonRequest) -> ServerAction, book: &Mutex<Vec<JsonRequest>>) {
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut unread = Vec::new();
-    while let Some(seen) = read_request(&mut stream, &mut unread) {
-        let action = act(&seen);
-        book.lock().unwrap().push(seen);
+    while let Some(received) = read_request(&mut stream, &mut unread) {
+        let action = act(&received);
+        book.lock().unwrap().push(received);
         // The other side may be gone, and that is its right.
         match action {
-            Deed::Answer(text) => _ = stream.write_all(text.as_bytes()),
-            Deed::Break(text) => {
+            ServerAction::Answer(text) => _ = stream.write_all(text.as_bytes()),
+            ServerAction::Break(text) => {
                 _ = stream.write_all(text.as_bytes());
                 _ = stream.shutdown(Shutdown::Both);
                 return;
             }
-            Deed::Silence => {
+            ServerAction::Silence => {
                 while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
                 return;
             }
@@ -95,19 +95,20 @@ fn serve(mut stream: TcpStream, act: &dyn Fn(&Seen) -> Deed, book: &Mutex<Vec<Se
     }
 }
 
-fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Seen> {
+fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<JsonRequest> {
     loop {
         if let Some(at) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(unread[..at].to_vec()).unwrap();
-            let length = head.lines().filter_map(|line| line.split_once(": ")).find_map(|(name, said)| {
-                name.eq_ignore_ascii_case("content-length").then(|| said.parse::<usize>().unwrap())
-            });
+            let length =
+                head.lines().filter_map(|line| line.split_once(": ")).find_map(|(name, outcome_of)| {
+                    name.eq_ignore_ascii_case("content-length").then(|| outcome_of.parse::<usize>().unwrap())
+                });
             let (from, to) = (at + 4, at + 4 + length.unwrap());
             if unread.len() >= to {
                 let body = serde_json::from_slice(&unread[from..to]).unwrap();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 unread.drain(..to);
-                return Some(Seen { path, head, body });
+                return Some(JsonRequest { path, head, body });
             }
         }
         let mut chunk = [0; 8192];

@@ -1,6 +1,6 @@
 //! What a submit sends, and what every way in which it can end means for the money.
 
-use crate::json::server::{Deed, Server, http, ok};
+use crate::json::server::{JsonServer, ServerAction, http, ok};
 use crate::json::{
     KEY, hasty, in_doubt, order, provider, refused, settings, submit, submit_order, token_order,
 };
@@ -19,12 +19,12 @@ fn accepted(task: &str) -> SubmitOutcome {
 }
 
 async fn means(status: &str, body: &str) -> Fault {
-    let server = Server::saying(http(status, body));
+    let server = JsonServer::replying(http(status, body));
     refused(submit(&provider(Flavour::TwoCaptcha, &server.url())).await)
 }
 
 async fn doubts(status: &str, body: &str) -> Evidence {
-    let server = Server::saying(http(status, body));
+    let server = JsonServer::replying(http(status, body));
     in_doubt(submit(&provider(Flavour::TwoCaptcha, &server.url())).await)
 }
 
@@ -37,38 +37,38 @@ async fn an_order_goes_out_as_each_provider_wants_it() {
     for (flavour, name) in
         [(Flavour::TwoCaptcha, "TurnstileTaskProxyless"), (Flavour::CapSolver, "AntiTurnstileTaskProxyLess")]
     {
-        let server = Server::saying(ok(TAKEN));
+        let server = JsonServer::replying(ok(TAKEN));
         let provider = provider(flavour, &format!("{}/api/", server.url()));
         let callback = Some("http://callback.test/secret");
         assert_eq!(submit_order(&provider, &token_order(), callback).await, accepted("74327409378"));
-        let seen = server.seen();
-        assert_eq!(seen[0].path, "/api/createTask");
-        assert!(seen[0].head.to_ascii_lowercase().contains("content-type: application/json"));
-        assert!(!seen[0].head.contains(KEY), "the key stands in no address and no header");
+        let request = server.received();
+        assert_eq!(request[0].path, "/api/createTask");
+        assert!(request[0].head.to_ascii_lowercase().contains("content-type: application/json"));
+        assert!(!request[0].head.contains(KEY), "the key stands in no address and no header");
         let expected = json!({
             "clientKey": KEY,
             "callbackUrl": "http://callback.test/secret",
             "task": {"type": name, "websiteURL": "https://example.com/", "websiteKey": "s"}
         });
-        assert_eq!(seen[0].body, expected);
+        assert_eq!(request[0].body, expected);
     }
 }
 
 #[tokio::test]
 async fn a_language_pool_stands_beside_the_task() {
-    let server = Server::saying(ok(TAKEN));
+    let server = JsonServer::replying(ok(TAKEN));
     let picture = order("image", &[("body", vec![7_u8; 200].into()), ("languagePool", "rn".into())]);
     submit_order(&provider(Flavour::AntiCaptcha, &server.url()), &picture, None).await;
-    let body = &server.seen()[0].body;
+    let body = &server.received()[0].body;
     assert_eq!((&body["languagePool"], &body["task"]["languagePool"]), (&json!("rn"), &json!(null)));
 }
 
 #[tokio::test]
 async fn a_task_may_be_called_anything_and_an_answer_may_come_at_once() {
-    let server = Server::saying(ok(r#"{"errorId":0,"status":"idle","taskId":"61138bb6-19fb-11ec"}"#));
+    let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"idle","taskId":"61138bb6-19fb-11ec"}"#));
     assert_eq!(submit(&provider(Flavour::CapSolver, &server.url())).await, accepted("61138bb6-19fb-11ec"));
     let body = r#"{"errorId":0,"status":"ready","taskId":"a","solution":{"text":"44795sds"}}"#;
-    let server = Server::saying(ok(body));
+    let server = JsonServer::replying(ok(body));
     let picture = order("image", &[("body", vec![7_u8; 200].into())]);
     match submit_order(&provider(Flavour::CapSolver, &server.url()), &picture, None).await {
         SubmitOutcome::Answered(delivery) => assert_eq!(delivery.payload, Payload::text("44795sds")),
@@ -88,7 +88,7 @@ async fn a_code_is_a_refusal_of_its_class_whatever_the_status() {
     for (class, name) in cases {
         for status in ["200 OK", "400 Bad Request", "401 Unauthorized"] {
             let body = code(1, name);
-            assert_eq!(means(status, &body).await, Fault::new(class, name).saying(&body), "{status}");
+            assert_eq!(means(status, &body).await, Fault::new(class, name).with_text(&body), "{status}");
         }
     }
     assert_eq!(means("429 Too Many Requests", "").await.class, Busy);
@@ -115,14 +115,14 @@ async fn a_lost_or_a_cut_reply_is_a_doubt_and_is_never_sent_again() {
     let whole = ok(TAKEN);
     for cut in [0, 10, whole.len() - 5] {
         let text = whole[..cut].to_owned();
-        let server = Server::start(move |_| Deed::Break(text.clone()));
+        let server = JsonServer::start(move |_| ServerAction::Break(text.clone()));
         in_doubt(submit(&hasty(&server.url())).await);
-        assert_eq!(server.seen().len(), 1);
+        assert_eq!(server.received().len(), 1);
     }
-    let server = Server::start(|_| Deed::Silence);
+    let server = JsonServer::start(|_| ServerAction::Silence);
     in_doubt(submit(&hasty(&server.url())).await);
-    assert_eq!(server.seen().len(), 1);
-    let server = Server::saying(ok(&format!("{{\"a\":\"{}\"}}", "x".repeat(600_000))));
+    assert_eq!(server.received().len(), 1);
+    let server = JsonServer::replying(ok(&format!("{{\"a\":\"{}\"}}", "x".repeat(600_000))));
     in_doubt(submit(&hasty(&server.url())).await);
 }
 
@@ -132,12 +132,12 @@ async fn what_was_never_sent_is_only_unreachable() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_said_in_the_protocol_is_refused_before_it_is_sent() {
-    let server = Server::saying(ok(TAKEN));
+async fn what_the_protocol_cannot_express_is_refused_before_it_is_sent() {
+    let server = JsonServer::replying(ok(TAKEN));
     let tiles = order("bls", &[("instructions", "i".into()), ("image_base64_1", "x".into())]);
     let fault = refused(submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &tiles, None).await);
     assert!(fault.class == Caller && fault.code.contains("bls"), "{fault}");
-    assert!(server.seen().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_key_that_is_repeated_goes_no_further_and_a_bad_one_is_refused() {
 
 #[tokio::test]
 async fn the_operator_has_the_last_word_about_codes() {
-    let server = Server::saying(ok(&code(1, "ERROR_MOON_PHASE")));
+    let server = JsonServer::replying(ok(&code(1, "ERROR_MOON_PHASE")));
     let mut settings = settings(Flavour::CapMonster, &server.url());
     settings.codes.insert("ERROR_MOON_PHASE".to_owned(), Busy);
     let provider = JsonProvider::new(settings).unwrap();
@@ -168,17 +168,17 @@ async fn the_operator_has_the_last_word_about_codes() {
 }
 
 #[tokio::test]
-async fn what_the_provider_really_said_is_kept_without_secrets_and_without_an_answer() {
+async fn the_providers_own_text_is_kept_without_secrets_and_without_an_answer() {
     let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
-    let said =
+    let outcome_of =
         json!({"errorId": 1, "errorCode": "ERROR_X", "errorDescription": format!("{KEY} at {callback} <b>")});
-    let server = Server::saying(ok(&said.to_string()));
+    let server = JsonServer::replying(ok(&outcome_of.to_string()));
     let outcome =
         submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &token_order(), Some(callback)).await;
     let fault = refused(outcome);
     assert_eq!(fault.code, "ERROR_X");
-    assert!(fault.said.contains("(key) at (callback address) <b>"), "{}", fault.said);
+    assert!(fault.text.contains("(key) at (callback address) <b>"), "{}", fault.text);
     let answered = json!({"errorId": 1, "errorCode": "ERROR_X", "solution": {"token": "as good as money"}});
-    assert_eq!(means("200 OK", &answered.to_string()).await.said, "");
-    assert_eq!(doubts("403 Forbidden", TAKEN).await.said, "");
+    assert_eq!(means("200 OK", &answered.to_string()).await.text, "");
+    assert_eq!(doubts("403 Forbidden", TAKEN).await.text, "");
 }

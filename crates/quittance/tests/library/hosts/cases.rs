@@ -1,15 +1,15 @@
 //! Tasks, most of them with a host hidden somewhere that is not listed.
 
 use crate::hosts::hide::{
-    BLOCK_PAGE, Form, bare, base64, beside_a_sign, glued, hidden, in_a_drawing, in_a_pack, in_bytes, in_html,
-    in_json, mangled,
+    BLOCK_PAGE, HiddenForm, bare, base64, beside_a_sign, glued, hidden, in_a_drawing, in_a_pack, in_bytes,
+    in_html, in_json, mangled,
 };
 use serde_json::{Map, Value, json};
 
 /// Numbers that follow from a seed.
-pub(crate) struct Dice(u64);
+pub(crate) struct HostsDice(u64);
 
-impl Dice {
+impl HostsDice {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
     }
@@ -31,41 +31,41 @@ impl Dice {
     }
 }
 
-/// A kind by its names in the catalog, as a method and as a task type, what it needs beside a page (our name, theirs, a value), and
-/// an address of its vendor.
-struct Sort {
+/// A kind by its names in the catalog, as a method and as a task type, what it needs beside a page (our name, theirs,
+/// a value), and an address of its vendor.
+struct KindSort {
     names: [&'static str; 3],
     fields: &'static [(&'static str, &'static str, &'static str)],
     vendor: Option<(&'static str, &'static str, &'static str)>,
 }
 
-const SORTS: &[Sort] = &[
-    Sort {
+const SORTS: &[KindSort] = &[
+    KindSort {
         names: ["turnstile", "turnstile", "TurnstileTaskProxyless"],
         fields: &[("sitekey", "websiteKey", "0x4AAA")],
         vendor: None,
     },
-    Sort {
+    KindSort {
         names: ["recaptcha_v2", "userrecaptcha", "RecaptchaV2TaskProxyless"],
         fields: &[("googlekey", "websiteKey", "6Lc-x")],
         vendor: Some(("domain", "apiDomain", "www.google.com")),
     },
-    Sort {
+    KindSort {
         names: ["hcaptcha", "hcaptcha", "HCaptchaTaskProxyless"],
         fields: &[("sitekey", "websiteKey", "a5f74b19")],
         vendor: None,
     },
-    Sort {
+    KindSort {
         names: ["funcaptcha", "funcaptcha", "FunCaptchaTaskProxyless"],
         fields: &[("publickey", "websitePublicKey", "69A21A01")],
         vendor: Some(("surl", "funcaptchaApiJSSubdomain", "https://client-api.arkoselabs.com")),
     },
-    Sort {
+    KindSort {
         names: ["geetest", "geetest", "GeeTestTaskProxyless"],
         fields: &[("gt", "gt", "81388ea1fc187e0c"), ("challenge", "challenge", "4a1b2c3d")],
         vendor: Some(("api_server", "geetestApiServerSubdomain", "api-na.geetest.com")),
     },
-    Sort {
+    KindSort {
         names: ["amazon_waf", "amazon_waf", "AmazonTaskProxyless"],
         fields: &[
             ("sitekey", "websiteKey", "AQIDAHjc"),
@@ -78,7 +78,7 @@ const SORTS: &[Sort] = &[
             "https://a.b.token.awswaf.com/a/b/challenge.js",
         )),
     },
-    Sort {
+    KindSort {
         names: ["friendly_captcha", "friendly_captcha", "FriendlyCaptchaTaskProxyless"],
         fields: &[("sitekey", "websiteKey", "FCMGEMUD")],
         vendor: Some((
@@ -87,22 +87,22 @@ const SORTS: &[Sort] = &[
             "https://cdn.jsdelivr.net/npm/friendly-challenge@0.9.19/widget.module.min.js",
         )),
     },
-    Sort {
+    KindSort {
         names: ["tspd", "tspd", "TspdTask"],
         fields: &[("html_page_base64", "htmlPageBase64", BLOCK_PAGE)],
         vendor: None,
     },
-    Sort {
+    KindSort {
         names: ["image", "base64", "ImageToTextTask"],
         fields: &[("body", "body", PICTURE)],
         vendor: None,
     },
-    Sort {
+    KindSort {
         names: ["BrandNewTask", "brandnew", "BrandNewTask"],
         fields: &[("token", "token", "abc123")],
         vendor: None,
     },
-    Sort {
+    KindSort {
         names: ["yandex", "yandex", "YandexSmartCaptchaTask"],
         fields: &[("key1", "key1", "v1")],
         vendor: None,
@@ -160,7 +160,7 @@ const PAGE_NAMES: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum HostsPlace {
     Nowhere,
     /// Under some name, beside the page that is checked.
     Beside,
@@ -191,35 +191,35 @@ enum Place {
     InAPack,
 }
 
-const PLACES: [Place; 23] = [
-    Place::Nowhere,
-    Place::Nowhere,
-    Place::Beside,
-    Place::Beside,
-    Place::Beside,
-    Place::Instead,
-    Place::Nested,
-    Place::Nested,
-    Place::InAKnownField,
-    Place::AsVendor,
-    Place::AsVendor,
-    Place::InTheQuery,
-    Place::InAName,
-    Place::InBytes,
-    Place::AsProxy,
-    Place::InASmallField,
-    Place::UnderAKnownField,
-    Place::UnderAKnownField,
-    Place::InANameOfAnother,
-    Place::BehindAnAtSign,
-    Place::InHtml,
-    Place::InADrawing,
-    Place::InAPack,
+const PLACES: [HostsPlace; 23] = [
+    HostsPlace::Nowhere,
+    HostsPlace::Nowhere,
+    HostsPlace::Beside,
+    HostsPlace::Beside,
+    HostsPlace::Beside,
+    HostsPlace::Instead,
+    HostsPlace::Nested,
+    HostsPlace::Nested,
+    HostsPlace::InAKnownField,
+    HostsPlace::AsVendor,
+    HostsPlace::AsVendor,
+    HostsPlace::InTheQuery,
+    HostsPlace::InAName,
+    HostsPlace::InBytes,
+    HostsPlace::AsProxy,
+    HostsPlace::InASmallField,
+    HostsPlace::UnderAKnownField,
+    HostsPlace::UnderAKnownField,
+    HostsPlace::InANameOfAnother,
+    HostsPlace::BehindAnAtSign,
+    HostsPlace::InHtml,
+    HostsPlace::InADrawing,
+    HostsPlace::InAPack,
 ];
 
 #[derive(Debug)]
-pub(crate) struct Case {
-    place: Place,
+pub(crate) struct HostsCase {
+    place: HostsPlace,
     pub(crate) kind: &'static str,
     pub(crate) method: String,
     pub(crate) task: &'static str,
@@ -228,10 +228,10 @@ pub(crate) struct Case {
     pub(crate) theirs: Map<String, Value>,
 }
 
-impl Case {
-    pub(crate) fn make(dice: &mut Dice, number: u64) -> Self {
+impl HostsCase {
+    pub(crate) fn make(dice: &mut HostsDice, number: u64) -> Self {
         let sort = dice.one_of(SORTS);
-        let place = if dice.below(40) == 0 { Place::InTheKind } else { *dice.one_of(&PLACES) };
+        let place = if dice.below(40) == 0 { HostsPlace::InTheKind } else { *dice.one_of(&PLACES) };
         let mut case = Self {
             place,
             kind: sort.names[0],
@@ -264,18 +264,18 @@ impl Case {
         self.theirs.insert(theirs.to_owned(), value);
     }
 
-    fn hide(&mut self, dice: &mut Dice, sort: &Sort, page: &str) {
+    fn hide(&mut self, dice: &mut HostsDice, sort: &KindSort, page: &str) {
         let name = *dice.one_of(PAGE_NAMES);
         match self.place {
-            Place::Nowhere => {}
-            Place::Beside => self.put(name, name, hidden(dice, Form::Any)),
-            Place::Instead => {
+            HostsPlace::Nowhere => {}
+            HostsPlace::Beside => self.put(name, name, hidden(dice, HiddenForm::Any)),
+            HostsPlace::Instead => {
                 self.ours.remove("pageurl");
                 self.theirs.remove("websiteURL");
-                self.put(name, name, hidden(dice, Form::Any));
+                self.put(name, name, hidden(dice, HiddenForm::Any));
             }
-            Place::Nested => {
-                let address = hidden(dice, Form::Any);
+            HostsPlace::Nested => {
+                let address = hidden(dice, HiddenForm::Any);
                 let inner = *dice.one_of(PAGE_NAMES);
                 let value = match dice.below(4) {
                     0 => json!({ inner: address }),
@@ -285,40 +285,40 @@ impl Case {
                 };
                 self.put(name, name, value);
             }
-            Place::InAKnownField => {
+            HostsPlace::InAKnownField => {
                 let (ours, theirs, _) = dice.one_of(sort.fields);
                 let value = match dice.below(4) {
                     0 => bare(dice),
                     1 if sort.names[0] != "image" => beside_a_sign(dice),
-                    _ => hidden(dice, Form::Wrapped),
+                    _ => hidden(dice, HiddenForm::Wrapped),
                 };
                 self.put(ours, theirs, value);
             }
-            Place::AsVendor => match sort.vendor {
+            HostsPlace::AsVendor => match sort.vendor {
                 Some((ours, theirs, listed)) if dice.below(2) == 0 => {
                     let listed = listed.trim_start_matches("https://").split('/').next().unwrap_or(listed);
                     self.put(ours, theirs, glued(dice, listed));
                 }
-                Some((ours, theirs, _)) => self.put(ours, theirs, hidden(dice, Form::Address)),
-                None => self.put("userAgent", "userAgent", hidden(dice, Form::Address)),
+                Some((ours, theirs, _)) => self.put(ours, theirs, hidden(dice, HiddenForm::Address)),
+                None => self.put("userAgent", "userAgent", hidden(dice, HiddenForm::Address)),
             },
-            Place::InTheQuery => {
-                let page = format!("{page}&next={}", hidden(dice, Form::Address).trim());
+            HostsPlace::InTheQuery => {
+                let page = format!("{page}&next={}", hidden(dice, HiddenForm::Address).trim());
                 self.put("pageurl", "websiteURL", page);
             }
-            Place::InAName => {
-                let name = hidden(dice, Form::Address);
+            HostsPlace::InAName => {
+                let name = hidden(dice, HiddenForm::Address);
                 self.put(&name, &name, "1");
             }
-            Place::InTheKind => self.method = hidden(dice, Form::Address),
-            Place::InBytes => {
+            HostsPlace::InTheKind => self.method = hidden(dice, HiddenForm::Address),
+            HostsPlace::InBytes => {
                 let name = *dice.one_of(PAGE_NAMES);
                 self.put(name, name, json!({ "base64": in_bytes(dice) }));
             }
-            Place::AsProxy => {
+            HostsPlace::AsProxy => {
                 let host = bare(dice);
                 let (name, value) = match dice.below(5) {
-                    0 => ("proxytype", hidden(dice, Form::Any)),
+                    0 => ("proxytype", hidden(dice, HiddenForm::Any)),
                     1 => ("proxy", format!("https://{host}/")),
                     2 => ("proxy", format!("https:{host}/login?x=@203.0.113.7:80")),
                     3 => ("proxy", format!("{host}/login")),
@@ -326,12 +326,12 @@ impl Case {
                 };
                 self.put(name, name, value);
             }
-            Place::InASmallField => {
+            HostsPlace::InASmallField => {
                 let name = *dice.one_of(&["lang", "language", "languagePool", "image_base64_1"]);
-                let value = if dice.below(2) == 0 { bare(dice) } else { hidden(dice, Form::Address) };
+                let value = if dice.below(2) == 0 { bare(dice) } else { hidden(dice, HiddenForm::Address) };
                 self.put(name, name, value);
             }
-            Place::UnderAKnownField => {
+            HostsPlace::UnderAKnownField => {
                 let (ours, theirs) = match dice.below(2) {
                     0 => {
                         let name = *dice.one_of(ASIDES);
@@ -349,14 +349,14 @@ impl Case {
                 };
                 self.put(ours, theirs, value);
             }
-            Place::InANameOfAnother => {
+            HostsPlace::InANameOfAnother => {
                 let (ours, theirs, _) = dice.one_of(sort.fields);
                 let names: Vec<&str> = TAKEN_NAMES.iter().copied().chain([*ours, *theirs]).collect();
                 let name = *dice.one_of(&names);
                 let name = mangled(dice, name);
                 self.put(&name, &name, "other");
             }
-            Place::InHtml => {
+            HostsPlace::InHtml => {
                 let html = in_html(dice);
                 match sort.names[0] {
                     "tspd" => self.put("html_page_base64", "htmlPageBase64", html),
@@ -366,15 +366,15 @@ impl Case {
                     }
                 }
             }
-            Place::InADrawing => {
+            HostsPlace::InADrawing => {
                 let drawing = json!({ "base64": in_a_drawing(dice) });
                 match sort.names[0] {
                     "image" => self.put("body", "body", drawing),
                     _ => self.put(name, name, drawing),
                 }
             }
-            Place::InAPack => self.put(name, name, in_a_pack(dice)),
-            Place::BehindAnAtSign => {
+            HostsPlace::InAPack => self.put(name, name, in_a_pack(dice)),
+            HostsPlace::BehindAnAtSign => {
                 let (sign, host) = (*dice.one_of(&["#@", "?@", "?email=a@"]), bare(dice));
                 self.put("pageurl", "websiteURL", format!("https://shop.example.org{sign}{}/", host.trim()));
             }
@@ -383,7 +383,7 @@ impl Case {
 
     /// Whether nothing is hidden in it.
     pub(crate) fn is_honest(&self) -> bool {
-        self.place == Place::Nowhere
+        self.place == HostsPlace::Nowhere
     }
 }
 

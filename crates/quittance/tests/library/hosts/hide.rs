@@ -1,6 +1,6 @@
 //! Ways to write a host so that one reader sees it and another one does not.
 
-use crate::hosts::cases::Dice;
+use crate::hosts::cases::HostsDice;
 
 /// In every host that is not listed, however it is spelled, and in nothing else.
 pub(crate) const MARK: &str = "evilmark";
@@ -12,8 +12,8 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
         let sum =
             three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
-            let letter = LETTERS[(sum >> (18 - 6 * place) & 63) as usize];
-            out.push(if place > three.len() { '=' } else { char::from(letter) });
+            let character = LETTERS[(sum >> (18 - 6 * place) & 63) as usize];
+            out.push(if place > three.len() { '=' } else { char::from(character) });
         }
     }
     out
@@ -60,7 +60,7 @@ fn percent(text: &str, all: bool) -> String {
     text.bytes().map(one).collect()
 }
 
-fn host(dice: &mut Dice) -> String {
+fn host(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&[
         "evilmark.net",
         "www.evilmark.net",
@@ -103,7 +103,7 @@ pub(crate) const NUMBERS: [&str; 7] = [
 
 /// What a hidden text may be, from what is an address for every reader to what is one for some.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum HiddenForm {
     Address,
     /// Or that in base64.
     Wrapped,
@@ -111,9 +111,9 @@ pub(crate) enum Form {
     Any,
 }
 
-type Write = fn(&str) -> String;
+type HideWrite = fn(&str) -> String;
 
-const ADDRESSES: &[Write] = &[
+const ADDRESSES: &[HideWrite] = &[
     |host| format!("https://{host}/"),
     |host| format!("HTTP://{host}:8443/login?x=1#y"),
     |host| format!("https://{host}\\"),
@@ -133,7 +133,7 @@ const ADDRESSES: &[Write] = &[
     |host| format!("https://shop.example.org?@{host}/"),
 ];
 
-const WRAPPED: &[Write] = &[
+const WRAPPED: &[HideWrite] = &[
     |host| base64(format!("https://{host}/").as_bytes()),
     |host| base64(base64(format!("https://{host}/").as_bytes()).as_bytes()),
     |host| base64(format!("https://{host}/\0").as_bytes()),
@@ -148,7 +148,7 @@ const WRAPPED: &[Write] = &[
     },
 ];
 
-const BARE: &[Write] = &[
+const BARE: &[HideWrite] = &[
     |host| host.to_owned(),
     |host| format!("{host}/login"),
     |host| format!("user@{host}"),
@@ -158,7 +158,7 @@ const BARE: &[Write] = &[
 ];
 
 /// An address where nothing is known about the field, packed.
-const PACKED: &[Write] = &[
+const PACKED: &[HideWrite] = &[
     |host| base64(&packed(format!("https://{host}/").as_bytes(), true)),
     |host| base64(&packed(format!("https://{host}/").as_bytes(), false)),
     |host| base64(&packed(host.as_bytes(), true)),
@@ -169,7 +169,7 @@ const PACKED: &[Write] = &[
 ];
 
 /// What in a page of HTML makes it another page, or leads to one.
-const LEADING: &[Write] = &[
+const LEADING: &[HideWrite] = &[
     |host| format!("<base href=\"https://{host}/\">"),
     |host| format!("<BASE/HREF=//{host}/x >"),
     |host| format!("<base title='>' href='https://{host}/'>"),
@@ -189,7 +189,7 @@ const LEADING: &[Write] = &[
 pub(crate) const BLOCK_PAGE: &str = "<!DOCTYPE html><html><head><title>a</title><base href=\"/\"></head><body><form action=\"/x\"><a href=\"https://help.vendor.example/why\">why</a></form><script src=\"/TSPD/a.js\"></script></body></html>";
 
 /// A page of HTML that makes itself another page, plain or in base64.
-pub(crate) fn in_html(dice: &mut Dice) -> String {
+pub(crate) fn in_html(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     let page = BLOCK_PAGE.replace("<base href=\"/\">", &dice.one_of(LEADING)(host));
     match dice.below(5) {
@@ -201,7 +201,7 @@ pub(crate) fn in_html(dice: &mut Dice) -> String {
 }
 
 /// A drawing that loads a picture from elsewhere, in one of the ways in which a drawing is written; in base64.
-pub(crate) fn in_a_drawing(dice: &mut Dice) -> String {
+pub(crate) fn in_a_drawing(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     let drawing = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"40\"><text>\u{e9}</text><image href=\"https://{host}/a.png\"/></svg>"
@@ -218,13 +218,13 @@ pub(crate) fn in_a_drawing(dice: &mut Dice) -> String {
 }
 
 /// An address that nothing packs but to hide it.
-pub(crate) fn in_a_pack(dice: &mut Dice) -> String {
+pub(crate) fn in_a_pack(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     dice.one_of(PACKED)(host)
 }
 
 /// A host without a scheme, beside a sign that an address has.
-const BESIDE_A_SIGN: &[Write] = &[
+const BESIDE_A_SIGN: &[HideWrite] = &[
     |host| format!("{host}/login"),
     |host| format!("u={host}"),
     |host| format!("login@{host}"),
@@ -234,7 +234,7 @@ const BESIDE_A_SIGN: &[Write] = &[
 ];
 
 /// A host without a scheme, in JSON.
-const IN_JSON: &[Write] = &[
+const IN_JSON: &[HideWrite] = &[
     |host| format!("{{\"websiteURL\":\"{host}\"}}"),
     |host| format!("{{\"a\":{{\"url\":[\"{host}/login\"]}}}}"),
     |host| format!("[{{\"name\":\"a\",\"value\":\"b\",\"domain\":\"{host}\"}}]"),
@@ -243,18 +243,18 @@ const IN_JSON: &[Write] = &[
 ];
 
 /// A host without a scheme where something else is expected: beside a sign, or in JSON.
-pub(crate) fn beside_a_sign(dice: &mut Dice) -> String {
+pub(crate) fn beside_a_sign(dice: &mut HostsDice) -> String {
     let text = dice.one_of(BESIDE_A_SIGN)(&host(dice));
     wrapped(dice, text)
 }
 
-pub(crate) fn in_json(dice: &mut Dice) -> String {
+pub(crate) fn in_json(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     dice.one_of(IN_JSON)(host)
 }
 
 /// A name that some reader takes for this one.
-pub(crate) fn mangled(dice: &mut Dice, name: &str) -> String {
+pub(crate) fn mangled(dice: &mut HostsDice, name: &str) -> String {
     match dice.below(10) {
         0 => format!("{name}[]"),
         1 => format!("{name}[0]"),
@@ -270,11 +270,11 @@ pub(crate) fn mangled(dice: &mut Dice, name: &str) -> String {
 }
 
 /// An address in numbers, as a reader that wants an address takes it.
-const IN_NUMBERS: &[Write] =
+const IN_NUMBERS: &[HideWrite] =
     &[|host| format!("https://{host}/"), |host| format!("//{host}/"), |host| format!("http:{host}")];
 
 /// A host behind one that is listed, with something between them that ends a host for one reader and not for another.
-pub(crate) fn glued(dice: &mut Dice, listed: &str) -> String {
+pub(crate) fn glued(dice: &mut HostsDice, listed: &str) -> String {
     let host = host(dice);
     let between = *dice.one_of(&["&", ";", "=", "(", "`", ",", "|", "#@", "?@"]);
     let (scheme, point) = (*dice.one_of(&["https://", ""]), *dice.one_of(&[".", ""]));
@@ -285,24 +285,24 @@ pub(crate) fn glued(dice: &mut Dice, listed: &str) -> String {
 }
 
 /// An address or a bare host, written in an odd way.
-pub(crate) fn hidden(dice: &mut Dice, form: Form) -> String {
+pub(crate) fn hidden(dice: &mut HostsDice, form: HiddenForm) -> String {
     let text = match dice.below(8) {
         0 => {
             let number = *dice.one_of(&NUMBERS);
             match dice.below(5) {
-                0 if form == Form::Any && number.contains('[') => format!("{number}/x"),
-                0 if form == Form::Any => "x/93.184.216.34/".to_owned(),
+                0 if form == HiddenForm::Any && number.contains('[') => format!("{number}/x"),
+                0 if form == HiddenForm::Any => "x/93.184.216.34/".to_owned(),
                 _ => dice.one_of(IN_NUMBERS)(number),
             }
         }
         1 => format!("https{}", glued(dice, "://shop.example.org").trim_start_matches("https://")),
         _ => {
             let more = match form {
-                Form::Address => [&[][..], &[]],
-                Form::Wrapped => [WRAPPED, &[]],
-                Form::Any => [WRAPPED, BARE],
+                HiddenForm::Address => [&[][..], &[]],
+                HiddenForm::Wrapped => [WRAPPED, &[]],
+                HiddenForm::Any => [WRAPPED, BARE],
             };
-            let forms: Vec<Write> = ADDRESSES.iter().chain(more.into_iter().flatten()).copied().collect();
+            let forms: Vec<HideWrite> = ADDRESSES.iter().chain(more.into_iter().flatten()).copied().collect();
             dice.one_of(&forms)(&host(dice))
         }
     };
@@ -310,17 +310,17 @@ pub(crate) fn hidden(dice: &mut Dice, form: Form) -> String {
 }
 
 /// The host alone.
-pub(crate) fn bare(dice: &mut Dice) -> String {
+pub(crate) fn bare(dice: &mut HostsDice) -> String {
     let host = host(dice);
     wrapped(dice, host)
 }
 
 /// The address in bytes that are no text.
-pub(crate) fn in_bytes(dice: &mut Dice) -> String {
+pub(crate) fn in_bytes(dice: &mut HostsDice) -> String {
     base64(&[format!("https://{}/", host(dice)).as_bytes(), b"\xff"].concat())
 }
 
-fn wrapped(dice: &mut Dice, mut text: String) -> String {
+fn wrapped(dice: &mut HostsDice, mut text: String) -> String {
     for _ in 0..dice.below(3) {
         text = match dice.below(8) {
             0 => format!(" {text}"),

@@ -66,7 +66,7 @@ impl Hole {
             Self::Packed => nothing_packed,
             Self::Html => no_html,
         });
-        // Nobody asked what a parameter means.
+        // No check asked what a parameter means.
         settings.meaning = Some(Arc::new(|_, _| Ok(None)));
     }
 }
@@ -144,13 +144,13 @@ fn only_when_placed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
 }
 
 /// A provider that spells as it did: what is called as the wire calls the page is the page.
-pub(crate) struct Overwriting {
+pub(crate) struct OverwritingProvider {
     pub(crate) inner: Arc<dyn Provider>,
     pub(crate) is_on: bool,
 }
 
 #[async_trait]
-impl Provider for Overwriting {
+impl Provider for OverwritingProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let mut terms: Terms = submission.terms.clone();
         if self.is_on

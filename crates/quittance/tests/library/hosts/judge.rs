@@ -1,5 +1,5 @@
-//! What a provider might make of a request, for the judge alone: it shares no code with what it judges. Every layer that can be
-//! taken off is taken off, in any order, and the mark is looked for below each.
+//! What a provider might make of a request, for the judge alone: it shares no code with what it judges. Every layer
+//! that can be taken off is taken off, in any order, and the mark is looked for below each.
 
 use crate::hosts::hide::{MARK, NUMBERS, unbase64};
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ fn plain(text: &str) -> String {
         wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(c),
         _ => c,
     };
-    let kept = text.chars().map(narrow).filter(|c| c.is_ascii_graphic() || *c == ' ');
-    kept.collect::<String>().to_ascii_lowercase()
+    let visible = text.chars().map(narrow).filter(|c| c.is_ascii_graphic() || *c == ' ');
+    visible.collect::<String>().to_ascii_lowercase()
 }
 
 fn unpercent(text: &str) -> String {
@@ -43,12 +43,12 @@ fn unescape(text: &str) -> String {
         .replace("\\n", "")
         .replace("\\r", "");
     while let Some(at) = out.find("\\u") {
-        let letter = out
+        let character = out
             .get(at + 2..at + 6)
             .and_then(|code| u32::from_str_radix(code, 16).ok())
             .and_then(char::from_u32);
-        let Some(letter) = letter else { break };
-        out.replace_range(at..at + 6, &letter.to_string());
+        let Some(character) = character else { break };
+        out.replace_range(at..at + 6, &character.to_string());
     }
     out
 }
@@ -76,10 +76,10 @@ fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether anything in it names a host that is not listed.
 pub(crate) fn names_the_mark(text: &str) -> bool {
-    let mut seen = BTreeSet::new();
+    let mut view = BTreeSet::new();
     let mut waiting = vec![text.to_owned()];
     while let Some(text) = waiting.pop() {
-        if seen.len() > READINGS_MAX || !seen.insert(text.clone()) {
+        if view.len() > READINGS_MAX || !view.insert(text.clone()) {
             continue;
         }
         let plain = plain(&text);
@@ -99,7 +99,7 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
     false
 }
 
-/// What is said beside the order, what is the page, and what tells a kind: no other name may be one of these for any reader.
+/// Fields beside the order, the page, and fields that name a kind: no other name may be one of these for any reader.
 const TAKEN: &[&str] = &[
     "key",
     "method",
@@ -118,8 +118,8 @@ const TAKEN: &[&str] = &[
 /// The names that a request gives its fields.
 fn names_in(request: &str) -> Vec<String> {
     let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
-    if let Ok(said) = serde_json::from_str::<serde_json::Value>(body) {
-        let fields = said["task"].as_object().into_iter().flatten();
+    if let Ok(output) = serde_json::from_str::<serde_json::Value>(body) {
+        let fields = output["task"].as_object().into_iter().flatten();
         return fields.map(|(name, _)| name.clone()).collect();
     }
     if head.to_ascii_lowercase().contains("multipart/") {
@@ -172,9 +172,9 @@ fn the_judge_sees_a_name_that_is_anothers_to_some_reader() {
 
 #[test]
 fn the_judge_sees_every_hiding_place_that_the_fuzz_knows() {
-    let mut dice = crate::hosts::cases::Dice::new(7);
+    let mut dice = crate::hosts::cases::HostsDice::new(7);
     for _ in 0..20_000 {
-        let text = crate::hosts::hide::hidden(&mut dice, crate::hosts::hide::Form::Any);
+        let text = crate::hosts::hide::hidden(&mut dice, crate::hosts::hide::HiddenForm::Any);
         assert!(names_the_mark(&text), "{text:?}");
         for hide in [
             crate::hosts::hide::beside_a_sign,

@@ -1,11 +1,11 @@
-//! Orders with values that look like hosts and are none, and with addresses of vendors: each is what a real client sends. They are
-//! taken on every API, towards every dialect that sells them, and arrive.
+//! Orders with values that look like hosts and are none, and with addresses of vendors: each is what a real client
+//! sends. They are taken on every API, towards every dialect that sells them, and arrive.
 
-use crate::hosts::cases::Dice;
+use crate::hosts::cases::HostsDice;
 use crate::hosts::hide::base64;
 use crate::hosts::holes::Hole;
-use crate::hosts::world::{Caller, KEY, Provider, World, form};
-use quittance_mock_provider::Flavour;
+use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld, KEY, form};
+use quittance_mock_provider::MockFlavour;
 use serde_json::{Map, Value, json};
 
 const PAGE: &str = "https://shop.example.org/login";
@@ -27,19 +27,19 @@ struct Ordinary {
     kind: &'static str,
     fields: Value,
     /// Towards which provider it is placed.
-    to: Provider,
+    to: HostsProvider,
 }
 
-const CLASSIC: Provider = Provider::Classic(quittance::Profile::TwoCaptcha);
-const CAP_SOLVER: Provider = Provider::Json(Flavour::CapSolver);
-const CAP_MONSTER: Provider = Provider::Json(Flavour::CapMonster);
-const TWO_CAPTCHA: Provider = Provider::Json(Flavour::TwoCaptcha);
+const CLASSIC: HostsProvider = HostsProvider::Classic(quittance::Profile::TwoCaptcha);
+const CAP_SOLVER: HostsProvider = HostsProvider::Json(MockFlavour::CapSolver);
+const CAP_MONSTER: HostsProvider = HostsProvider::Json(MockFlavour::CapMonster);
+const TWO_CAPTCHA: HostsProvider = HostsProvider::Json(MockFlavour::TwoCaptcha);
 
 fn picture(number: u8) -> String {
     base64(&[&b"\x89PNG\r\n\x1a\n"[..], &[number; 8], &[0xd8; 150]].concat())
 }
 
-fn token(dice: &mut Dice, bytes: usize) -> String {
+fn token(dice: &mut HostsDice, bytes: usize) -> String {
     base64(&(0..bytes).map(|_| dice.next().to_le_bytes()[0]).collect::<Vec<_>>())
 }
 
@@ -54,11 +54,11 @@ fn on_both(what: &'static str, kind: &'static str, fields: &Value) -> Vec<Ordina
     all
 }
 
-fn task(what: &'static str, kind: &'static str, fields: Value, to: Provider) -> Ordinary {
+fn task(what: &'static str, kind: &'static str, fields: Value, to: HostsProvider) -> Ordinary {
     Ordinary { what, api: In::Task, kind, fields, to }
 }
 
-fn values_with_dots(dice: &mut Dice) -> Vec<Ordinary> {
+fn values_with_dots(dice: &mut HostsDice) -> Vec<Ordinary> {
     let jwt = |payload: Value| {
         let part =
             |text: String| base64(text.as_bytes()).trim_end_matches('=').replace('+', "-").replace('/', "_");
@@ -126,7 +126,7 @@ fn values_with_dots(dice: &mut Dice) -> Vec<Ordinary> {
             json!({ "sitekey": "0x4A5", "proxy": "user:p@x#y@gw.example.net:823" }),
         ),
         (
-            "a version that need not be said",
+            "a version that is the default",
             "geetest",
             json!({ "gt": "81388ea1", "challenge": "4a1b2c3d", "version": "3" }),
         ),
@@ -351,7 +351,7 @@ impl Ordinary {
         if self.api == In::Task { "websiteURL" } else { "pageurl" }
     }
 
-    async fn place(&self, caller: &mut Caller) -> (bool, String) {
+    async fn place(&self, caller: &mut HostsCaller) -> (bool, String) {
         let mut fields: Map<String, Value> = self.fields.as_object().unwrap().clone();
         if !matches!(self.kind, "image") {
             fields.entry(self.page()).or_insert_with(|| PAGE.into());
@@ -369,21 +369,22 @@ impl Ordinary {
                     fields.insert("version".into(), "v3".into());
                 }
                 let body = form(&fields).into_bytes();
-                let (_, said) =
+                let (_, output) =
                     caller.call("POST", "/in.php", "application/x-www-form-urlencoded", &body).await;
-                (said.starts_with("OK|"), said)
+                (output.starts_with("OK|"), output)
             }
             In::V1 => {
                 let body = json!({ "kind": self.kind, "params": fields, "reuse": "exclusive" }).to_string();
-                let (status, said) =
+                let (status, output) =
                     caller.call("POST", "/v1/orders", "application/json", body.as_bytes()).await;
-                (status < 300, said)
+                (status < 300, output)
             }
             In::Task => {
                 fields.insert("type".into(), self.kind.into());
                 let body = json!({ "clientKey": KEY, "task": fields, "reuse": "exclusive" }).to_string();
-                let (_, said) = caller.call("POST", "/createTask", "application/json", body.as_bytes()).await;
-                (said.contains("\"errorId\":0"), said)
+                let (_, output) =
+                    caller.call("POST", "/createTask", "application/json", body.as_bytes()).await;
+                (output.contains("\"errorId\":0"), output)
             }
         }
     }
@@ -391,20 +392,20 @@ impl Ordinary {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ordinary_orders_are_taken_on_every_api_and_arrive() {
-    let mut orders = values_with_dots(&mut Dice::new(3));
+    let mut orders = values_with_dots(&mut HostsDice::new(3));
     orders.extend(pictures());
     orders.extend(addresses_of_vendors());
     let mut wrong = Vec::new();
     for provider in [CLASSIC, TWO_CAPTCHA, CAP_SOLVER, CAP_MONSTER] {
-        let world = World::start(provider, Hole::None).await;
-        let mut caller = Caller::new(world.gateway);
+        let world = HostsWorld::start(provider, Hole::None).await;
+        let mut caller = HostsCaller::new(world.gateway);
         for order in orders.iter().filter(|order| format!("{:?}", order.to) == format!("{provider:?}")) {
             let before = world.tap.arrived();
-            let (accepted, said) = order.place(&mut caller).await;
+            let (accepted, output) = order.place(&mut caller).await;
             let has_arrived = accepted && world.tap.arrives(before).await;
             if !has_arrived {
                 wrong.push(format!(
-                    "{provider:?} {:?} {}: accepted {accepted}: {said}",
+                    "{provider:?} {:?} {}: accepted {accepted}: {output}",
                     order.api, order.what
                 ));
             }
@@ -418,11 +419,11 @@ async fn ordinary_orders_are_taken_on_every_api_and_arrive() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_tokens_are_not_taken_for_hosts() {
     const CLOUDFLARE: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
-    let world = World::start(CLASSIC, Hole::None).await;
-    let mut caller = Caller::new(world.gateway);
-    let mut dice = Dice::new(11);
+    let world = HostsWorld::start(CLASSIC, Hole::None).await;
+    let mut caller = HostsCaller::new(world.gateway);
+    let mut dice = HostsDice::new(11);
     for n in 0..150 {
-        let dotted = |dice: &mut Dice, length: usize| {
+        let dotted = |dice: &mut HostsDice, length: usize| {
             (0..length).map(|_| char::from(*dice.one_of(CLOUDFLARE))).collect::<String>()
         };
         let blob = format!("{}.{}", token(&mut dice, 12), token(&mut dice, 600));
@@ -432,8 +433,8 @@ async fn random_tokens_are_not_taken_for_hosts() {
             ("hcaptcha", json!({ "sitekey": format!("a5f{n}"), "data": token(&mut dice, 1500) })),
         ] {
             let order = Ordinary { what: "random", api: In::V1, kind, fields, to: CLASSIC };
-            let (accepted, said) = order.place(&mut caller).await;
-            assert!(accepted, "{said} {}", order.fields);
+            let (accepted, output) = order.place(&mut caller).await;
+            assert!(accepted, "{output} {}", order.fields);
         }
     }
     world.stop().await;
@@ -442,8 +443,8 @@ async fn random_tokens_are_not_taken_for_hosts() {
 /// What cannot be sent is refused when it is placed, with a reason, and not after it was accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_sent_is_refused_when_it_is_placed() {
-    let world = World::start(TWO_CAPTCHA, Hole::None).await;
-    let mut caller = Caller::new(world.gateway);
+    let world = HostsWorld::start(TWO_CAPTCHA, Hole::None).await;
+    let mut caller = HostsCaller::new(world.gateway);
     for (fields, reason) in [
         (json!({ "sitekey": "0x4", "type": "x" }), "`type`"),
         (json!({ "sitekey": "0x4", "proxy": "gw.example.net" }), "`proxy`"),
@@ -455,8 +456,8 @@ async fn what_cannot_be_sent_is_refused_when_it_is_placed() {
         ),
     ] {
         let order = Ordinary { what: "", api: In::V1, kind: "turnstile", fields, to: TWO_CAPTCHA };
-        let (accepted, said) = order.place(&mut caller).await;
-        assert!(!accepted && said.contains(reason), "{said}");
+        let (accepted, output) = order.place(&mut caller).await;
+        assert!(!accepted && output.contains(reason), "{output}");
     }
     assert_eq!(world.tap.arrived(), 0);
     world.stop().await;

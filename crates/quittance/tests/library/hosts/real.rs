@@ -1,9 +1,10 @@
-//! Orders as they really are: the page is the customer's, and beside it are addresses of the captcha's vendor, which no operator
-//! lists. They are taken on every API and arrive as they were ordered; for a page that is not listed they are refused.
+//! Orders as they really are: the page is the customer's, and beside it are addresses of the captcha's vendor, which
+//! no operator lists. They are taken on every API and arrive as they were ordered; for a page that is not listed they
+//! are refused.
 
 use crate::hosts::holes::Hole;
-use crate::hosts::world::{Caller, KEY, Provider, World, form};
-use quittance_mock_provider::{Flavour, Ledger, Shown};
+use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld, KEY, form};
+use quittance_mock_provider::{Ledger, LedgerValue, MockFlavour};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -191,7 +192,7 @@ const ORDERS: &[RealOrder] = &[
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Api {
+enum HostsApi {
     Classic,
     Json,
     V1,
@@ -199,8 +200,8 @@ enum Api {
 
 impl RealOrder {
     /// What is ordered by our names or by those of a task.
-    fn fields(&self, api: Api, page: &str) -> Map<String, Value> {
-        let is_ours = !matches!(api, Api::Json);
+    fn fields(&self, api: HostsApi, page: &str) -> Map<String, Value> {
+        let is_ours = !matches!(api, HostsApi::Json);
         let pick = |ours: &'static str, theirs: &'static str| if is_ours { ours } else { theirs };
         let mut fields = Map::new();
         fields.insert(pick("pageurl", "websiteURL").into(), page.into());
@@ -221,42 +222,42 @@ impl RealOrder {
     }
 
     /// Whether it was accepted, and the whole answer.
-    async fn place(&self, caller: &mut Caller, api: Api, page: &str) -> (bool, String) {
+    async fn place(&self, caller: &mut HostsCaller, api: HostsApi, page: &str) -> (bool, String) {
         let mut fields = self.fields(api, page);
         match api {
-            Api::Classic => {
+            HostsApi::Classic => {
                 fields.insert("key".into(), KEY.into());
                 fields.insert("method".into(), self.kind.into());
                 let body = form(&fields).into_bytes();
-                let (_, said) =
+                let (_, output) =
                     caller.call("POST", "/in.php", "application/x-www-form-urlencoded", &body).await;
-                (said.starts_with("OK|"), said)
+                (output.starts_with("OK|"), output)
             }
-            Api::Json => {
+            HostsApi::Json => {
                 fields.insert("type".into(), self.task.into());
                 let body = json!({ "clientKey": KEY, "task": fields }).to_string();
-                let (_, said) =
+                let (_, output) =
                     caller.call("POST", "/2captcha/createTask", "application/json", body.as_bytes()).await;
-                (said.contains("\"errorId\":0"), said)
+                (output.contains("\"errorId\":0"), output)
             }
-            Api::V1 => {
+            HostsApi::V1 => {
                 let body = json!({ "kind": self.kind, "params": fields }).to_string();
-                let (status, said) =
+                let (status, output) =
                     caller.call("POST", "/v1/orders", "application/json", body.as_bytes()).await;
-                (status < 300, said)
+                (status < 300, output)
             }
         }
     }
 
-    /// Whether the provider was given this order for this page, each parameter as it was ordered. (The mock provider writes
-    /// what it got by the classic names; JSON has a host where the classic protocol has its address.)
+    /// Whether the provider was given this order for this page, each parameter as it was ordered. (The mock provider
+    /// writes what it got by the classic names; JSON has a host where the classic protocol has its address.)
     fn arrived(&self, ledger: &Ledger, page: &str) -> bool {
         let bare = |text: &str| text.trim_start_matches("https://").to_owned();
-        let has = |params: &BTreeMap<String, Shown>, name: &str, value: &str| matches!(params.get(name), Some(Shown::Text(text)) if bare(text) == bare(value));
+        let has = |params: &BTreeMap<String, LedgerValue>, name: &str, value: &str| matches!(params.get(name), Some(LedgerValue::Text(text)) if bare(text) == bare(value));
         // It does not write down who may use the proxy.
-        let passes = |params: &BTreeMap<String, Shown>| {
+        let passes = |params: &BTreeMap<String, LedgerValue>| {
             let place = PROXY.rsplit_once('@').map_or(PROXY, |(_, place)| place);
-            matches!(params.get("proxy"), Some(Shown::Text(text)) if text.ends_with(place))
+            matches!(params.get("proxy"), Some(LedgerValue::Text(text)) if text.ends_with(place))
         };
         ledger.tasks.iter().any(|task| {
             task.method == self.kind
@@ -269,23 +270,25 @@ impl RealOrder {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_orders_are_taken_for_listed_pages_and_arrive_as_ordered() {
-    for provider in [Provider::Classic(quittance::Profile::TwoCaptcha), Provider::Json(Flavour::TwoCaptcha)] {
-        let world = World::start(provider, Hole::None).await;
-        let mut caller = Caller::new(world.gateway);
+    for provider in
+        [HostsProvider::Classic(quittance::Profile::TwoCaptcha), HostsProvider::Json(MockFlavour::TwoCaptcha)]
+    {
+        let world = HostsWorld::start(provider, Hole::None).await;
+        let mut caller = HostsCaller::new(world.gateway);
         for (number, order) in ORDERS.iter().enumerate() {
-            for api in [Api::Classic, Api::Json, Api::V1] {
+            for api in [HostsApi::Classic, HostsApi::Json, HostsApi::V1] {
                 let unlisted = format!("{UNLISTED}&n={number}-{api:?}");
-                let (accepted, said) = order.place(&mut caller, api, &unlisted).await;
-                assert!(!accepted, "{provider:?} {api:?} {}: {said}", order.kind);
+                let (accepted, output) = order.place(&mut caller, api, &unlisted).await;
+                assert!(!accepted, "{provider:?} {api:?} {}: {output}", order.kind);
                 let page = format!("{LISTED}&n={number}-{api:?}");
-                let (accepted, said) = order.place(&mut caller, api, &page).await;
-                assert!(accepted, "{provider:?} {api:?} {}: {said}", order.kind);
+                let (accepted, output) = order.place(&mut caller, api, &page).await;
+                assert!(accepted, "{provider:?} {api:?} {}: {output}", order.kind);
                 let has_arrived =
                     world.mock.until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page)).await;
                 let ledger = world.mock.ledger();
                 assert!(has_arrived, "{provider:?} {api:?} {}: {:#?}", order.kind, ledger.tasks.last());
                 let refused = ledger.tasks.iter().any(|task| {
-                    matches!(task.params.get("pageurl"), Some(Shown::Text(text)) if text.contains(".example.net"))
+                    matches!(task.params.get("pageurl"), Some(LedgerValue::Text(text)) if text.contains(".example.net"))
                 });
                 assert!(!refused, "{provider:?} {api:?} {}", order.kind);
             }
@@ -296,8 +299,8 @@ async fn real_orders_are_taken_for_listed_pages_and_arrive_as_ordered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_is_not_the_vendors_is_refused_on_every_api() {
-    let world = World::start(Provider::Json(Flavour::TwoCaptcha), Hole::None).await;
-    let mut caller = Caller::new(world.gateway);
+    let world = HostsWorld::start(HostsProvider::Json(MockFlavour::TwoCaptcha), Hole::None).await;
+    let mut caller = HostsCaller::new(world.gateway);
     let elsewhere = RealOrder {
         kind: "atb_captcha",
         task: "AtbCaptchaTaskProxyless",
@@ -307,9 +310,9 @@ async fn an_address_that_is_not_the_vendors_is_refused_on_every_api() {
         ],
         with_proxy: false,
     };
-    for api in [Api::Classic, Api::Json, Api::V1] {
-        let (accepted, said) = elsewhere.place(&mut caller, api, LISTED).await;
-        assert!(!accepted, "{api:?}: {said}");
+    for api in [HostsApi::Classic, HostsApi::Json, HostsApi::V1] {
+        let (accepted, output) = elsewhere.place(&mut caller, api, LISTED).await;
+        assert!(!accepted, "{api:?}: {output}");
     }
     assert_eq!(world.mock.ledger().tasks.len(), 0);
     world.stop().await;
@@ -329,12 +332,12 @@ async fn a_blob_that_looks_like_a_host_by_chance_is_taken() {
     let order = with_blob(&[PUBLIC_KEY, ("data[blob]", "", "dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi=")]);
     let task =
         with_blob(&[PUBLIC_KEY, ("", "data", r#"{"blob":"dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi="}"#)]);
-    let world = World::start(Provider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
-    let mut caller = Caller::new(world.gateway);
-    for (api, placed) in [(Api::Classic, &order), (Api::V1, &order), (Api::Json, &task)] {
+    let world = HostsWorld::start(HostsProvider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
+    let mut caller = HostsCaller::new(world.gateway);
+    for (api, placed) in [(HostsApi::Classic, &order), (HostsApi::V1, &order), (HostsApi::Json, &task)] {
         let page = format!("{LISTED}&n={api:?}");
-        let (accepted, said) = placed.place(&mut caller, api, &page).await;
-        assert!(accepted, "{api:?}: {said}");
+        let (accepted, output) = placed.place(&mut caller, api, &page).await;
+        assert!(accepted, "{api:?}: {output}");
         let has_arrived =
             world.mock.until(Duration::from_secs(20), |ledger| order.arrived(ledger, &page)).await;
         assert!(has_arrived, "{api:?}: {:#?}", world.mock.ledger().tasks.last());

@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 #[derive(Clone, Default)]
-pub(crate) struct Tap {
-    seen: Arc<Seen>,
+pub(crate) struct WireTap {
+    log: Arc<TapLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct TapLog {
     arrived: watch::Sender<u64>,
     leaks: Mutex<Vec<String>>,
 }
 
-impl Tap {
+impl WireTap {
     pub(crate) async fn listen(self, provider: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -57,24 +57,24 @@ impl Tap {
         if !request.contains("in.php") && !request.contains("createTask") {
             return;
         }
-        self.seen.arrived.send_modify(|arrived| *arrived += 1);
+        self.log.arrived.send_modify(|arrived| *arrived += 1);
         if names_the_mark(&request) || takes_the_name_of_another(&request) {
-            self.seen.leaks.lock().unwrap().push(request);
+            self.log.leaks.lock().unwrap().push(request);
         }
     }
 
     pub(crate) fn arrived(&self) -> u64 {
-        *self.seen.arrived.borrow()
+        *self.log.arrived.borrow()
     }
 
     /// Whether more than these arrive, within some seconds.
     pub(crate) async fn arrives(&self, before: u64) -> bool {
-        let mut arrived = self.seen.arrived.subscribe();
+        let mut arrived = self.log.arrived.subscribe();
         timeout(Duration::from_secs(10), arrived.wait_for(|arrived| *arrived > before)).await.is_ok()
     }
 
     pub(crate) fn leaks(&self) -> Vec<String> {
-        self.seen.leaks.lock().unwrap().clone()
+        self.log.leaks.lock().unwrap().clone()
     }
 }
 

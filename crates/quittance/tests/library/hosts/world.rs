@@ -1,13 +1,13 @@
 //! A gateway in front of a tapped mock provider, and a caller that speaks every API.
 
-use crate::hosts::cases::{Case, Dice, bytes_in};
+use crate::hosts::cases::{HostsCase, HostsDice, bytes_in};
+use crate::hosts::dead_letters::dead_letter;
 use crate::hosts::hide::unbase64;
-use crate::hosts::holes::{Hole, Overwriting};
-use crate::hosts::letters::letter;
-use crate::hosts::tap::Tap;
+use crate::hosts::holes::{Hole, OverwritingProvider};
+use crate::hosts::tap::WireTap;
 use quittance::{ApiKey, ClassicProvider, ClassicSettings, GatewaySetup, Place, Profile, Quittance};
 use quittance_engine::TenantRule;
-use quittance_mock_provider::{DEMO_KEY, Flavour, MockProvider, Settings as SimSettings};
+use quittance_mock_provider::{DEMO_KEY, MockFlavour, MockProvider, Settings as SimSettings};
 use quittance_provider::json::{JsonProvider, Settings as JsonSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -19,45 +19,49 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Provider {
+pub(crate) enum HostsProvider {
     Classic(Profile),
-    Json(Flavour),
+    Json(MockFlavour),
 }
 
-pub(crate) struct World {
+pub(crate) struct HostsWorld {
     pub(crate) gateway: SocketAddr,
-    pub(crate) tap: Tap,
+    pub(crate) tap: WireTap,
     node: Quittance,
     pub(crate) mock: MockProvider,
 }
 
-impl World {
-    pub(crate) async fn start(provider: Provider, hole: Hole) -> Self {
+impl HostsWorld {
+    pub(crate) async fn start(provider: HostsProvider, hole: Hole) -> Self {
         Self::start_for(provider, hole, &[]).await
     }
 
     /// On a node that knows these tenants.
-    pub(crate) async fn start_for(provider: Provider, hole: Hole, tenants: &'static [&'static str]) -> Self {
+    pub(crate) async fn start_for(
+        provider: HostsProvider,
+        hole: Hole,
+        tenants: &'static [&'static str],
+    ) -> Self {
         let played = match provider {
-            Provider::Classic(Profile::CaptchaAi) => quittance_mock_provider::Profile::CaptchaAi,
-            _ => quittance_mock_provider::Profile::TwoCaptcha,
+            HostsProvider::Classic(Profile::CaptchaAi) => quittance_mock_provider::MockProfile::CaptchaAi,
+            _ => quittance_mock_provider::MockProfile::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
-        let tap = Tap::default();
+        let tap = WireTap::default();
         let url = format!("http://{}", tap.clone().listen(mock.address()).await);
         let provider: Arc<dyn quittance_ports::Provider> = match provider {
-            Provider::Classic(profile) => {
+            HostsProvider::Classic(profile) => {
                 let settings = ClassicSettings::new("mock", profile, url, ApiKey::new(DEMO_KEY));
                 Arc::new(ClassicProvider::new(settings).unwrap())
             }
-            Provider::Json(flavour) => {
+            HostsProvider::Json(flavour) => {
                 let url = format!("{url}/{}", named(flavour));
                 let flavour = quittance_protocol::json::Flavour::parse(named(flavour)).unwrap();
                 let settings = JsonSettings::new("mock", flavour, url, ApiKey::new(DEMO_KEY));
                 Arc::new(JsonProvider::new(settings).unwrap())
             }
         };
-        let provider = Overwriting { inner: provider, is_on: hole == Hole::WireName };
+        let provider = OverwritingProvider { inner: provider, is_on: hole == Hole::WireName };
         let builder = Quittance::builder().place(Place::Memory).provider(provider).allow("*.example.org");
         let builder = builder.gateway(GatewaySetup::default()).settings(move |settings| {
             let policy = &mut settings.policy;
@@ -91,17 +95,17 @@ impl World {
     }
 }
 
-const fn named(flavour: Flavour) -> &'static str {
+const fn named(flavour: MockFlavour) -> &'static str {
     match flavour {
-        Flavour::TwoCaptcha => "2captcha",
-        Flavour::AntiCaptcha => "anticaptcha",
-        Flavour::CapSolver => "capsolver",
-        Flavour::CapMonster => "capmonster",
+        MockFlavour::TwoCaptcha => "2captcha",
+        MockFlavour::AntiCaptcha => "anticaptcha",
+        MockFlavour::CapSolver => "capsolver",
+        MockFlavour::CapMonster => "capmonster",
     }
 }
 
 /// One connection that stays open.
-pub(crate) struct Caller {
+pub(crate) struct HostsCaller {
     gateway: SocketAddr,
     stream: Option<TcpStream>,
     sent: u64,
@@ -143,13 +147,17 @@ fn multipart(fields: &Map<String, Value>) -> Vec<u8> {
     [body, b"--b--\r\n".to_vec()].concat()
 }
 
-impl Caller {
+impl HostsCaller {
     pub(crate) fn new(gateway: SocketAddr) -> Self {
         Self { gateway, stream: None, sent: 0 }
     }
 
-    /// Through some API, whether it was accepted, and what was said.
-    pub(crate) async fn send(&mut self, case: &Case, dice: &mut Dice) -> (&'static str, bool, String) {
+    /// Through some API, whether it was accepted, and the reply.
+    pub(crate) async fn send(
+        &mut self,
+        case: &HostsCase,
+        dice: &mut HostsDice,
+    ) -> (&'static str, bool, String) {
         self.sent += 1;
         // Any API is given the words of any protocol.
         let fields = if dice.below(3) == 0 { &case.theirs } else { &case.ours };
@@ -164,22 +172,22 @@ impl Caller {
 
     async fn v1(
         &mut self,
-        case: &Case,
+        case: &HostsCase,
         fields: &Map<String, Value>,
-        dice: &mut Dice,
+        dice: &mut HostsDice,
     ) -> (&'static str, bool, String) {
         let kind = if dice.below(3) == 0 { case.task } else { case.kind };
         let params = params(fields);
         let body = json!({ "kind": kind, "params": params, "reuse": "exclusive" }).to_string();
-        let (status, said) = self.call("POST", "/v1/orders", "application/json", body.as_bytes()).await;
-        ("v1", status < 300, format!("{body} {said}"))
+        let (status, output) = self.call("POST", "/v1/orders", "application/json", body.as_bytes()).await;
+        ("v1", status < 300, format!("{body} {output}"))
     }
 
     async fn classic(
         &mut self,
-        case: &Case,
+        case: &HostsCase,
         fields: &Map<String, Value>,
-        dice: &mut Dice,
+        dice: &mut HostsDice,
     ) -> (&'static str, bool, String) {
         let mut fields = fields.clone();
         let method = if dice.below(4) == 0 { case.task } else { &case.method };
@@ -198,11 +206,11 @@ impl Caller {
             ),
             _ => ("POST", "/in.php".into(), "multipart/form-data; boundary=b", multipart(&fields)),
         };
-        let (_, said) = self.call(verb, &path, kind, &body).await;
-        ("in.php", said.starts_with("OK|"), format!("{} {said}", form(&fields)))
+        let (_, output) = self.call(verb, &path, kind, &body).await;
+        ("in.php", output.starts_with("OK|"), format!("{} {output}", form(&fields)))
     }
 
-    async fn json(&mut self, case: &Case, dice: &mut Dice) -> (&'static str, bool, String) {
+    async fn json(&mut self, case: &HostsCase, dice: &mut HostsDice) -> (&'static str, bool, String) {
         let plain = |value: &Value| bytes_in(value).map_or_else(|| value.clone(), Value::from);
         let mut task: Map<String, Value> =
             case.theirs.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
@@ -210,12 +218,12 @@ impl Caller {
         let body = json!({ "clientKey": KEY, "task": task }).to_string();
         let path =
             format!("/{}/createTask", dice.one_of(&["2captcha", "anticaptcha", "capsolver", "capmonster"]));
-        let (_, said) = self.call("POST", &path, "application/json", body.as_bytes()).await;
-        ("createTask", said.contains("\"errorId\":0"), format!("{body} {said}"))
+        let (_, output) = self.call("POST", &path, "application/json", body.as_bytes()).await;
+        ("createTask", output.contains("\"errorId\":0"), format!("{body} {output}"))
     }
 
     /// Pools are few, so each is taken away again once it has had the time to buy.
-    async fn pool(&mut self, case: &Case, fields: &Map<String, Value>) -> (&'static str, bool, String) {
+    async fn pool(&mut self, case: &HostsCase, fields: &Map<String, Value>) -> (&'static str, bool, String) {
         let params = params(fields);
         let body = json!({ "tenant": "default", "kind": case.kind, "params": params, "size": 1 }).to_string();
         let path = format!(
@@ -223,28 +231,28 @@ impl Caller {
             self.stream.as_ref().map_or(0, |stream| stream.local_addr().unwrap().port()),
             self.sent
         );
-        let (status, said) = self.call("PUT", &path, "application/json", body.as_bytes()).await;
+        let (status, output) = self.call("PUT", &path, "application/json", body.as_bytes()).await;
         if status < 300 {
             tokio::time::sleep(Duration::from_millis(if case.is_honest() { 0 } else { 1500 })).await;
             self.call("DELETE", &path, "", b"").await;
         }
         // Only what is described and good for one use can be kept in stock.
         let is_known = quittance_protocol::kinds::kind(case.kind).is_some_and(|kind| kind.single_use);
-        ("pool", status < 300 || !is_known, format!("{body} {said}"))
+        ("pool", status < 300 || !is_known, format!("{body} {output}"))
     }
 
     async fn import(
         &mut self,
-        case: &Case,
+        case: &HostsCase,
         fields: &Map<String, Value>,
-        dice: &mut Dice,
+        dice: &mut HostsDice,
     ) -> (&'static str, bool, String) {
-        let (key, line) = letter(case.kind, fields, dice.next());
+        let (key, line) = dead_letter(case.kind, fields, dice.next());
         self.call("POST", "/v1/admin/dead/import", "application/x-ndjson", line.as_bytes()).await;
-        let (status, said) =
+        let (status, output) =
             self.call("POST", &format!("/v1/admin/dead/{key}/replay"), "application/json", b"{}").await;
         // What names things as the wire does was never placed here, so even an honest one is refused.
-        ("import", status < 300 || case.is_honest(), said)
+        ("import", status < 300 || case.is_honest(), output)
     }
 
     pub(crate) async fn call(&mut self, verb: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {

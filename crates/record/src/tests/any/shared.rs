@@ -5,7 +5,7 @@ use quittance_lifecycle::Money;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
 use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark};
 use quittance_ports::{
-    Demand, LevelShown, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reserved,
+    Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reserved,
     SharedDocument, Spent, TrustDocument,
 };
 use quittance_ports::{Goal, Heard, Hours, Trust};
@@ -156,8 +156,8 @@ impl Any {
         u16::from_le_bytes([self.small(), self.small()])
     }
 
-    fn level(&mut self) -> LevelShown {
-        LevelShown {
+    fn level(&mut self) -> LevelView {
+        LevelView {
             at: self.moment(),
             size: self.count(),
             why: self.text(),

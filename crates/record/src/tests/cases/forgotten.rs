@@ -1,14 +1,14 @@
-//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost. And orders
-//! that another one follows.
+//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost.
+//! And orders that another one follows.
 
 use super::{arrival, at, attempt, order, secret};
-use crate::tests::Written;
+use crate::tests::AnyRecord;
 use quittance_lifecycle::{
     Attempt, DeadCause, Event, Key, Order, Phase, Progress, Timeline, TimelineEntry, TimelineEvent,
 };
 use quittance_ports::IncomingEvent;
 
-pub(super) fn orders() -> Vec<(&'static str, Written)> {
+pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
     let events = [
         TimelineEvent::PutBack,
         TimelineEvent::Recalled { attempt: 2 },
@@ -36,7 +36,7 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
     ])
 }
 
-pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
     let attempts = vec![attempt(1, Progress::Sent), attempt(2, Progress::Solving { task: secret("1") })];
     [
         ("arrival-put-back", arrival(Event::PutBack { others_by: at(10) })),
@@ -44,6 +44,6 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-recalled", arrival(Event::Recalled { born: at(3), attempts })),
         ("arrival-with-target", IncomingEvent { target: Some(u64::MAX - 7), ..super::called_back(1) }),
     ]
-    .map(|(name, arrival)| (name, Written::IncomingEvent(arrival)))
+    .map(|(name, arrival)| (name, AnyRecord::IncomingEvent(arrival)))
     .into()
 }

@@ -1,8 +1,8 @@
-//! What came with answers that are dated by evidence: when a callback came, when none could come, for whom the margin counts,
-//! and whether an answer has reached a caller.
+//! What came with answers that are dated by evidence: when a callback came, when none could come, for whom the margin
+//! counts, and whether an answer has reached a caller.
 
 use super::{answer, arrival, at, attempt, called_back, order, shared, token_terms};
-use crate::tests::Written;
+use crate::tests::AnyRecord;
 use quittance_lifecycle::{Attempt, Event, Money, Order, Outage, Phase, Progress, Receipt, Terms};
 use quittance_ports::{
     IncomingEvent, NodeStatus, PoolDocument, PriceBasis, Reach, Reserved, SharedDocument, Spent,
@@ -14,15 +14,15 @@ fn outages() -> Vec<Outage> {
     vec![Outage { from: at(3), to: at(5) }, Outage { from: at(0), to: at(9) }]
 }
 
-pub(super) fn terms() -> Vec<(&'static str, Written)> {
+pub(super) fn terms() -> Vec<(&'static str, AnyRecord)> {
     let bought = Terms { min_life: Duration::ZERO, price: Some(Money(0)), ..token_terms() };
     let demanding = Terms { min_life: Duration::from_secs(60), margin: Duration::ZERO, ..token_terms() };
     [("terms-with-a-margin", bought), ("terms-with-a-least-life", demanding)]
-        .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+        .map(|(name, terms)| (name, AnyRecord::Terms(Arc::new(terms))))
         .into()
 }
 
-pub(super) fn orders() -> Vec<(&'static str, Written)> {
+pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
     let uncollected = Order { uncollected: true, ..order(Phase::Solved { answer: answer(), at: at(21) }) };
     let mut unpriced = order(Phase::Expired { at: at(30) });
     for attempt in &mut unpriced.attempts {
@@ -38,7 +38,7 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
     ])
 }
 
-pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
     let with = |receipt: Receipt| match called_back(1) {
         IncomingEvent { event: Event::CalledBack { attempt, task, word, .. }, .. } => {
             arrival(Event::CalledBack { attempt, task, word, receipt: Some(receipt) })
@@ -49,22 +49,22 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-called-back-received", with(Receipt { at: at(67), outages: Vec::new() })),
         ("arrival-called-back-after-outages", with(Receipt { at: at(67), outages: outages() })),
     ]
-    .map(|(name, arrival)| (name, Written::IncomingEvent(arrival)))
+    .map(|(name, arrival)| (name, AnyRecord::IncomingEvent(arrival)))
     .into()
 }
 
-pub(super) fn node_statuses() -> Vec<(&'static str, Written)> {
+pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
     let reachable = |outages| NodeStatus {
         reach: Some(Reach { address: "https://q.example.com/callback".into(), until: at(6), outages }),
         ..shared::fresh_node_status()
     };
     [("node-status-reachable", reachable(Vec::new())), ("node-status-after-outages", reachable(outages()))]
-        .map(|(name, node_status)| (name, Written::NodeStatus(Box::new(node_status))))
+        .map(|(name, node_status)| (name, AnyRecord::NodeStatus(Box::new(node_status))))
         .into()
 }
 
 /// What came with prices that are not known.
-pub(super) fn documents() -> Vec<(&'static str, Written)> {
+pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2 };
     let document = SharedDocument::Pool(PoolDocument { spent, ..shared::pool() });
     let reserved = [(0, None), (7, Some(Money(2990)))];
@@ -76,6 +76,6 @@ pub(super) fn documents() -> Vec<(&'static str, Written)> {
         ..shared::pool()
     });
     [("document-pool-unpriced", document), ("document-pool-reserving", reserving)]
-        .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
+        .map(|(name, document)| (name, AnyRecord::SharedDocument(Box::new(document))))
         .into()
 }

@@ -1,10 +1,10 @@
 //! What nodes share: their cards, the pools, and what reports have taught.
 
 use super::{SECRET, at, secret};
-use crate::tests::Written;
+use crate::tests::AnyRecord;
 use quittance_lifecycle::{Money, Value};
 use quittance_ports::{
-    Demand, LevelShown, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, SharedDocument, Spent,
+    Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, SharedDocument, Spent,
     TrustDocument,
 };
 use quittance_ports::{Goal, Heard, Hours, Trust};
@@ -27,7 +27,7 @@ pub(super) fn fresh_node_status() -> NodeStatus {
     }
 }
 
-pub(super) fn node_statuses() -> Vec<(&'static str, Written)> {
+pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
     let node_stats = NodeStats {
         placed: 1,
         joined: 2,
@@ -64,7 +64,7 @@ pub(super) fn node_statuses() -> Vec<(&'static str, Written)> {
         ("node-status-with-pools", keeping),
         ("node-status-paused", paused),
     ]
-    .map(|(name, node_status)| (name, Written::NodeStatus(Box::new(node_status))))
+    .map(|(name, node_status)| (name, AnyRecord::NodeStatus(Box::new(node_status))))
     .into()
 }
 
@@ -92,7 +92,7 @@ pub(super) fn pool() -> PoolDocument {
         spent: Spent { hour: 472_222, money: Money(8970), refills: 3, unpriced: 0 },
         price: Some(Money(2990)),
         asked_at: at(8),
-        level: Some(LevelShown {
+        level: Some(LevelView {
             at: at(9),
             size: 5,
             why: "the smallest that misses at most one in twenty".into(),
@@ -105,7 +105,7 @@ pub(super) fn pool() -> PoolDocument {
     }
 }
 
-pub(super) fn documents() -> Vec<(&'static str, Written)> {
+pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let bare = PoolDocument {
         spec: PoolSpec {
             params: BTreeMap::new(),
@@ -145,6 +145,6 @@ pub(super) fn documents() -> Vec<(&'static str, Written)> {
         ("document-trust", SharedDocument::Trust(trust)),
         ("document-trust-nothing-heard", SharedDocument::Trust(silent)),
     ]
-    .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
+    .map(|(name, document)| (name, AnyRecord::SharedDocument(Box::new(document))))
     .into()
 }

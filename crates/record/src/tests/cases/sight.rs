@@ -1,7 +1,8 @@
-//! What came with "in plain sight": who solves it and for how much, notes, all that a provider said, and people's work.
+//! What came with "in plain sight": which provider solves it and for how much, notes, the provider's whole text, and
+//! operators' work.
 
 use super::{answer, arrival, at, attempt, digest, order, secret, token_terms};
-use crate::tests::Written;
+use crate::tests::AnyRecord;
 use quittance_lifecycle::{
     Answer, Attempt, DeadCause, DeadLetterCause, DeadLetterFilter, Event, Fault, FaultClass, Key, Money,
     Order, Phase, Progress, Terms, Timeline, TimelineEntry, TimelineEvent,
@@ -9,18 +10,18 @@ use quittance_lifecycle::{
 use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark, SharedDocument};
 use std::sync::Arc;
 
-pub(super) fn terms() -> Vec<(&'static str, Written)> {
+pub(super) fn terms() -> Vec<(&'static str, AnyRecord)> {
     let by_provider = Terms {
         account: "main \u{1f5dd}".into(),
         price: Some(Money(2990)),
         trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into(),
         ..token_terms()
     };
-    vec![("terms-by-provider", Written::Terms(Arc::new(by_provider)))]
+    vec![("terms-by-provider", AnyRecord::Terms(Arc::new(by_provider)))]
 }
 
-pub(super) fn orders() -> Vec<(&'static str, Written)> {
-    let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_NEW").saying(&secret("<html>ERROR_NEW"));
+pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
+    let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_NEW").with_text(&secret("<html>ERROR_NEW"));
     let events = [
         TimelineEvent::Faulted { attempt: 1, fault: fault.clone() },
         TimelineEvent::Noted { text: secret("asked them, \"wait\"\n") },
@@ -40,11 +41,11 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
     super::orders([("order-noted", noted), ("order-free", free)])
 }
 
-pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
-    vec![("arrival-noted", Written::IncomingEvent(arrival(Event::Noted { text: secret("look") })))]
+pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
+    vec![("arrival-noted", AnyRecord::IncomingEvent(arrival(Event::Noted { text: secret("look") })))]
 }
 
-pub(super) fn documents() -> Vec<(&'static str, Written)> {
+pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let filter = DeadLetterFilter {
         cause: Some(DeadLetterCause::RetriesSpent),
         kind: Some("turnstile".into()),
@@ -110,6 +111,6 @@ pub(super) fn documents() -> Vec<(&'static str, Written)> {
         ("document-alerts-marked", SharedDocument::Alerts(marked)),
         ("document-alerts-none", SharedDocument::Alerts(AlertDocument::default())),
     ]
-    .map(|(name, document)| (name, Written::SharedDocument(Box::new(document))))
+    .map(|(name, document)| (name, AnyRecord::SharedDocument(Box::new(document))))
     .into()
 }

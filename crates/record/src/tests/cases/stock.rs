@@ -1,13 +1,13 @@
 //! What came with the stock: orders that fill a place in a pool, and those that were given an answer from the stock.
 
 use super::{answer, arrival, at, attempt, digest, order, plain_answer, secret, token_terms};
-use crate::tests::Written;
+use crate::tests::AnyRecord;
 use quittance_lifecycle::{
     Attempt, Event, Key, Order, Phase, Progress, Slot, Terms, Timeline, TimelineEntry, TimelineEvent,
 };
 use std::sync::Arc;
 
-pub(super) fn terms() -> Vec<(&'static str, Written)> {
+pub(super) fn terms() -> Vec<(&'static str, AnyRecord)> {
     let on_a_page = Terms { site: "www.example.com".into(), ..token_terms() };
     let slot = Slot { pool: "w\u{e4}rm \"door\"".into(), number: 4, generation: u64::MAX };
     let for_a_pool = Terms { takes_stock: false, slot: Some(slot), ..on_a_page.clone() };
@@ -19,7 +19,7 @@ pub(super) fn terms() -> Vec<(&'static str, Written)> {
         ("terms-no-stock", no_stock),
         ("terms-collected-later", collected),
     ]
-    .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+    .map(|(name, terms)| (name, AnyRecord::Terms(Arc::new(terms))))
     .into()
 }
 
@@ -31,7 +31,7 @@ fn bought_for_another() -> Attempt {
     }
 }
 
-pub(super) fn orders() -> Vec<(&'static str, Written)> {
+pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
     let timeline = |events: &[TimelineEvent]| {
         let entries = events
             .iter()
@@ -56,7 +56,7 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
     super::orders([("order-supplied", served_from_stock), ("order-returned", returned)])
 }
 
-pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
     let from = Key(digest(0x7a));
     let served_from_stock = |answer, attempt| Event::ServedFromStock {
         by: Key(digest(0x8b)),
@@ -69,6 +69,6 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-supplied-plain", served_from_stock(plain_answer(), attempt(1, Progress::Answered))),
         ("arrival-returned", Event::Returned { by: from }),
     ]
-    .map(|(name, event)| (name, Written::IncomingEvent(arrival(event))))
+    .map(|(name, event)| (name, AnyRecord::IncomingEvent(arrival(event))))
     .into()
 }

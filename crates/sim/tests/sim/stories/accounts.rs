@@ -1,13 +1,13 @@
 //! What one order learns about the provider holds for all of them: busy, broke, closed, unreachable.
 
-use crate::stories::provider::{CallbackResult, Reply};
+use crate::stories::provider::{PollScript, SubmitScript};
 use crate::stories::world::{turnstile, world};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset};
 use std::sync::Arc;
 
-/// Promise: an account without money, or closed, stops every submit; nothing is retried by itself, and when a
-/// person has mended it everything goes on.
+/// Promise: an account without money, or closed, stops every submit; nothing is retried by itself, and when an
+/// operator has fixed it everything goes on.
 #[test]
 fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
     for (class, code) in [
@@ -16,13 +16,16 @@ fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
     ] {
         let world = world();
         let node = world.node();
-        world.provider.on_submit("first", &[Reply::Refuses(class, code)]);
+        world.provider.on_submit("first", &[SubmitScript::Refuses(class, code)]);
         let first = node.asks(turnstile("first"));
         let others: Vec<_> = (0..5).map(|n| node.asks(turnstile(&format!("other-{n}")))).collect();
         world.after(120);
         assert_eq!(world.provider.submits("first").len(), 1, "{code}");
-        assert_eq!(world.provider.taken(), 0, "{code}: nobody else tries");
-        assert!(others.iter().chain([&first]).all(|caller| caller.told().is_none()), "{code}: they wait");
+        assert_eq!(world.provider.taken(), 0, "{code}: no other order tries");
+        assert!(
+            others.iter().chain([&first]).all(|caller| caller.last_outcome().is_none()),
+            "{code}: they wait"
+        );
         assert!(matches!(node.reads(first.key()).phase, Phase::Queued { held: true, .. }), "{code}");
 
         let engine = Arc::clone(&node.engine);
@@ -40,11 +43,13 @@ fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
 fn a_held_order_is_a_dead_letter_at_its_deadline() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::NoFunds, "ERROR_ZERO_BALANCE"); 500]);
+    world
+        .provider
+        .on_submit("site", &[SubmitScript::Refuses(FaultClass::NoFunds, "ERROR_ZERO_BALANCE"); 500]);
     let caller = node.asks(turnstile("site").within(60));
     world.after(61);
     assert!(matches!(
-        caller.told(),
+        caller.last_outcome(),
         Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline | DeadCause::NotTaken(_)))
     ));
     assert!(matches!(
@@ -54,18 +59,18 @@ fn a_held_order_is_a_dead_letter_at_its_deadline() {
     assert_eq!(world.provider.submits("site").len(), 1);
 }
 
-/// Promise: a closed account in the reply to a poll costs nothing: the task is asked for again after the release.
+/// Promise: a closed account in the reply to a poll costs nothing: the task is polled again after the release.
 #[test]
-fn a_task_that_cannot_be_asked_for_is_kept_until_the_account_is_fixed() {
+fn a_task_that_cannot_be_polled_is_kept_until_the_account_is_fixed() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
     world
         .provider
-        .on_poll("site", &[CallbackResult::Faults(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")]);
+        .on_poll("site", &[PollScript::Faults(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")]);
     let caller = node.asks(turnstile("site"));
     world.after(120);
-    assert_eq!((world.provider.polled_at("task-1").len(), caller.told()), (1, None));
+    assert_eq!((world.provider.polled_at("task-1").len(), caller.last_outcome()), (1, None));
     let engine = Arc::clone(&node.engine);
     assert_eq!(node.does(async move { engine.release().await }).expect("the store is there"), 1);
     world.after(3);
@@ -78,7 +83,7 @@ fn a_task_that_cannot_be_asked_for_is_kept_until_the_account_is_fixed() {
 fn a_busy_provider_slows_every_submit() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("first", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
+    world.provider.on_submit("first", &[SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
     let first = node.asks(turnstile("first"));
     let second = node.asks(turnstile("second"));
     world.after_ms(900);
@@ -93,26 +98,27 @@ fn a_busy_provider_slows_every_submit() {
 
 /// Promise: what costs nothing is worth waiting for, and the end names the reason.
 #[test]
-fn a_busy_provider_is_tried_until_the_deadline_and_the_caller_is_told_that_there_was_no_room() {
+fn a_busy_provider_is_tried_until_the_deadline_and_the_caller_learns_that_it_was_busy() {
     let world = world();
     let node = world.node();
-    let busy = Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    let busy = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
     world.provider.on_submit("soon", &[busy; 7]);
     world.provider.solves("soon", 8);
     let lucky = node.asks(turnstile("soon"));
     world.after(280);
-    assert!(lucky.token().is_some(), "seven refusals, and still served: {:?}", lucky.told());
+    assert!(lucky.token().is_some(), "seven refusals, and still served: {:?}", lucky.last_outcome());
     world.provider.on_submit("never", &[busy; 500]);
     let caller = node.asks(turnstile("never"));
     world.after(3600);
-    let told = caller.told();
+    let last_outcome = caller.last_outcome();
     assert!(
-        matches!(&told, Some(Outcome::Dead(DeadCause::NotTaken(Some(fault)))) if fault.class == FaultClass::Busy),
-        "{told:?}"
+        matches!(&last_outcome, Some(Outcome::Dead(DeadCause::NotTaken(Some(fault)))) if fault.class == FaultClass::Busy),
+        "{last_outcome:?}"
     );
 }
 
-/// Promise: after a code with a penalty nothing is submitted, and where it is a block nothing is asked, before the pause is over.
+/// Promise: after a code with a penalty nothing is submitted, and where it is a block nothing is polled, before the
+/// pause is over.
 #[test]
 fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
     let world = world();
@@ -120,7 +126,9 @@ fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
     world.provider.solves("early", 400);
     let _early = node.asks(turnstile("early"));
     world.after(30);
-    world.provider.on_submit("late", &[Reply::Refuses(FaultClass::Busy, crate::stories::provider::BLOCK)]);
+    world
+        .provider
+        .on_submit("late", &[SubmitScript::Refuses(FaultClass::Busy, crate::stories::provider::BLOCK)]);
     let _late = node.asks(turnstile("late"));
     world.after_ms(100);
     let blocked_at = world.now();
@@ -140,11 +148,13 @@ fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
 fn a_provider_that_stays_busy_is_tried_six_times() {
     let world = crate::stories::world::world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"); 500]);
+    world
+        .provider
+        .on_submit("site", &[SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"); 500]);
     let caller = node.asks(turnstile("site"));
     world.after(3600);
     assert_eq!(world.provider.submits("site").len(), 6);
-    assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(_)))));
+    assert!(matches!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(_)))));
 }
 
 /// Promise: a provider that stays unreachable is tried by one order at a time, and orders that only waited for it
@@ -153,7 +163,7 @@ fn a_provider_that_stays_busy_is_tried_six_times() {
 fn an_outage_is_probed_by_one_at_a_time_and_the_others_wait() {
     let world = world();
     let node = world.node();
-    let off = Reply::Refuses(FaultClass::Unreachable, "connection refused");
+    let off = SubmitScript::Refuses(FaultClass::Unreachable, "connection refused");
     for n in 0..5 {
         world.provider.on_submit(&format!("early-{n}"), &[off]);
         node.asks(turnstile(&format!("early-{n}")));

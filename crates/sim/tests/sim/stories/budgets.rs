@@ -1,21 +1,21 @@
-//! Budgets of pools: every submit that may be charged is counted before it is made, at a price that holds now, and corrected by
-//! what it really cost.
+//! Budgets of pools: every submit that may be charged is counted before it is made, at a price that holds now, and
+//! corrected by what it really cost.
 
 use crate::stories::pools::{document, places, pool, set};
-use crate::stories::provider::{CallbackResult, PRICE, Reply};
-use crate::stories::world::{Node, World, turnstile, world, world_with};
-use quittance_engine::{PoolShown, Settings};
+use crate::stories::provider::{PRICE, PollScript, SubmitScript};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with};
+use quittance_engine::{PoolView, Settings};
 use quittance_lifecycle::{FaultClass, Money, Policy, PriceSum, Unsolvable};
 use quittance_ports::Goal;
 use quittance_ports::{Membership as _, MemorySpill, PoolSpec};
 use std::sync::Arc;
 
-fn node(world: &World, adjust: impl FnOnce(&mut Settings)) -> Node {
+fn node(world: &StoryWorld, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), adjust)
 }
 
 /// A node on whose list an answer costs so much.
-fn priced(world: &World, micros: u64) -> Node {
+fn priced(world: &StoryWorld, micros: u64) -> StoryNode {
     node(world, |settings| _ = settings.prices.insert("turnstile".into(), Money(micros)))
 }
 
@@ -23,19 +23,19 @@ fn with_budget(micros: u64) -> PoolSpec {
     PoolSpec { budget: Some(Money(micros)), ..pool(Goal::Fixed { size: 9 }) }
 }
 
-fn shown(node: &Node) -> PoolShown {
+fn pool_view(node: &StoryNode) -> PoolView {
     let engine = Arc::clone(&node.engine);
     let pools = node.does(async move { engine.pools().await }).expect("the store is there");
     pools.into_iter().next().expect("there is one")
 }
 
-fn why(node: &Node) -> String {
+fn why(node: &StoryNode) -> String {
     document(node).level.expect("it has been sized").why
 }
 
 /// What the pool says that it spent is what usage says.
-fn agrees_with_usage(world: &World, node: &Node) -> PriceSum {
-    let spent = shown(node).document.spent.sum();
+fn agrees_with_usage(world: &StoryWorld, node: &StoryNode) -> PriceSum {
+    let spent = pool_view(node).document.spent.sum();
     assert_eq!(spent, world.usage().spent(), "the pool and usage");
     spent
 }
@@ -48,9 +48,9 @@ fn a_price_that_was_learned_for_another_kind_does_not_buy() {
     set(&node, with_budget(50_000));
     world.after(60);
     let taken = world.provider.taken();
-    assert_eq!((taken, shown(&node).price), (9, Some(Money(PRICE))));
+    assert_eq!((taken, pool_view(&node).price), (9, Some(Money(PRICE))));
     set(&node, PoolSpec { kind: "hcaptcha".into(), ..with_budget(50_000) });
-    assert_eq!(shown(&node).price, None, "nobody has said what this kind costs");
+    assert_eq!(pool_view(&node).price, None, "the price of this kind is not known");
     world.after(120);
     assert_eq!(world.provider.taken(), taken, "nothing is bought at a price that is not known");
     assert!(why(&node).contains("the price of `hcaptcha` is not known"), "{:?}", document(&node));
@@ -66,11 +66,11 @@ fn a_price_that_is_taken_from_the_configuration_does_not_buy_on() {
     world.after(14);
     before.kill();
     let after = node(&world, |_| {});
-    assert_eq!(shown(&after).price, None);
+    assert_eq!(pool_view(&after).price, None);
     let taken = world.provider.taken();
     drop(after.asks(turnstile("site").exclusive()));
     world.after(120);
-    assert!(world.provider.taken() <= taken + 1, "only what a caller asked for");
+    assert!(world.provider.taken() <= taken + 1, "only what a caller ordered");
     assert!(why(&after).contains("the price of `turnstile` is not known"), "{}", why(&after));
 }
 
@@ -81,10 +81,10 @@ fn a_new_price_in_the_configuration_holds_at_once() {
     world.provider.solves("site", 5);
     set(&before, with_budget(3 * PRICE));
     world.after(60);
-    assert_eq!(shown(&before).price, Some(Money(PRICE)));
+    assert_eq!(pool_view(&before).price, Some(Money(PRICE)));
     before.kill();
     let after = priced(&world, 7_000);
-    assert_eq!(shown(&after).price, Some(Money(7_000)));
+    assert_eq!(pool_view(&after).price, Some(Money(7_000)));
 }
 
 #[test]
@@ -94,20 +94,20 @@ fn amounts_in_another_currency_are_not_relabelled() {
     world.provider.solves("site", 5);
     set(&before, with_budget(3 * PRICE));
     world.after(60);
-    assert_eq!(shown(&before).document.spent.money, Money(3 * PRICE));
+    assert_eq!(pool_view(&before).document.spent.money, Money(3 * PRICE));
     before.kill();
     let after = node(&world, |settings| settings.currency = "RUB".into());
-    let PoolShown { document, price, currency, .. } = shown(&after);
+    let PoolView { document, price, currency, .. } = pool_view(&after);
     assert_eq!((price, currency.as_str()), (None, "RUB"));
     assert_eq!((document.spent.sum().known(), document.spent.unpriced), (None, 3), "dollars are no rubles");
     let taken = world.provider.taken();
     drop(after.asks(turnstile("site").exclusive()));
     world.after(120);
-    assert!(world.provider.taken() <= taken + 1, "only what a caller asked for");
+    assert!(world.provider.taken() <= taken + 1, "only what a caller ordered");
 }
 
-/// What was counted before the account changed stays what it was. A price that is told afterwards is in the new currency, so it
-/// says nothing about an order that was placed before.
+/// What was counted before the account changed stays what it was. A price that comes afterwards is in the new
+/// currency, so it says nothing about an order that was placed before.
 #[test]
 fn usage_keeps_the_currency_in_which_it_was_counted() {
     let world = world();
@@ -140,14 +140,14 @@ fn a_refill_that_costs_more_than_the_list_says_is_counted_at_what_it_cost() {
     world.after(300);
     assert_eq!(world.provider.taken(), 2, "{}", why(&node));
     assert_eq!(agrees_with_usage(&world, &node), PriceSum { sum: Money(2 * PRICE), unpriced: 0 });
-    assert_eq!(shown(&node).price, Some(Money(PRICE)));
+    assert_eq!(pool_view(&node).price, Some(Money(PRICE)));
 }
 
 #[test]
 fn a_submit_whose_reply_is_lost_is_counted_and_so_is_the_next() {
     let world = world();
     let node = priced(&world, PRICE);
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000); 4]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000); 4]);
     world.provider.solves("site", 5);
     set(&node, with_budget(6_000));
     world.after(1_700);
@@ -161,7 +161,7 @@ fn what_cannot_be_solved_is_counted_where_it_is_charged() {
     let node = priced(&world, PRICE);
     world
         .provider
-        .on_poll("site", &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 30]);
+        .on_poll("site", &[PollScript::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 30]);
     world.provider.solves("site", 5);
     set(&node, with_budget(2 * PRICE));
     world.after(1_700);

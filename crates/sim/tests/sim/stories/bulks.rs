@@ -1,27 +1,27 @@
-//! Bulk work on dead letters: each is done once, whoever is killed in the middle, and a person can stop it.
+//! Bulk work on dead letters: each is done once, also if a node is killed in the middle, and an operator can stop it.
 
-use crate::stories::provider::Reply;
-use crate::stories::world::{Node, World, turnstile, world};
+use crate::stories::provider::SubmitScript;
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
 use quittance_engine::{Adopted, BULKS_MAX, BulkError};
 use quittance_lifecycle::{DeadLetterFilter, FaultClass, Key, Order, Phase, TimelineEvent};
 use quittance_ports::{BulkAction, BulkDocument, MemorySpill};
 use std::sync::Arc;
 
-const UNSOLVABLE: Reply = Reply::Refuses(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
+const UNSOLVABLE: SubmitScript = SubmitScript::Refuses(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
 /// An order that meets this three times in one life is a dead letter.
-const DIES: [Reply; 3] = [UNSOLVABLE; 3];
+const DIES: [SubmitScript; 3] = [UNSOLVABLE; 3];
 
 fn site(n: usize) -> String {
     format!("site-{n}")
 }
 
-/// A node that may retry as often as it likes: here nobody spares the provider.
-fn node_of(world: &World) -> Node {
+/// A node that may retry as often as it likes: here the provider is not spared.
+fn node_of(world: &StoryWorld) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), |settings| settings.throttle.retry_burst = 10_000)
 }
 
 /// So many dead letters, whose replay would be answered.
-fn graveyard(world: &World, node: &Node, size: usize) -> Vec<Key> {
+fn graveyard(world: &StoryWorld, node: &StoryNode, size: usize) -> Vec<Key> {
     let keys = (0..size).map(|n| {
         world.provider.on_submit(&site(n), &DIES);
         world.provider.solves(&site(n), 5);
@@ -37,17 +37,17 @@ fn is_dead(order: &Order) -> bool {
     matches!(order.phase, Phase::Dead { .. })
 }
 
-fn begin(node: &Node, action: BulkAction, filter: DeadLetterFilter, per_second: u32) -> BulkDocument {
+fn begin(node: &StoryNode, action: BulkAction, filter: DeadLetterFilter, per_second: u32) -> BulkDocument {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.begin_bulk(action, filter, per_second).await }).expect("it can be begun")
 }
 
-fn documents(node: &Node) -> Vec<BulkDocument> {
+fn documents(node: &StoryNode) -> Vec<BulkDocument> {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.bulks().await }).expect("the store is there")
 }
 
-fn document(node: &Node) -> BulkDocument {
+fn document(node: &StoryNode) -> BulkDocument {
     documents(node).pop().expect("there is one")
 }
 
@@ -56,7 +56,7 @@ fn replays(order: &Order) -> usize {
 }
 
 #[test]
-fn each_letter_is_replayed_once_and_no_faster_than_was_said() {
+fn each_dead_letter_is_replayed_once_and_no_faster_than_requested() {
     let world = world();
     let node = node_of(&world);
     graveyard(&world, &node, 100);
@@ -78,17 +78,17 @@ fn each_letter_is_replayed_once_and_no_faster_than_was_said() {
 }
 
 #[test]
-fn who_is_killed_in_the_middle_is_followed_by_one_who_repeats_nothing() {
+fn after_a_kill_in_the_middle_the_next_run_repeats_nothing() {
     let world = world();
     let node = node_of(&world);
     graveyard(&world, &node, 200);
-    // Every commit takes a while, so that he can be killed between a replay and the word that it was done.
+    // Every commit takes a while, so that the node can be killed between a replay and the note that it was done.
     world.store.is_far_away(40);
     begin(&node, BulkAction::Replay, DeadLetterFilter::default(), 100);
     world.after_ms(1210);
     node.kill();
     let replayed = world.orders().iter().filter(|order| replays(order) > 0).count();
-    assert!((1..200).contains(&replayed), "he was killed in the middle: {replayed}");
+    assert!((1..200).contains(&replayed), "the node was killed in the middle: {replayed}");
     world.store.is_far_away(0);
     let other = node_of(&world);
     world.after(60);
@@ -104,7 +104,7 @@ fn two_nodes_do_not_do_it_twice() {
     let world = world();
     let (one, two) = (node_of(&world), node_of(&world));
     graveyard(&world, &one, 100);
-    // Nobody has signed in, so each of them takes himself for the one who is to do it.
+    // No node has signed in, so each of them takes itself for the one that is to do it.
     world.store.is_far_away(20);
     begin(&one, BulkAction::Replay, DeadLetterFilter::default(), 50);
     world.after(60);
@@ -163,8 +163,8 @@ fn only_what_is_meant_is_touched() {
     let node = node_of(&world);
     let keys = graveyard(&world, &node, 10);
     world.store.breaks_record(keys[3]);
-    let nobody = DeadLetterFilter { tenant: Some("grace".into()), ..DeadLetterFilter::default() };
-    begin(&node, BulkAction::Drop, nobody, 100);
+    let no_match = DeadLetterFilter { tenant: Some("grace".into()), ..DeadLetterFilter::default() };
+    begin(&node, BulkAction::Drop, no_match, 100);
     world.after(10);
     let ended = document(&node);
     assert!(ended.ended.is_some() && (ended.done, ended.passed_over) == (0, 0), "{ended:?}");
@@ -177,7 +177,7 @@ fn only_what_is_meant_is_touched() {
     world.after(10);
     let ended = document(&node);
     let counted = (ended.number, ended.done, ended.passed_over);
-    assert_eq!(counted, (2, 9, 1), "what nobody can read is seen, and left alone: {ended:?}");
+    assert_eq!(counted, (2, 9, 1), "what cannot be read is counted, and left alone: {ended:?}");
 }
 
 #[test]
@@ -211,24 +211,24 @@ fn there_is_a_bound_on_how_many_are_under_way_and_old_ones_are_forgotten() {
 }
 
 #[test]
-fn a_letter_from_elsewhere_is_taken_in_once_and_only_if_it_is_one() {
+fn a_dead_letter_from_another_store_is_adopted_once_and_only_if_it_is_one() {
     let (here, there) = (world(), world());
     let (node, other) = (node_of(&here), node_of(&there));
     let keys = graveyard(&there, &other, 1);
-    let letter = other.reads(keys[0]);
+    let dead_letter = other.reads(keys[0]);
     let adopt = |order: &Order| {
         let (engine, order) = (Arc::clone(&node.engine), order.clone());
         node.does(async move { engine.adopt_dead_letter(order).await }).expect("the store is there")
     };
-    assert_eq!((adopt(&letter), adopt(&letter)), (Adopted::New, Adopted::ThereAlready));
-    assert_eq!(*node.reads(keys[0]), *letter);
+    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (Adopted::New, Adopted::ThereAlready));
+    assert_eq!(*node.reads(keys[0]), *dead_letter);
     // Exported, dropped and imported again, it is back.
     let engine = Arc::clone(&node.engine);
     let key = keys[0];
     node.does(async move { engine.drop_dead_letter(&key).await }).expect("the store is there");
     assert_eq!(node.reads(keys[0]).phase.name(), "failed");
-    assert_eq!((adopt(&letter), adopt(&letter)), (Adopted::New, Adopted::ThereAlready));
-    assert_eq!(node.reads(keys[0]).phase, letter.phase);
+    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (Adopted::New, Adopted::ThereAlready));
+    assert_eq!(node.reads(keys[0]).phase, dead_letter.phase);
     let other_key = other.asks(turnstile("fresh")).key();
     assert_eq!(adopt(&other.reads(other_key)), Adopted::NoDeadLetter);
     here.provider.solves(&site(0), 5);

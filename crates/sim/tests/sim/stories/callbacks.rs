@@ -1,6 +1,6 @@
 //! Callbacks: which are believed, which are not, and what happens when none comes.
 
-use crate::stories::provider::{CallbackResult as Poll, Reply, token};
+use crate::stories::provider::{PollScript as Poll, SubmitScript, token};
 use crate::stories::world::{recaptcha, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, Counters, FailCause, Fault, FaultClass, Phase, WhyIgnored};
@@ -13,17 +13,17 @@ fn faulted(class: FaultClass, code: &str) -> CallbackResult {
     CallbackResult::Faulted(Fault::new(class, code))
 }
 
-/// Promise: callback first. It settles the order without a single poll, and the caller is told at once.
+/// Promise: callback first. It settles the order without a single poll, and the caller gets the answer at once.
 #[test]
-fn a_callback_settles_the_order_and_nobody_asks_for_it() {
+fn a_callback_settles_the_order_and_no_poll_is_made() {
     let world = world_with_callbacks();
     let node = world.node();
     let caller = node.asks(turnstile("site"));
     world.after(20);
-    let heard = node.hears(world.provider.last_submit("site").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
+    let outcome = node.hears(world.provider.last_submit("site").callback(), answered("gold"));
+    assert_eq!(outcome.expect("safe"), CallbackOutcome::Applied);
     world.after(600);
-    assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(20_000)));
+    assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(20_000)));
     assert!(world.provider.polls().is_empty());
     let expected = Counters {
         asked: 1,
@@ -70,10 +70,10 @@ fn a_callback_from_anyone_changes_nothing() {
     }
     assert_eq!(node.engine.forged(), forgeries.len() as u64);
     assert_eq!(node.reads(caller.key()), before);
-    assert_eq!(caller.told(), None);
+    assert_eq!(caller.last_outcome(), None);
 }
 
-/// Somebody who has seen an address of ours and makes up the rest.
+/// A stranger that has seen an address of ours and makes up the rest.
 #[test]
 fn a_callback_that_names_another_task_changes_nothing() {
     let world = world_with_callbacks();
@@ -88,7 +88,7 @@ fn a_callback_that_names_another_task_changes_nothing() {
     };
     assert_eq!(hears("task-99", "forged"), CallbackOutcome::Ignored(WhyIgnored::OtherTask));
     world.settle();
-    assert_eq!(caller.told(), None);
+    assert_eq!(caller.last_outcome(), None);
     assert_eq!(hears("task-1", "gold"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("gold"));
@@ -116,9 +116,9 @@ fn a_callback_for_an_unknown_order_is_not_stored() {
 
     // And for the forgotten record of a key that has a new one.
     let again = node.asks(turnstile("site"));
-    let heard = node.hears(&address, answered("stale")).expect("safe");
-    assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::UnknownAttempt));
-    assert_eq!(again.told(), None);
+    let outcome = node.hears(&address, answered("stale")).expect("safe");
+    assert_eq!(outcome, CallbackOutcome::Ignored(WhyIgnored::UnknownAttempt));
+    assert_eq!(again.last_outcome(), None);
 }
 
 /// Trap: an error code stored as a token.
@@ -132,9 +132,9 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
     let typo = node.asks(turnstile("typo"));
     assert_eq!(call("typo", faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")), CallbackOutcome::Applied);
     let fault = Fault::new(FaultClass::Caller, "ERROR_BAD_TOKEN");
-    assert_eq!(typo.told(), None, "it is told when the world goes on");
+    assert_eq!(typo.last_outcome(), None, "it gets its outcome when the world goes on");
     world.settle();
-    assert_eq!(typo.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(typo.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
 
     let hard = node.asks(turnstile("hard"));
     assert_eq!(
@@ -142,12 +142,12 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
         CallbackOutcome::Applied
     );
     world.after(1);
-    assert_eq!(hard.told(), None);
+    assert_eq!(hard.last_outcome(), None);
     assert_eq!(world.provider.submits("hard").len(), 2, "submitted again");
 
     let odd = node.asks(turnstile("odd"));
-    let heard = call("odd", faulted(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"));
-    assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::NotFinal));
+    let outcome = call("odd", faulted(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"));
+    assert_eq!(outcome, CallbackOutcome::Ignored(WhyIgnored::NotFinal));
     assert_eq!(call("odd", answered("gold")), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(odd.token().as_deref(), Some("gold"), "and the true answer is still taken");
@@ -158,13 +158,13 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
 fn a_callback_before_the_reply_to_the_submit_settles_the_order_and_is_paid_once() {
     let world = world_with_callbacks();
     let node = world.node();
-    world.provider.on_submit("quick", &[Reply::Takes(3_000)]);
+    world.provider.on_submit("quick", &[SubmitScript::Takes(3_000)]);
     let caller = node.asks(turnstile("quick"));
     world.after(1);
-    let heard = node.hears(world.provider.last_submit("quick").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
+    let outcome = node.hears(world.provider.last_submit("quick").callback(), answered("gold"));
+    assert_eq!(outcome.expect("safe"), CallbackOutcome::Applied);
     world.after(600);
-    assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(1000)));
+    assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(1000)));
     assert_eq!(world.provider.submits("quick").len(), 1);
     assert!(world.provider.polls().is_empty(), "the reply that came after wakes nothing");
     let usage = world.usage();
@@ -182,8 +182,8 @@ fn a_repeated_callback_changes_nothing() {
     world.settle();
     let before = node.reads(caller.key());
     for word in [answered("gold"), answered("brass"), faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")] {
-        let heard = node.hears(&address, word).expect("safe");
-        assert_eq!(heard, CallbackOutcome::Ignored(WhyIgnored::AlreadyAnswered));
+        let outcome = node.hears(&address, word).expect("safe");
+        assert_eq!(outcome, CallbackOutcome::Ignored(WhyIgnored::AlreadyAnswered));
     }
     assert_eq!(node.reads(caller.key()), before);
     assert_eq!(caller.token().as_deref(), Some("gold"));
@@ -200,12 +200,14 @@ fn the_fallback_poll_comes_while_a_token_of_120_seconds_can_still_be_used() {
     let caller = node.asks(recaptcha("lost"));
     world.after(120);
     assert_eq!(world.provider.polled_at("task-1").len(), 1);
-    let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
-    let told_at = caller.told_at().expect("told");
-    assert!(told_at <= 80_000, "{told_at}");
+    let Some(Outcome::Answered(answer)) = caller.last_outcome() else {
+        panic!("{:?}", caller.last_outcome())
+    };
+    let answered_at = caller.answered_at().expect("it has an outcome");
+    assert!(answered_at <= 80_000, "{answered_at}");
     let truly_expires = world.moment(3_000 + 120_000);
     assert!(answer.expires.is_some_and(|expires| expires <= truly_expires), "no life is made up");
-    assert!(answer.expires.is_some_and(|expires| expires >= world.moment(told_at + 40_000)));
+    assert!(answer.expires.is_some_and(|expires| expires >= world.moment(answered_at + 40_000)));
     let usage = world.usage();
     assert_eq!((usage.recovered_by_poll, usage.paid, usage.wasted), (1, 1, 0));
 }
@@ -226,17 +228,19 @@ fn one_lost_reply_to_the_fallback_poll_does_not_cost_the_answer() {
     assert_eq!(caller.token().as_deref(), Some("token-1"));
 }
 
-/// Promise: no token is younger than it is. One that took 100 s, and was asked for in vain until then, is fresh.
+/// Promise: no token is younger than it is. One that took 100 s, and was polled in vain until then, is fresh.
 #[test]
-fn a_slow_token_that_was_asked_for_in_vain_is_fresh_when_it_comes() {
+fn a_slow_token_that_was_polled_too_early_is_fresh_when_it_comes() {
     let world = world_with_callbacks();
     let node = world.node();
     let caller = node.asks(recaptcha("slow"));
     world.after(100);
-    let heard = node.hears(world.provider.last_submit("slow").callback(), answered("gold"));
-    assert_eq!(heard.expect("safe"), CallbackOutcome::Applied);
+    let outcome = node.hears(world.provider.last_submit("slow").callback(), answered("gold"));
+    assert_eq!(outcome.expect("safe"), CallbackOutcome::Applied);
     world.settle();
-    let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
+    let Some(Outcome::Answered(answer)) = caller.last_outcome() else {
+        panic!("{:?}", caller.last_outcome())
+    };
     let last_in_vain = world.provider.polled_at("task-1").last().copied().expect("polled");
     assert_eq!(answer.expires, Some(world.moment(last_in_vain + 120_000)));
     assert!(matches!(node.reads(caller.key()).phase, Phase::Solved { .. }));

@@ -1,6 +1,6 @@
 //! A crash resumes, it does not restart; and an end that is wanted loses nothing.
 
-use crate::stories::provider::Reply;
+use crate::stories::provider::SubmitScript;
 use crate::stories::world::{recaptcha, turnstile, world, world_with_callbacks};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, Origin, Phase};
@@ -20,7 +20,7 @@ fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     let waiter = other.asks(turnstile("site"));
     world.after(30);
     assert_eq!(waiter.token().as_deref(), Some("token-1"));
-    assert!(waiter.told_at().is_some_and(|at| at <= 46_000), "{:?}", waiter.told_at());
+    assert!(waiter.answered_at().is_some_and(|at| at <= 46_000), "{:?}", waiter.answered_at());
     assert_eq!(world.provider.submits("site").len(), 1);
     assert!(world.provider.polls().iter().all(|(_, tasks)| *tasks == ["task-1"]));
     assert_eq!(other.reads(key).attempts.len(), 1);
@@ -46,8 +46,8 @@ fn a_crash_right_after_the_placement_loses_nothing() {
     assert!(matches!(other.reads(caller.key()).phase, Phase::Solved { .. }));
 }
 
-/// Promise: the deadline makes a dead letter, and whoever places the order again goes on with the same task and
-/// pays nothing.
+/// Promise: the deadline makes a dead letter, and a caller that places the order again resumes the same task and pays
+/// nothing.
 #[test]
 fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     let world = world();
@@ -56,10 +56,10 @@ fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     let caller = node.asks(turnstile("site").within(30));
     world.after(31);
     assert!(matches!(
-        caller.told(),
+        caller.last_outcome(),
         Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline | DeadCause::NotTaken(_)))
     ));
-    assert_eq!(caller.told_at(), Some(30_000));
+    assert_eq!(caller.answered_at(), Some(30_000));
     assert!(matches!(
         node.reads(caller.key()).phase,
         Phase::Dead { cause: DeadCause::Deadline | DeadCause::NotTaken(_), .. }
@@ -74,7 +74,7 @@ fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     assert_eq!((usage.dead, usage.revived, usage.attempts, usage.paid), (1, 1, 1, 1));
 }
 
-/// Promise: whoever joins shortly before the deadline is not told "too late" at once.
+/// Promise: a caller that joins shortly before the deadline does not get "too late" at once.
 #[test]
 fn a_late_joiner_moves_the_deadline() {
     let world = world();
@@ -85,7 +85,7 @@ fn a_late_joiner_moves_the_deadline() {
     let second = node.asks(turnstile("site").within(40));
     assert_eq!(second.placed().origin, Origin::Joined);
     world.after(30);
-    assert_eq!(first.told(), Some(Outcome::NotYet), "his own time was up");
+    assert_eq!(first.last_outcome(), Some(Outcome::NotYet), "its own time was up");
     assert_eq!(second.token().as_deref(), Some("token-1"));
     assert_eq!(world.usage().dead, 0);
 }
@@ -95,7 +95,7 @@ fn a_late_joiner_moves_the_deadline() {
 fn a_graceful_stop_waits_for_the_submit_under_way_and_loses_nothing() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("slow", &[Reply::Takes(10_000)]);
+    world.provider.on_submit("slow", &[SubmitScript::Takes(10_000)]);
     world.provider.solves("slow", 30);
     let key = node.asks(turnstile("slow")).key();
     world.after(1);
@@ -138,7 +138,7 @@ fn a_graceful_stop_writes_down_what_was_counted_last() {
 
 /// Promise: an order is carried out whatever happens to the caller.
 #[test]
-fn a_caller_who_hangs_up_does_not_cancel_the_order() {
+fn a_caller_that_hangs_up_does_not_cancel_the_order() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 12);
@@ -146,14 +146,14 @@ fn a_caller_who_hangs_up_does_not_cancel_the_order() {
     world.after(3);
     caller.hangs_up();
     world.after(20);
-    assert_eq!(caller.told(), None);
-    assert_eq!(world.store.truth().watching(), 0, "nobody is left watching");
+    assert_eq!(caller.last_outcome(), None);
+    assert_eq!(world.store.truth().watching(), 0, "no watch is left");
     let again = node.asks(turnstile("site"));
     assert_eq!((again.placed().origin, again.token().as_deref()), (Origin::Cached, Some("token-1")));
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: whoever waits has a timer, so an outage of the store makes an order late, and never lost.
+/// Promise: every order that waits has a timer, so an outage of the store makes an order late, and never lost.
 #[test]
 fn a_store_that_was_away_for_a_minute_makes_an_order_late_and_never_lost() {
     let world = world();
@@ -163,7 +163,7 @@ fn a_store_that_was_away_for_a_minute_makes_an_order_late_and_never_lost() {
     world.after(5);
     world.store.goes_away();
     world.after(60);
-    assert_eq!(caller.told(), None);
+    assert_eq!(caller.last_outcome(), None);
     world.store.comes_back();
     world.after(10);
     assert_eq!(caller.token().as_deref(), Some("token-1"));

@@ -1,15 +1,17 @@
 //! Unknown is not no: a submit without a word waits for one, and only then, once, and counted, is made again.
 
-use crate::stories::provider::{Reply, token};
-use crate::stories::world::{Caller, Node, World, turnstile, world, world_with, world_with_callbacks};
+use crate::stories::provider::{SubmitScript, token};
+use crate::stories::world::{
+    StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with, world_with_callbacks,
+};
 use quittance_engine::{Applied, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
 use std::sync::Arc;
 
 /// An order whose node died while it was submitting, and the node that finds it.
-fn crashed_while_submitting(world: &World) -> (Key, Node) {
+fn crashed_while_submitting(world: &StoryWorld) -> (Key, StoryNode) {
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::Hangs]);
+    world.provider.on_submit("site", &[SubmitScript::Hangs]);
     let key = node.asks(turnstile("site")).key();
     assert_eq!(world.provider.submits("site").len(), 1);
     node.kill();
@@ -31,7 +33,7 @@ fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
     node.hears(world.provider.last_submit("site").callback(), CallbackResult::Answered(token("gold")))
         .expect("safe");
     world.after(600);
-    assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(60_000)));
+    assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(60_000)));
     assert_eq!(world.provider.submits("site").len(), 1);
     let usage = world.usage();
     assert_eq!((usage.doubts, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 0));
@@ -41,7 +43,7 @@ fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
 /// Promise: if no callback comes, it is submitted again when word should long have come, and the usage counts one
 /// possible double payment.
 #[test]
-fn a_doubt_without_word_is_submitted_again_after_the_wait_and_counted_once() {
+fn a_doubt_that_stays_silent_is_submitted_again_after_the_wait_and_counted_once() {
     let world = world_with_callbacks();
     let (key, node) = crashed_while_submitting(&world);
     let caller = node.asks(turnstile("site"));
@@ -62,7 +64,7 @@ fn a_doubt_without_word_is_submitted_again_after_the_wait_and_counted_once() {
 fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(20_000)]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(20_000)]);
     world.provider.solves("site", 5);
     let caller = node.asks(turnstile("site"));
     world.after(20);
@@ -80,26 +82,26 @@ fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted()
 fn a_provider_that_never_replies_is_tried_four_times() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000); 500]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000); 500]);
     let caller = node.asks(turnstile("site"));
     world.after(3600);
     let attempts: Vec<u32> = world.provider.submits("site").iter().map(|submit| submit.attempt).collect();
     assert_eq!(attempts, [1, 2, 3, 4]);
-    assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::DoubtsSpent(_)))));
+    assert!(matches!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::DoubtsSpent(_)))));
     let usage = world.usage();
     assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.dead), (4, 4, 3, 1));
 }
 
-fn died_in_doubt(world: &World) -> (Caller, Node) {
+fn died_in_doubt(world: &StoryWorld) -> (StoryCaller, StoryNode) {
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     world.provider.solves("site", 5);
     let caller = node.asks(turnstile("site"));
     world.after(2);
     (caller, node)
 }
 
-fn world_that_buries() -> World {
+fn world_that_buries() -> StoryWorld {
     world_with(Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
 }
 
@@ -109,8 +111,8 @@ fn world_that_buries() -> World {
 fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
     let world = world_that_buries();
     let (caller, node) = died_in_doubt(&world);
-    assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Doubt)));
-    assert_eq!(caller.told_at(), Some(1000));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Doubt)));
+    assert_eq!(caller.answered_at(), Some(1000));
     assert_eq!(node.asks(turnstile("site")).refusal(), Some(Refusal::NeedsAPerson));
     world.after(24 * 3600);
     assert_eq!(node.asks(turnstile("site")).refusal(), Some(Refusal::NeedsAPerson));
@@ -128,7 +130,7 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
 
 /// Promise: a person who replays at once is not faster than a word that may be on its way.
 #[test]
-fn a_replay_right_after_the_burial_first_waits_for_the_word_that_may_come() {
+fn a_replay_right_after_the_dead_letter_first_waits_for_a_late_callback() {
     let world = world_that_buries();
     let (caller, node) = died_in_doubt(&world);
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
@@ -145,7 +147,7 @@ fn a_replay_right_after_the_burial_first_waits_for_the_word_that_may_come() {
 fn a_reply_that_comes_while_the_order_is_in_doubt_settles_the_doubt() {
     let world = world_with_callbacks();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     let caller = node.asks(turnstile("site"));
     world.after(2);
     // A callback that says nothing final still says that the task exists.
@@ -154,8 +156,8 @@ fn a_reply_that_comes_while_the_order_is_in_doubt_settles_the_doubt() {
     let fault = quittance_lifecycle::Fault::new(quittance_lifecycle::FaultClass::UnlistedCode, "CAPCHA_SLOW");
     let word = CallbackResult::Faulted(fault);
     let segment = address.expect("an address");
-    let heard = node.does(async move { engine.called_back(&segment, Some("task-1".into()), word).await });
-    assert_eq!(heard.expect("safe"), quittance_engine::CallbackOutcome::Applied);
+    let outcome = node.does(async move { engine.called_back(&segment, Some("task-1".into()), word).await });
+    assert_eq!(outcome.expect("safe"), quittance_engine::CallbackOutcome::Applied);
     assert!(matches!(node.reads(caller.key()).phase, Phase::Solving { .. }));
     world.provider.solves("site", 5);
     world.after(60);

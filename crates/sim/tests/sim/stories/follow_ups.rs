@@ -1,9 +1,9 @@
-//! What is still owed when an order has come to something: callers who asked to be called are called, and what a caller says
-//! about an answer reaches the provider. Both survive crashes, and neither pays for anything.
+//! Follow-ups of an order that has ended: webhooks are called, and a caller's report about an answer reaches the
+//! provider. Both survive crashes, and neither pays for anything.
 
-use crate::stories::post::Taking;
+use crate::stories::post::WebhookScript;
 use crate::stories::provider::token_of;
-use crate::stories::world::{Node, World, recaptcha, turnstile, world};
+use crate::stories::world::{StoryNode, StoryWorld, recaptcha, turnstile, world};
 use quittance_engine::Applied;
 use quittance_lifecycle::afterwards::{WEBHOOK_PAUSES, WEBHOOKS_MAX};
 use quittance_lifecycle::{Counters, Key, ReportOutcome, ReportState, WhyIgnored};
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 const HOOK: &str = "https://caller.example.com/hook";
 
-fn reports(node: &Node, key: Key, is_good: bool) -> Applied {
+fn reports(node: &StoryNode, key: Key, is_good: bool) -> Applied {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
-fn listens(node: &Node, key: Key, url: &str) -> Applied {
+fn listens(node: &StoryNode, key: Key, url: &str) -> Applied {
     let (engine, url) = (Arc::clone(&node.engine), url.to_owned());
     node.does(async move { engine.listen_for(&key, url, "2captcha").await }).expect("the store is there")
 }
@@ -50,7 +50,7 @@ fn a_report_is_passed_on_once_and_then_answered_from_the_record() {
     );
 }
 
-/// Promise: durable. A report whose reply was lost, or whose node died, is said again until it is taken.
+/// Promise: durable. A report whose reply was lost, or whose node died, is repeated until it is accepted.
 #[test]
 fn a_report_survives_lost_replies_and_the_death_of_its_node() {
     let world = world();
@@ -73,9 +73,9 @@ fn a_report_survives_lost_replies_and_the_death_of_its_node() {
     assert_eq!(world.provider.reports().len(), 3);
 }
 
-/// A provider that never answers is not asked for ever, and one that refuses is asked once.
+/// A provider that never answers is not called for ever, and one that refuses is called once.
 #[test]
-fn a_report_that_nobody_takes_comes_to_an_end() {
+fn a_report_that_is_never_accepted_comes_to_an_end() {
     let world = world();
     let node = world.node();
     for (site, outcome) in
@@ -88,21 +88,22 @@ fn a_report_that_nobody_takes_comes_to_an_end() {
         world.provider.on_report(&vec![outcome.clone(); 50]);
         reports(&node, caller.key(), true);
         world.after(3_600);
-        let (said, tries) = (node.reads(caller.key()), world.provider.reports().len() - before);
+        let (order, tries) = (node.reads(caller.key()), world.provider.reports().len() - before);
         match outcome {
             ReportOutcome::NoReply => {
-                assert_eq!((said.report().map(|r| r.state.clone()), tries), (Some(ReportState::Lost), 7));
+                assert_eq!((order.report().map(|r| r.state.clone()), tries), (Some(ReportState::Lost), 7));
                 world.provider.forget_reports();
             }
             _ => assert_eq!(
-                (said.report().map(|r| r.state.clone()), tries),
+                (order.report().map(|r| r.state.clone()), tries),
                 (Some(ReportState::Refused { code: "NO".into() }), 1)
             ),
         }
     }
 }
 
-/// Nobody is handed an answer that a caller has just said to be bad, unless it is his own, under his own key.
+/// An answer that a caller has just reported bad is not handed out again, unless to the same caller under its own
+/// key.
 #[test]
 fn an_answer_that_was_reported_bad_is_not_given_to_the_next() {
     let world = world();
@@ -114,7 +115,7 @@ fn an_answer_that_was_reported_bad_is_not_given_to_the_next() {
     let second = node.asks(turnstile("site"));
     world.after(60);
     assert_eq!(first.token(), Some(token_of("task-1")));
-    assert_eq!(second.token(), Some(token_of("task-2")), "bought anew");
+    assert_eq!(second.token(), Some(token_of("task-2")), "bought again");
 
     let mine = node.asks(turnstile("site").keyed("mine"));
     world.after(60);
@@ -124,7 +125,7 @@ fn an_answer_that_was_reported_bad_is_not_given_to_the_next() {
     assert_eq!(again.token(), mine.token(), "a key is a repeat");
 }
 
-/// Promise: whoever asked to be called is called when the order has come to something, once, and at once if it has.
+/// Promise: a webhook is called when the order has ended, once, and at once if it has.
 #[test]
 fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
     let world = world();
@@ -138,7 +139,7 @@ fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
     assert_eq!(world.post.calls_to(HOOK).len(), 1);
     listens(&node, caller.key(), HOOK);
     world.after(1);
-    assert_eq!(world.post.calls_to(HOOK).len(), 2, "asked again, so called again");
+    assert_eq!(world.post.calls_to(HOOK).len(), 2, "added again, so called again");
     world.after(3_600);
     assert_eq!(world.post.calls().len(), 2);
     assert!(node.reads(caller.key()).webhooks.is_empty());
@@ -147,13 +148,13 @@ fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
 /// Promise: retried on a schedule, then a dead letter of its own, which a person can send again or drop. The order is
 /// remembered for as long.
 #[test]
-fn a_webhook_who_takes_nothing_becomes_a_dead_letter() {
+fn a_webhook_that_accepts_nothing_becomes_a_dead_letter() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
     let caller = node.asks(recaptcha("site"));
     listens(&node, caller.key(), HOOK);
-    world.post.on_call(HOOK, &[Taking::Refuses; WEBHOOK_PAUSES.len() + 1]);
+    world.post.on_call(HOOK, &[WebhookScript::Refuses; WEBHOOK_PAUSES.len() + 1]);
     world.after(4 * 3_600);
     let calls = world.post.calls_to(HOOK);
     let pauses: Vec<u64> = calls.windows(2).map(|pair| (pair[1] - pair[0]) / 1000).collect();
@@ -178,7 +179,7 @@ fn a_dropped_delivery_is_forgotten_and_the_order_with_it() {
     world.provider.solves("site", 5);
     let caller = node.asks(recaptcha("site"));
     listens(&node, caller.key(), HOOK);
-    world.post.on_call(HOOK, &[Taking::Refuses; WEBHOOK_PAUSES.len() + 1]);
+    world.post.on_call(HOOK, &[WebhookScript::Refuses; WEBHOOK_PAUSES.len() + 1]);
     world.after(4 * 3_600);
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
     node.does(async move { engine.drop_dead(&key).await }).expect("the store is there");
@@ -190,7 +191,7 @@ fn a_dropped_delivery_is_forgotten_and_the_order_with_it() {
 /// A caller who hangs, or whose call panics, holds up neither answers nor other callers; and a node that dies while it
 /// calls leaves the call to another.
 #[test]
-fn a_webhook_who_hangs_holds_up_nobody() {
+fn a_webhook_that_hangs_holds_up_no_other() {
     let world = world();
     let node = world.node();
     let hanging: Vec<_> = (0..40).map(|n| format!("{HOOK}/{n}")).collect();
@@ -199,7 +200,7 @@ fn a_webhook_who_hangs_holds_up_nobody() {
         world.provider.solves(&site, 5);
         let caller = node.asks(turnstile(&site));
         listens(&node, caller.key(), url);
-        world.post.on_call(url, &[if n % 2 == 0 { Taking::Hangs } else { Taking::Panics }]);
+        world.post.on_call(url, &[if n % 2 == 0 { WebhookScript::Hangs } else { WebhookScript::Panics }]);
     }
     world.provider.solves("quick", 5);
     let caller = node.asks(turnstile("quick"));
@@ -213,9 +214,9 @@ fn a_webhook_who_hangs_holds_up_nobody() {
     assert!(hanging.iter().all(|url| world.post.calls_to(url).len() == 2), "each was called again");
 }
 
-/// An answer that goes to one only belongs to its caller before it leaves by his callback.
+/// A single-use answer belongs to its caller before it leaves by the caller's webhook.
 #[test]
-fn an_exclusive_answer_is_taken_before_it_is_told() {
+fn an_exclusive_answer_is_claimed_before_it_is_delivered() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -227,7 +228,7 @@ fn an_exclusive_answer_is_taken_before_it_is_told() {
 }
 
 /// Four hours after an order was placed whose only caller is a webhook that refuses so many calls.
-fn after_refusals(is_exclusive: bool, refusals: usize) -> World {
+fn after_refusals(is_exclusive: bool, refusals: usize) -> StoryWorld {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -235,13 +236,13 @@ fn after_refusals(is_exclusive: bool, refusals: usize) -> World {
     let caller = node.asks(order);
     caller.hangs_up();
     listens(&node, caller.key(), HOOK);
-    world.post.on_call(HOOK, &vec![Taking::Refuses; refusals]);
+    world.post.on_call(HOOK, &vec![WebhookScript::Refuses; refusals]);
     world.after(4 * 3_600);
     world
 }
 
-/// Promise: what did not reach its caller is never shown as delivered. A webhook that is down until the answer has expired leaves
-/// an answer that was bought for nothing, and usage says so, exclusive or shared.
+/// Promise: what did not reach its caller is never shown as delivered. A webhook that is down until the answer has
+/// expired leaves an answer that was bought for nothing, and usage says so, exclusive or shared.
 #[test]
 fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
     for is_exclusive in [true, false] {

@@ -1,8 +1,8 @@
-//! A store that forgets what was acknowledged: flushed, or restored from an old copy, while orders are in flight. Nothing is paid
-//! for again, no answer is lost, and a person sees it.
+//! A store that forgets what was acknowledged: flushed, or restored from an old copy, while orders are in flight.
+//! Nothing is paid for again, no answer is lost, and a person sees it.
 
-use crate::stories::provider::{Reply, token};
-use crate::stories::world::{Node, World, turnstile, world_with_callbacks};
+use crate::stories::provider::{SubmitScript, token};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Settings};
 use quittance_lifecycle::{CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Phase, Timestamp};
 use quittance_ports::{Commit, MemorySpill, Store, Version};
@@ -17,17 +17,17 @@ fn shared(settings: &mut Settings) {
     settings.in_hand_max = 100;
 }
 
-fn node(world: &World) -> Node {
+fn node(world: &StoryWorld) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), shared)
 }
 
-fn flush(world: &World) {
+fn flush(world: &StoryWorld) {
     for order in world.orders() {
         assert!(world.store.truth().lose(&order.key));
     }
 }
 
-fn puts_back(node: &Node) -> Vec<Key> {
+fn puts_back(node: &StoryNode) -> Vec<Key> {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.put_back().await }).put_back
 }
@@ -48,8 +48,8 @@ fn orders_in_flight_are_put_back_for_a_person_to_see_and_their_callbacks_settle_
     keys.sort_unstable();
     assert_eq!(puts_back(&first), keys);
     for order in world.orders() {
-        let letter = order.dead_letter().expect("a person is to see it");
-        assert_eq!(letter.cause, DeadLetterCause::StoreForgot, "{}", letter.why);
+        let dead = order.dead_letter().expect("a person is to see it");
+        assert_eq!(dead.cause, DeadLetterCause::StoreForgot, "{}", dead.why);
     }
     world.after(5);
     assert_eq!(callers[0].token().as_deref(), Some("A"), "what was kept is matched");
@@ -66,7 +66,7 @@ fn orders_in_flight_are_put_back_for_a_person_to_see_and_their_callbacks_settle_
 }
 
 #[test]
-fn a_caller_who_asks_again_on_the_same_node_joins_what_the_store_forgot() {
+fn a_repeat_on_the_same_node_joins_the_order_that_the_store_forgot() {
     let world = world_with_callbacks();
     let node = node(&world);
     let caller = node.asks(turnstile("a"));
@@ -111,9 +111,9 @@ fn a_callback_for_another_target_under_the_same_key_settles_nothing() {
     let world = world_with_callbacks();
     let node = node(&world);
     let with_key = |site: &str| {
-        let mut wish = turnstile(site);
-        wish.draft.idempotency_key = Some("job 1".into());
-        wish
+        let mut request_spec = turnstile(site);
+        request_spec.draft.idempotency_key = Some("job 1".into());
+        request_spec
     };
     let first = node.asks(with_key("a"));
     let forgotten = world.provider.last_submit("a").callback().to_owned();
@@ -124,14 +124,14 @@ fn a_callback_for_another_target_under_the_same_key_settles_nothing() {
     let other = self::node(&world);
     let second = other.asks(with_key("b"));
     assert_eq!(first.key(), second.key());
-    let heard = other.hears(&forgotten, answered("A")).expect("safe");
-    assert_eq!(heard, CallbackOutcome::Ignored(quittance_lifecycle::WhyIgnored::UnknownAttempt));
+    let outcome = other.hears(&forgotten, answered("A")).expect("safe");
+    assert_eq!(outcome, CallbackOutcome::Ignored(quittance_lifecycle::WhyIgnored::UnknownAttempt));
     world.after(1);
     assert_eq!(second.token(), None);
 }
 
 #[test]
-fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
+fn a_callback_without_an_order_is_kept_until_a_caller_places_the_order_again() {
     let world = world_with_callbacks();
     let first = node(&world);
     first.asks(turnstile("a"));
@@ -148,7 +148,7 @@ fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
     assert_eq!(world.provider.taken(), 1, "it is answered before anything is submitted");
     let order = other.reads(again.key());
     assert_eq!(
-        order.dead_letter().map(|letter| letter.cause),
+        order.dead_letter().map(|dead| dead.cause),
         Some(DeadLetterCause::StoreForgot),
         "a person is to see it"
     );
@@ -236,9 +236,9 @@ fn an_order_that_was_bought_again_is_listed_with_both_lives() {
     let engine = Arc::clone(&first.engine);
     let result = first.does(async move { engine.put_back().await });
     assert_eq!(result.recalled, [again.key()]);
-    let letter = other.reads(again.key()).dead_letter().expect("a person is to see it");
-    assert_eq!(letter.cause, DeadLetterCause::StoreForgot);
-    assert!(letter.why.contains("both may have been paid for"), "{}", letter.why);
+    let dead = other.reads(again.key()).dead_letter().expect("a person is to see it");
+    assert_eq!(dead.cause, DeadLetterCause::StoreForgot);
+    assert!(dead.why.contains("both may have been paid for"), "{}", dead.why);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() 
     let forgotten = world.provider.last_submit("a").callback().to_owned();
     world.after(5);
     flush(&world);
-    world.provider.on_submit("a", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
+    world.provider.on_submit("a", &[SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
     let again = other.asks(turnstile("a"));
     world.after(1);
     let engine = Arc::clone(&first.engine);
@@ -264,13 +264,13 @@ fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() 
 }
 
 #[test]
-fn an_answer_that_the_store_forgot_is_put_back_without_a_word_and_repeats_pay_nothing() {
+fn an_answer_that_the_store_forgot_is_put_back_silently_and_repeats_pay_nothing() {
     let world = world_with_callbacks();
     let (first, other) = (node(&world), node(&world));
     let with_key = || {
-        let mut wish = turnstile("a");
-        wish.draft.idempotency_key = Some("job 1".into());
-        wish
+        let mut request_spec = turnstile("a");
+        request_spec.draft.idempotency_key = Some("job 1".into());
+        request_spec
     };
     let caller = first.asks(with_key());
     let submit = world.provider.last_submit("a");
@@ -316,7 +316,7 @@ fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order
     let order = node.reads(key);
     assert!(matches!(order.phase, Phase::Solved { .. } | Phase::Claimed { .. }), "{:?}", order.phase);
     assert_eq!(
-        order.dead_letter().map(|letter| letter.cause),
+        order.dead_letter().map(|dead| dead.cause),
         Some(DeadLetterCause::StoreForgot),
         "a person is to see it"
     );

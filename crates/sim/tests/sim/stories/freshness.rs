@@ -1,12 +1,14 @@
 //! Never stale: who is given an answer, how old it may be, and when a new one is bought.
 
 use crate::stories::provider::token;
-use crate::stories::world::{Caller, Node, World, recaptcha, turnstile, world, world_with_callbacks};
+use crate::stories::world::{
+    StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world, world_with_callbacks,
+};
 use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, Money, Origin, Payload, Phase, ProviderAnswer};
 
-/// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a repeat;
-/// after that it is a new purchase, although the record is kept for a day.
+/// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a
+/// repeat; after that it is a new purchase, although the record is kept for a day.
 #[test]
 fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() {
     let world = world();
@@ -14,7 +16,7 @@ fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() 
     world.provider.solves("site", 5);
     let first = node.asks(turnstile("site"));
     world.after(10);
-    assert_eq!(first.told_at(), Some(10_000));
+    assert_eq!(first.answered_at(), Some(10_000));
     // It lives for 300 s from its submit, as far as is known, and a reused one keeps 50 until it is handed
     // out, for which there is 1 s.
     world.after(239);
@@ -45,12 +47,12 @@ fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_windo
     assert_eq!(repeat.token().as_deref(), Some("gold"), "solved at 35 s or later, so at least 41 s are left");
     world.after_ms(1);
     let fresh = node.asks(recaptcha("site"));
-    assert_eq!((fresh.placed().origin, fresh.told()), (Origin::Api, None));
+    assert_eq!((fresh.placed().origin, fresh.last_outcome()), (Origin::Api, None));
     assert_eq!(world.provider.submits("site").len(), 2);
 }
 
-/// Trap: a placement that could not reuse an answer took its place, and the callers that the answer was bought for got "not
-/// ready", or what the new one came to.
+/// Trap: a placement that could not reuse an answer took its place, and the callers that the answer was bought for
+/// got "not ready", or what the new one came to.
 #[test]
 fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     let world = world_with_callbacks();
@@ -65,12 +67,12 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     hears("gold");
     world.after(80);
     // Less than the margin is left: a herd on two nodes buys one more, under another key.
-    let herd: Vec<Caller> =
+    let herd: Vec<StoryCaller> =
         (0..10).map(|n| if n % 2 == 0 { &node } else { &other }.asks(recaptcha("site"))).collect();
     assert_eq!(world.provider.submits("site").len(), 2);
     let key = herd[0].key();
     assert!(key != first.key() && herd.iter().all(|caller| caller.key() == key));
-    let looks = |caller: &Caller| {
+    let looks = |caller: &StoryCaller| {
         let (engine, placed) = (std::sync::Arc::clone(&node.engine), caller.placed());
         node.does(async move { engine.peek(&placed).await.expect("the store is there") })
     };
@@ -94,7 +96,8 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     assert_eq!(world.provider.submits("site").len(), 3);
 }
 
-/// Promise: a caller that asks for more life has an order of its own, and is not given less; the others still get theirs.
+/// Promise: a caller that asks for more life has an order of its own, and is not given less; the others still get
+/// theirs.
 #[test]
 fn a_caller_that_needs_more_life_has_its_own_order_and_is_not_given_less() {
     let world = world_with_callbacks();
@@ -145,7 +148,7 @@ fn an_answer_that_is_too_old_when_it_comes_is_counted_as_waste_and_bought_again(
     world.after(120);
     world.store.comes_back();
     world.after(3);
-    assert_eq!(caller.told(), None);
+    assert_eq!(caller.last_outcome(), None);
     assert_eq!(world.provider.submits("site").len(), 2);
     let word = CallbackResult::Answered(crate::stories::provider::token("gold"));
     node.hears(world.provider.last_submit("site").callback(), word).expect("safe");
@@ -170,25 +173,27 @@ fn a_provider_cannot_make_its_answers_younger_than_now() {
     };
     node.hears(world.provider.last_submit("site").callback(), CallbackResult::Answered(boast)).expect("safe");
     world.settle();
-    let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
+    let Some(Outcome::Answered(answer)) = caller.last_outcome() else {
+        panic!("{:?}", caller.last_outcome())
+    };
     assert_eq!(answer.expires, Some(world.moment(150_000)));
 }
 
 /// Promise: what an answer in the submit's own reply brings is handed out at once.
 #[test]
-fn an_answer_in_the_reply_to_the_submit_is_told_at_once() {
+fn an_answer_in_the_reply_to_the_submit_is_returned_at_once() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[crate::stories::provider::Reply::Answers("gold")]);
+    world.provider.on_submit("site", &[crate::stories::provider::SubmitScript::Answers("gold")]);
     let caller = node.asks(turnstile("site"));
-    assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(0)));
+    assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(0)));
     assert!(world.provider.polls().is_empty());
     assert_eq!(world.usage().paid, 1);
 }
 
-/// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. So many milliseconds later
-/// the store is back.
-fn spilled(back_after_ms: u64) -> (World, Node, Node, Caller) {
+/// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. So many
+/// milliseconds later the store is back.
+fn spilled(back_after_ms: u64) -> (StoryWorld, StoryNode, StoryNode, StoryCaller) {
     let world = world_with_callbacks();
     let (first, second) = (world.node(), world.node());
     world.provider.solves("site", 60);
@@ -197,14 +202,15 @@ fn spilled(back_after_ms: u64) -> (World, Node, Node, Caller) {
     world.store.goes_away();
     world.after(50);
     let address = world.provider.last_submit("site").callback().to_owned();
-    let heard = first.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
-    assert_eq!(heard, CallbackOutcome::Spilled);
+    let reply = first.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
+    assert_eq!(reply, CallbackOutcome::Spilled);
     world.after_ms(back_after_ms);
     world.store.comes_back();
     (world, first, second, caller)
 }
 
-/// Trap: an answer that came by callback was dated from its submit, because a poll of the same task was faster than the spill.
+/// Trap: an answer that came by callback was dated from its submit, because a poll of the same task was faster than
+/// the spill.
 #[test]
 fn a_callback_from_the_spill_dates_the_answer_although_a_poll_was_faster() {
     let mut by_poll = 0;
@@ -232,10 +238,11 @@ fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_
     }
 }
 
-/// Trap: an answer that came by callback counted from before a restart in its flight, because nothing had been heard of its task
-/// since. One question after the restart says that it was not solved then; after that, the callback is waited for as before.
+/// Trap: an answer that came by callback counted from before a restart in its flight, because nothing had been heard
+/// of its task since. One question after the restart says that it was not solved then; after that, the callback is
+/// waited for as before.
 #[test]
-fn a_task_is_asked_for_once_after_a_restart_so_that_its_answer_is_dated_from_later() {
+fn a_task_is_polled_once_after_a_restart_so_that_its_answer_is_dated_from_later() {
     let world = world_with_callbacks();
     let first = world.node();
     world.provider.solves("site", 3_600);
@@ -246,7 +253,7 @@ fn a_task_is_asked_for_once_after_a_restart_so_that_its_answer_is_dated_from_lat
     let second = world.node();
     world.after(43);
     let task = "task-1";
-    assert_eq!(world.provider.polled_at(task).len(), 1, "asked once, and the callback is not overdue yet");
+    assert_eq!(world.provider.polled_at(task).len(), 1, "polled once, and the callback is not overdue yet");
     let address = world.provider.last_submit("site").callback().to_owned();
     second.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
     world.after(1);

@@ -1,7 +1,9 @@
 //! A node that dies for good: no callback comes to its address any more, and another node goes on with its orders.
 
 use crate::stories::provider::token;
-use crate::stories::world::{Caller, Node, World, recaptcha, world_with, world_with_callbacks};
+use crate::stories::world::{
+    StoryCaller, StoryNode, StoryWorld, recaptcha, world_with, world_with_callbacks,
+};
 use quittance_engine::{CallbackAddress, Outcome};
 use quittance_lifecycle::{CallbackResult, Order, Phase, Policy, Timestamp};
 use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER};
@@ -9,7 +11,7 @@ use quittance_ports::{Membership, MemorySpill, NodeStatus};
 use std::sync::Arc;
 
 /// A node that can be called at this address, and shows the others that it is there.
-fn member(world: &World, name: &str, address: &str) -> Node {
+fn member(world: &StoryWorld, name: &str, address: &str) -> StoryNode {
     let address = CallbackAddress::new(address, [7; 32]);
     let spill = Arc::new(MemorySpill::default());
     let node = world.node_with(spill, |settings| settings.callback = Some(address));
@@ -41,17 +43,17 @@ fn member(world: &World, name: &str, address: &str) -> Node {
 
 const ONE: &str = "http://one/callback";
 const TWO: &str = "http://two/callback";
-/// How long it takes at most until the loss of a node is noticed, and its tasks are asked for, in milliseconds.
+/// How long it takes at most until the loss of a node is noticed, and its tasks are polled, in milliseconds.
 const NOTICED_MS: u64 = 8_000 + 2_000 + 1_000;
 
 /// Looks for the answer every so many seconds through this node, until it has come to something.
-fn looks(world: &World, node: &Node, caller: &Caller, every: u64) -> Option<Outcome> {
+fn looks(world: &StoryWorld, node: &StoryNode, caller: &StoryCaller, every: u64) -> Option<Outcome> {
     let placed = caller.placed();
     for _ in 0..20 {
         world.after(every);
         let (engine, placed) = (Arc::clone(&node.engine), placed.clone());
-        let seen = node.does(async move { engine.peek(&placed).await });
-        if let Some(outcome) = seen.expect("the store is there") {
+        let peeked = node.does(async move { engine.peek(&placed).await });
+        if let Some(outcome) = peeked.expect("the store is there") {
             return Some(outcome);
         }
     }
@@ -71,8 +73,8 @@ fn the_loss_of_a_node_is_noticed_within_the_time_that_the_stories_count_with() {
     assert_eq!(noticed.as_millis(), u128::from(NOTICED_MS));
 }
 
-/// Trap: answers solved after a node had died for good were dated from their submit, because a poll brought them and nothing had
-/// been asked before. Callers that looked every 20 s were refused tokens with 19 to 64 s of life left.
+/// Trap: answers solved after a node had died for good were dated from their submit, because a poll brought them and
+/// none had been made before. Callers that looked every 20 s were refused tokens with 19 to 64 s of life left.
 #[test]
 fn a_fresh_answer_is_given_to_its_caller_although_the_node_that_bought_it_died_for_good() {
     for (solve, look) in [(67, 20), (67, 22), (69, 45), (110, 20), (46, 20), (14, 45)] {
@@ -87,7 +89,7 @@ fn a_fresh_answer_is_given_to_its_caller_although_the_node_that_bought_it_died_f
         let usage = world.usage();
         assert_eq!((usage.attempts, usage.wasted), (1, 0), "{solve} s, every {look} s");
         let earliest = earliest(&second.reads(caller.key()));
-        // Asked every 5 s from when half of all answers are there: after 20 s for this kind.
+        // Polled every 5 s from when half of all answers are there: after 20 s for this kind.
         let youngest = if solve > 20 { solve * 1000 - 5_000 } else { 0 };
         assert!(
             earliest >= world.moment(youngest) && earliest <= world.moment(solve * 1000),
@@ -96,7 +98,8 @@ fn a_fresh_answer_is_given_to_its_caller_although_the_node_that_bought_it_died_f
     }
 }
 
-/// One question as soon as the loss is noticed, and then the rhythm of polling: no callback can come, so none is waited for.
+/// One question as soon as the loss is noticed, and then the rhythm of polling: no callback can come, so none is
+/// waited for.
 #[test]
 fn the_tasks_of_a_lost_node_are_polled_from_when_its_loss_is_noticed() {
     let world = world_with_callbacks();
@@ -144,8 +147,9 @@ fn callbacks_are_waited_for_again_when_their_address_is_back() {
     assert!(earliest(&again.reads(caller.key())) >= world.moment(55_000), "it came after 60 s");
 }
 
-/// Two nodes behind one address: callbacks come to the one that is left. What may have been sent to the dead one is not known for as
-/// long as a load balancer may go on sending to it, and one question at the end of that time says which tasks were not solved in it.
+/// Two nodes behind one address: callbacks come to the one that is left. What may have been sent to the dead one is
+/// not known for as long as a load balancer may go on sending to it, and one question at the end of that time says
+/// which tasks were not solved in it.
 #[test]
 fn a_callback_to_an_address_that_a_dead_node_shared_is_dated_from_its_arrival() {
     let world = world_with_callbacks();
@@ -159,11 +163,12 @@ fn a_callback_to_an_address_that_a_dead_node_shared_is_dated_from_its_arrival() 
     second.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
     world.after(1);
     let polled = world.provider.polled_at("task-1");
-    assert!(polled[0] <= 5_000 + NOTICED_MS, "asked when the loss was noticed: {polled:?}");
+    assert!(polled[0] <= 5_000 + NOTICED_MS, "polled when the loss was noticed: {polled:?}");
     assert!(earliest(&second.reads(caller.key())) >= world.moment(80_000), "{polled:?}");
 }
 
-/// A node that is left alone after two have died asks for the tasks of both, although it learned of one after the other.
+/// A node that is left alone after two have died asks for the tasks of both, although it learned of one after the
+/// other.
 #[test]
 fn the_last_node_that_is_left_asks_for_the_tasks_of_all_others() {
     for seed in 1..=6 {

@@ -1,6 +1,6 @@
 //! Many who want the same thing at the same time.
 
-use crate::stories::provider::Reply;
+use crate::stories::provider::SubmitScript;
 use crate::stories::world::{turnstile, world, world_with, world_with_callbacks};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{FailCause, Fault, FaultClass, Origin, Phase, Policy, Refusal};
@@ -56,12 +56,12 @@ fn a_hundred_waiters_wait_for_a_minute_and_never_look() {
     let word = quittance_lifecycle::CallbackResult::Answered(crate::stories::provider::token("gold"));
     node.hears(world.provider.last_submit("site").callback(), word).expect("safe");
     world.settle();
-    assert!(callers.iter().all(|caller| caller.told_at() == Some(50_000)));
+    assert!(callers.iter().all(|caller| caller.answered_at() == Some(50_000)));
     assert_eq!(world.store.calls_of("load"), loads + 101, "one look each, and one for the callback");
-    assert_eq!(world.store.truth().watching(), 0, "nobody is left behind");
+    assert_eq!(world.store.truth().watching(), 0, "no watch is left behind");
 }
 
-/// The same where answers are asked for: a poll that finds nothing tells the waiters nothing, so it wakes none.
+/// As above, where answers are polled: a poll that finds nothing has no news for waiters, so it wakes none.
 #[test]
 fn a_poll_that_finds_nothing_does_not_make_a_hundred_waiters_look() {
     let world = world();
@@ -87,7 +87,7 @@ fn a_waiter_gets_the_answer_from_another_node_when_the_one_that_submitted_is_dea
     owner.kill();
     world.after(20);
     assert_eq!(waiter.token().as_deref(), Some("token-1"));
-    assert!(waiter.told_at().is_some_and(|at| at <= 20_000), "{:?}", waiter.told_at());
+    assert!(waiter.answered_at().is_some_and(|at| at <= 20_000), "{:?}", waiter.answered_at());
     assert_eq!(world.provider.submits("site").len(), 1);
 }
 
@@ -96,10 +96,10 @@ fn a_waiter_gets_the_answer_from_another_node_when_the_one_that_submitted_is_dea
 fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     let world = world();
     let nodes = [world.node(), world.node()];
-    world.provider.on_submit("typo", &[Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY")]);
+    world.provider.on_submit("typo", &[SubmitScript::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY")]);
     let first = nodes[0].asks(turnstile("typo"));
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
-    assert_eq!(first.told(), Some(Outcome::Failed(FailCause::Refused(fault.clone()))));
+    assert_eq!(first.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault.clone()))));
     for n in 0..20 {
         world.after(1);
         let again = nodes[n % 2].asks(turnstile("typo"));
@@ -109,10 +109,10 @@ fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     assert_eq!(world.provider.submits("typo").len(), 1);
     world.after(10);
     world.provider.solves("typo", 5);
-    let mended = nodes[1].asks(turnstile("typo"));
-    assert_eq!(mended.placed().origin, Origin::Api);
+    let fixed = nodes[1].asks(turnstile("typo"));
+    assert_eq!(fixed.placed().origin, Origin::Api);
     world.after(20);
-    assert_eq!(mended.token().as_deref(), Some("token-2"), "the operator has mended the site key");
+    assert_eq!(fixed.token().as_deref(), Some("token-2"), "the operator has fixed the site key");
     let usage = world.usage();
     assert_eq!((usage.asked, usage.refused, usage.attempts), (22, 20, 2));
 }
@@ -135,7 +135,7 @@ fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
 }
 
-/// The same for the commit that makes the order: the caller is told that it stands, and it is made once.
+/// As above, for the commit that makes the order: the caller learns that it stands, and it is made once.
 #[test]
 fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     let world = world();
@@ -149,7 +149,7 @@ fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     assert_eq!(world.usage().asked, 1);
 }
 
-/// Promise: nobody was told that the order exists if it does not. With no store, a caller is told so within seconds.
+/// Promise: no caller learns of an order that does not exist. With no store, a caller gets an error within seconds.
 #[test]
 fn a_placement_without_a_store_is_refused_within_seconds_and_buys_nothing() {
     let world = world();

@@ -1,6 +1,6 @@
 //! Idempotency keys: the same key is the same order, for as long as its record lives.
 
-use crate::stories::provider::Reply;
+use crate::stories::provider::SubmitScript;
 use crate::stories::world::{turnstile, world};
 use quittance_lifecycle::{FaultClass, Origin, Refusal};
 
@@ -16,7 +16,7 @@ fn the_same_key_joins_the_same_order() {
     assert_eq!(first.key(), second.key());
     world.after(20);
     assert_eq!(first.token().as_deref(), Some("token-1"));
-    assert_eq!(second.token().as_deref(), Some("token-1"), "one order, told twice");
+    assert_eq!(second.token().as_deref(), Some("token-1"), "one order, two outcomes");
     assert_eq!(world.provider.taken(), 1);
 }
 
@@ -28,7 +28,7 @@ fn another_key_is_another_order() {
     world.provider.solves("site", 5);
     let callers = ["job-1", "job-2"].map(|key| node.asks(turnstile("site").keyed(key)));
     world.after(20);
-    let tokens = callers.each_ref().map(crate::stories::world::Caller::token);
+    let tokens = callers.each_ref().map(crate::stories::world::StoryCaller::token);
     assert_eq!(tokens, [Some("token-1".into()), Some("token-2".into())]);
 }
 
@@ -52,7 +52,7 @@ fn the_same_key_with_other_parameters_is_refused() {
 /// Promise: a retry with the key gets the answer again while it is good, also after the window in which strangers
 /// share; and once it has expired it gets a clear word, and no second purchase.
 #[test]
-fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_word() {
+fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_error() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -74,7 +74,7 @@ fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_word() {
 fn a_key_whose_order_was_refused_may_try_again_after_the_hold() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Caller, "ERROR_PAGEURL")]);
+    world.provider.on_submit("site", &[SubmitScript::Refuses(FaultClass::Caller, "ERROR_PAGEURL")]);
     world.provider.solves("site", 5);
     node.asks(turnstile("site").keyed("job-1"));
     let held = node.asks(turnstile("site").keyed("job-1"));

@@ -1,20 +1,20 @@
 //! Late answers: whatever was paid for settles the order, revives it, goes to the stock, or is counted as waste.
 
-use crate::stories::provider::{Reply, token};
-use crate::stories::world::{Caller, Node, World, recaptcha, turnstile, world_with_callbacks};
+use crate::stories::provider::{SubmitScript, token};
+use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Origin, Phase};
 
 /// When a turnstile doubt is waited out: 99 of 100 are there after 90 s, and a little.
 const DOUBT_S: u64 = 100;
 
-fn call(node: &Node, address: &str, text: &str) -> CallbackOutcome {
+fn call(node: &StoryNode, address: &str, text: &str) -> CallbackOutcome {
     node.hears(address, CallbackResult::Answered(token(text))).expect("safe")
 }
 
 /// An order whose first attempt was in doubt and waited out, and whose second has been taken.
-fn twice_submitted(world: &World, node: &Node) -> Caller {
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
+fn twice_submitted(world: &StoryWorld, node: &StoryNode) -> StoryCaller {
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     let caller = node.asks(turnstile("site"));
     world.after(DOUBT_S + 1);
     assert_eq!(world.provider.submits("site").len(), 2);
@@ -35,7 +35,7 @@ fn a_late_answer_settles_an_order_that_is_still_open() {
     assert_eq!((usage.late, usage.solved, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 1, 1));
 }
 
-/// Promise: an answer that nobody needs any more goes to the stock of its target, and an exclusive order gets it.
+/// Promise: an answer that no caller needs any more goes to the stock of its target, and an exclusive order gets it.
 #[test]
 fn a_late_answer_to_a_solved_order_goes_to_the_stock_and_an_exclusive_order_gets_it() {
     let world = world_with_callbacks();
@@ -55,9 +55,9 @@ fn a_late_answer_to_a_solved_order_goes_to_the_stock_and_an_exclusive_order_gets
     assert_eq!(usage.cost_micros, 2 * 2_990);
 }
 
-/// Promise: what trails behind a settled order is asked for, since it is paid for, and goes to the stock.
+/// Promise: what trails behind a settled order is polled, since it is paid for, and goes to the stock.
 #[test]
-fn a_task_that_trails_behind_a_settled_order_is_asked_for_and_stocked() {
+fn a_task_that_trails_behind_a_settled_order_is_polled_and_stocked() {
     let world = world_with_callbacks();
     let node = world.node();
     let caller = twice_submitted(&world, &node);
@@ -70,7 +70,7 @@ fn a_task_that_trails_behind_a_settled_order_is_asked_for_and_stocked() {
     assert_eq!(world.provider.taken(), 2);
 }
 
-/// Promise: an answer revives an order that was buried, and whoever asks again gets it without paying.
+/// Promise: an answer revives a dead letter, and a caller that asks again gets it without paying.
 #[test]
 fn a_late_answer_revives_a_dead_letter() {
     let world = world_with_callbacks();
@@ -86,12 +86,12 @@ fn a_late_answer_revives_a_dead_letter() {
     assert_eq!((usage.dead, usage.revived, usage.late, usage.paid), (1, 1, 1, 1));
 }
 
-/// Promise: late and too old is surplus, counted with its cost, and handed to nobody.
+/// Promise: late and too old is surplus, counted with its cost, and handed to no caller.
 #[test]
 fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     let world = world_with_callbacks();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     let caller = node.asks(recaptcha("site"));
     world.after(20);
     // The provider calls, gets no answer, and calls again two minutes later.
@@ -101,7 +101,7 @@ fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     assert_eq!(world.provider.submits("site").len(), 2);
     assert_eq!(call(&node, &address, "first"), CallbackOutcome::Applied);
     world.settle();
-    assert_eq!(caller.told(), None, "it may be as old as the first call: 130 s");
+    assert_eq!(caller.last_outcome(), None, "it may be as old as the first call: 130 s");
     assert_eq!(call(&node, world.provider.submits("site")[1].callback(), "second"), CallbackOutcome::Applied);
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("second"));
@@ -110,19 +110,19 @@ fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     assert_eq!((usage.paid, usage.cost_micros), (2, 2 * 2_990));
 }
 
-/// Promise: an order that failed has told its callers so; what comes after all stands for whoever asks next.
+/// Promise: an order that failed has returned that to its callers; what comes after all stands for the next caller.
 #[test]
-fn a_late_answer_to_a_failed_order_serves_whoever_asks_next() {
+fn a_late_answer_to_a_failed_order_serves_the_next_caller() {
     let world = world_with_callbacks();
     let node = world.node();
-    world.provider.on_submit("site", &[Reply::FallsSilent(1_000)]);
+    world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     let caller = node.asks(turnstile("site"));
     world.after(2);
     let engine = std::sync::Arc::clone(&node.engine);
     let key = caller.key();
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
     world.settle();
-    assert!(matches!(caller.told(), Some(Outcome::Failed(_))));
+    assert!(matches!(caller.last_outcome(), Some(Outcome::Failed(_))));
     world.after(DOUBT_S);
     assert!(matches!(node.reads(key).phase, Phase::Failed { .. }), "nothing new is bought");
     assert_eq!(call(&node, world.provider.submits("site")[0].callback(), "gold"), CallbackOutcome::Applied);

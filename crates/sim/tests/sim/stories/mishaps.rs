@@ -1,13 +1,13 @@
 //! One bad apple: whatever one order meets, the others do not notice.
 
-use crate::stories::provider::{CallbackResult, Reply};
-use crate::stories::world::{Node, World, turnstile, world};
+use crate::stories::provider::{PollScript, SubmitScript};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
 use quittance_lifecycle::{Origin, Phase};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 
-/// Five orders beside the one that is in trouble.
-fn bystanders(world: &World, node: &Node) -> Vec<crate::stories::world::Caller> {
+/// Five orders beside the one with a fault.
+fn bystanders(world: &StoryWorld, node: &StoryNode) -> Vec<crate::stories::world::StoryCaller> {
     (0..5)
         .map(|n| {
             let site = format!("fine-{n}");
@@ -22,63 +22,63 @@ fn bystanders(world: &World, node: &Node) -> Vec<crate::stories::world::Caller> 
 fn a_hanging_poll_holds_up_only_its_own_order() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("stuck", &[CallbackResult::Hangs]);
+    world.provider.on_poll("stuck", &[PollScript::Hangs]);
     world.provider.solves("stuck", 8);
     let unlucky = node.asks(turnstile("stuck"));
     let others = bystanders(&world, &node);
     world.after(11);
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 10_100)));
     world.after(60);
     assert_eq!(unlucky.token().as_deref(), Some("token-1"), "its own order only waits");
     assert_eq!(world.usage().paid, 6);
 }
 
-/// Promise: politely. A poll that hangs is given up after `poll_wait`; until then nobody asks for the same task
-/// again, or a provider that is slow would be asked ever more often and the hanging calls would use up all the room.
+/// Promise: politely. A poll that hangs is given up after `poll_wait`; until then the same task is not polled again.
+/// Otherwise a slow provider would be polled ever more often, and the hanging calls would use up all slots.
 #[test]
-fn a_task_is_not_asked_for_again_while_the_question_is_still_open() {
+fn a_task_is_not_polled_again_while_a_poll_is_still_open() {
     let world = world();
     let (_one, _two) = (world.node(), world.node());
     let node = world.node();
-    world.provider.on_poll("stuck", &[CallbackResult::Hangs; 20]);
+    world.provider.on_poll("stuck", &[PollScript::Hangs; 20]);
     node.asks(turnstile("stuck"));
     const POLL_WAIT_MS: u64 = 8_000;
     world.after(60);
-    let asked = world.provider.polled_at("task-1");
-    assert!(asked.len() > 2, "and it is asked for again after that: {asked:?}");
-    let close: Vec<_> = asked.windows(2).filter(|pair| pair[1] - pair[0] < POLL_WAIT_MS).collect();
-    assert!(close.is_empty(), "asked at {asked:?}, although each question was open for {POLL_WAIT_MS} ms");
+    let polls_made = world.provider.polled_at("task-1");
+    assert!(polls_made.len() > 2, "and it is polled again after that: {polls_made:?}");
+    let close: Vec<_> = polls_made.windows(2).filter(|pair| pair[1] - pair[0] < POLL_WAIT_MS).collect();
+    assert!(close.is_empty(), "polled at {polls_made:?}, although each poll was open for {POLL_WAIT_MS} ms");
 }
 
 /// Trap: one exception that ends the poller for everyone.
 #[test]
-fn a_panicking_poll_is_counted_and_hurts_nobody() {
+fn a_panicking_poll_is_counted_and_harms_no_other_order() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("broken", &[CallbackResult::Panics]);
+    world.provider.on_poll("broken", &[PollScript::Panics]);
     world.provider.solves("broken", 8);
     let unlucky = node.asks(turnstile("broken"));
     let others = bystanders(&world, &node);
     world.after(11);
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 10_100)));
     assert_eq!(node.engine.panics(), 1);
     world.after(30);
     assert_eq!(unlucky.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.submits("broken").len(), 1, "the task was there all along");
 }
 
-/// Trap: as above, in a submit. Nobody knows how far it came, so it is a doubt and not a no.
+/// Trap: as above, in a submit. It is not known how far it came, so it is a doubt and not a no.
 #[test]
 fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("broken", &[Reply::Panics]);
+    world.provider.on_submit("broken", &[SubmitScript::Panics]);
     world.provider.solves("broken", 8);
     let unlucky = node.asks(turnstile("broken"));
     assert!(matches!(node.reads(unlucky.key()).phase, Phase::InDoubt { .. }));
     let others = bystanders(&world, &node);
     world.after(11);
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 10_100)));
     assert_eq!(node.engine.panics(), 1);
     world.after(60);
     assert!(unlucky.token().is_some());
@@ -86,50 +86,50 @@ fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
 }
 
-/// Trap: one malformed answer. Its parts have names that nobody asked for, or the same name twice.
+/// Trap: one malformed answer. Its parts have ids that were not polled, or the same id twice.
 #[test]
-fn a_garbled_reply_to_a_poll_gives_nobody_anything_and_the_task_is_asked_for_again() {
+fn a_garbled_reply_to_a_poll_settles_nothing_and_the_task_is_polled_again() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll("garbled", &[CallbackResult::Garbled, CallbackResult::Lost]);
+    world.provider.on_poll("garbled", &[PollScript::Garbled, PollScript::Lost]);
     world.provider.solves("garbled", 8);
     let caller = node.asks(turnstile("garbled"));
     world.after(11);
-    assert_eq!(caller.told(), None);
+    assert_eq!(caller.last_outcome(), None);
     world.after(60);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
     assert_eq!(world.provider.polled_at("task-1").len(), 3);
-    assert_eq!(world.orders().len(), 1, "nothing was stored of what nobody asked for");
+    assert_eq!(world.orders().len(), 1, "nothing was stored of what was not polled");
     assert_eq!(world.usage().paid, 1);
 }
 
 /// Trap: a batched poll whose answer has fewer parts than ids.
 #[test]
-fn a_batched_reply_with_fewer_parts_than_asked_gives_each_task_its_own_part_or_none() {
+fn a_batched_reply_with_too_few_parts_gives_each_task_its_own_part_or_none() {
     let world = world();
     world.provider.asks_for_many_at_once(10);
     let node = world.node();
-    world.provider.on_poll("fine-1", &[CallbackResult::LeftOut]);
-    world.provider.on_poll("fine-3", &[CallbackResult::LeftOut]);
+    world.provider.on_poll("fine-1", &[PollScript::LeftOut]);
+    world.provider.on_poll("fine-3", &[PollScript::LeftOut]);
     let callers = bystanders(&world, &node);
     world.after(11);
     let (at, tasks) = world.provider.polls().remove(0);
     assert_eq!((at, tasks.len()), (10_000, 5), "one call asks for all");
-    let told: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
+    let tokens: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
     let token = |n: usize| Some(format!("token-{n}"));
-    assert_eq!(told, [token(1), None, token(3), None, token(5)]);
+    assert_eq!(tokens, [token(1), None, token(3), None, token(5)]);
     world.after(10);
-    let told: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
-    assert_eq!(told, [token(1), token(2), token(3), token(4), token(5)]);
+    let tokens: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
+    assert_eq!(tokens, [token(1), token(2), token(3), token(4), token(5)]);
     assert_eq!(world.provider.taken(), 5);
 }
 
 /// Trap: a lock held while submitting, so that one slow submit blocks all.
 #[test]
-fn one_slow_submit_blocks_neither_other_orders_nor_those_who_join_its_own() {
+fn one_slow_submit_blocks_neither_other_orders_nor_callers_that_join_its_own() {
     let world = world();
     let (one, two) = (world.node(), world.node());
-    world.provider.on_submit("slow", &[Reply::Takes(25_000)]);
+    world.provider.on_submit("slow", &[SubmitScript::Takes(25_000)]);
     world.provider.solves("slow", 26);
     let first = one.asks(turnstile("slow"));
     world.after(1);
@@ -140,7 +140,7 @@ fn one_slow_submit_blocks_neither_other_orders_nor_those_who_join_its_own() {
         assert_eq!(joiner.placed().origin, Origin::Joined);
     }
     world.after(11);
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 11_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 11_100)));
     world.after(30);
     assert!(joiners.iter().chain([&first]).all(|caller| caller.token().as_deref() == Some("token-1")));
     assert_eq!(world.provider.submits("slow").len(), 1);
@@ -152,19 +152,19 @@ fn one_slow_submit_blocks_neither_other_orders_nor_those_who_join_its_own() {
 fn a_submit_that_hangs_for_ever_becomes_a_doubt_after_thirty_seconds() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("stuck", &[Reply::Hangs]);
+    world.provider.on_submit("stuck", &[SubmitScript::Hangs]);
     let caller = node.asks(turnstile("stuck"));
     let others = bystanders(&world, &node);
     world.after(29);
     assert!(matches!(node.reads(caller.key()).phase, Phase::Submitting { .. }));
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 10_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 10_100)));
     world.after(2);
     assert!(matches!(node.reads(caller.key()).phase, Phase::InDoubt { .. }));
     assert_eq!(world.provider.submits("stuck").len(), 1);
     assert_eq!(world.usage().doubts, 1);
 }
 
-/// Promise: a limit on everything, and no spinning at it. With one submit at a time and room for two orders in
+/// Promise: a limit on everything, and no spinning at it. With one submit at a time and space for two orders in
 /// memory, the rest wait in the store, and the worker waits too.
 #[test]
 fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin() {
@@ -174,7 +174,7 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
     });
     let sites: Vec<_> = (0..8).map(|n| format!("slow-{n}")).collect();
     for site in &sites {
-        world.provider.on_submit(site, &[Reply::Takes(1_000)]);
+        world.provider.on_submit(site, &[SubmitScript::Takes(1_000)]);
         node.asks(turnstile(site));
     }
     world.after(60);
@@ -182,19 +182,19 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
     assert!(sites.iter().all(|site| world.provider.submits(site).len() == 1));
 }
 
-/// Trap: one hanging poll that ends the poller for everyone. With room for one poll at a time, it is given up after
+/// Trap: one hanging poll that ends the poller for everyone. With one poll at a time, it is given up after
 /// `poll_wait`, and the others have their turn.
 #[test]
 fn a_hanging_poll_gives_its_place_up_to_the_others() {
     let world = world();
     let node = world.node_with(Arc::new(MemorySpill::default()), |settings| settings.polls_max = 1);
-    world.provider.on_poll("stuck", &[CallbackResult::Hangs]);
+    world.provider.on_poll("stuck", &[PollScript::Hangs]);
     world.provider.solves("stuck", 8);
     let unlucky = node.asks(turnstile("stuck"));
     world.after(1);
     let others = bystanders(&world, &node);
     world.after(30);
-    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 30_100)));
+    assert!(others.iter().all(|caller| caller.answered_at().is_some_and(|at| at <= 30_100)));
     world.after(60);
     assert_eq!(unlucky.token().as_deref(), Some("token-1"));
 }

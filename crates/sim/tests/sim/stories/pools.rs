@@ -1,7 +1,7 @@
-//! Pools: a standing instruction is carried out by whoever is there, once, and costs nothing when nobody asks.
+//! Pools: a standing instruction is carried out by one of the nodes, once, and costs nothing without demand.
 
-use crate::stories::provider::Reply;
-use crate::stories::world::{Node, World, turnstile, world, world_with_callbacks};
+use crate::stories::provider::SubmitScript;
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with_callbacks};
 use quittance_lifecycle::{
     CallbackResult, FaultClass, Money, Order, Origin, Payload, Phase, ProviderAnswer, Timestamp,
 };
@@ -24,26 +24,26 @@ pub(crate) fn pool(goal: Goal) -> PoolSpec {
     }
 }
 
-pub(crate) fn set(node: &Node, spec: PoolSpec) {
+pub(crate) fn set(node: &StoryNode, spec: PoolSpec) {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.set_pool(spec).await }).expect("it can be set");
 }
 
-pub(crate) fn document(node: &Node) -> PoolDocument {
+pub(crate) fn document(node: &StoryNode) -> PoolDocument {
     let engine = Arc::clone(&node.engine);
     let pools = node.does(async move { engine.pools().await }).expect("the store is there");
     pools.into_iter().next().expect("there is one").document
 }
 
-fn on_stock(world: &World) -> usize {
+fn on_stock(world: &StoryWorld) -> usize {
     world.orders().iter().filter(|order| order.list_stock().is_some()).count()
 }
 
-fn open(world: &World) -> usize {
+fn open(world: &StoryWorld) -> usize {
     world.orders().iter().filter(|order| order.phase.is_open()).count()
 }
 
-pub(crate) fn places(world: &World) -> Vec<(u32, u64)> {
+pub(crate) fn places(world: &StoryWorld) -> Vec<(u32, u64)> {
     let slot = |order: &Arc<Order>| order.terms.slot.as_ref().map(|slot| (slot.number, slot.generation));
     world.orders().iter().filter_map(slot).collect()
 }
@@ -57,18 +57,23 @@ fn a_pool_is_filled_served_from_and_refilled() {
     world.after(30);
     assert_eq!((world.provider.taken(), on_stock(&world)), (3, 3));
     let callers: Vec<_> = (0..3).map(|_| node.asks(turnstile("site").exclusive())).collect();
-    let tokens: BTreeSet<_> = callers.iter().filter_map(crate::stories::world::Caller::token).collect();
+    let tokens: BTreeSet<_> = callers.iter().filter_map(crate::stories::world::StoryCaller::token).collect();
     assert_eq!(tokens.len(), 3, "the last is handed out like any other");
     assert!(callers.iter().all(|caller| caller.placed().origin == Origin::Stock));
     world.after(30);
     assert_eq!((world.provider.taken(), on_stock(&world)), (6, 3));
     let usage = world.usage();
-    assert_eq!((usage.asked, usage.from_stock, usage.stocked), (3, 3, 6), "a refill is nobody's placement");
+    assert_eq!(
+        (usage.asked, usage.from_stock, usage.stocked),
+        (3, 3, 6),
+        "a refill is no caller's placement"
+    );
     let level = document(&node).level.expect("it has been sized");
     assert_eq!((level.size, level.fresh, level.on_their_way), (3, 3, 0));
 }
 
-/// Trap: buys twice its size when two refillers run. Three nodes that do not know of each other think that it is theirs.
+/// Trap: buys twice its size when two refillers run. Three nodes that do not know of each other think that it is
+/// theirs.
 #[test]
 fn three_refillers_buy_what_one_would() {
     for seed in 0..10 {
@@ -87,9 +92,9 @@ fn three_refillers_buy_what_one_would() {
     }
 }
 
-/// Trap: never refills after one reset. Whoever announced a refill and died leaves no place stuck.
+/// Trap: never refills after one reset. A node that announced a refill and died leaves no place stuck.
 #[test]
-fn a_refiller_that_dies_between_word_and_deed_leaves_no_place_stuck() {
+fn a_refiller_that_dies_between_announcing_and_placing_leaves_no_place_stuck() {
     for delay in (0..2000).step_by(100) {
         let world = world();
         let one = world.node();
@@ -106,9 +111,9 @@ fn a_refiller_that_dies_between_word_and_deed_leaves_no_place_stuck() {
     }
 }
 
-/// Trap: a pool that buys 25 tokens an hour for nobody.
+/// Trap: a pool that buys 25 tokens an hour without demand.
 #[test]
-fn a_pool_that_sizes_itself_holds_nothing_for_nobody_and_fills_when_asked() {
+fn a_self_sizing_pool_is_empty_without_demand_and_fills_with_it() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -125,7 +130,7 @@ fn a_pool_that_sizes_itself_holds_nothing_for_nobody_and_fills_when_asked() {
     let taken = world.provider.taken();
     world.after(1200);
     let after = world.provider.taken();
-    assert!(after - taken <= 20, "{} bought when nobody asked any more", after - taken);
+    assert!(after - taken <= 20, "{} bought without demand", after - taken);
     world.after(7200);
     assert_eq!(world.provider.taken(), after, "an idle pool costs nothing");
     assert_eq!(document(&node).level.expect("it has been sized").size, 0);
@@ -136,7 +141,7 @@ fn a_pool_that_sizes_itself_holds_nothing_for_nobody_and_fills_when_asked() {
 fn a_pool_whose_refills_come_to_nothing_rests() {
     let world = world();
     let node = world.node();
-    let refused = Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
+    let refused = SubmitScript::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
     world.provider.on_submit("site", &[refused; 200]);
     set(&node, pool(Goal::Fixed { size: 3 }));
     world.after(30);
@@ -147,24 +152,27 @@ fn a_pool_whose_refills_come_to_nothing_rests() {
     assert!((3..=30).contains(&submits), "{submits} submits in an hour");
     assert!(
         !world.orders().iter().any(|order| matches!(order.phase, Phase::Dead { .. })),
-        "nobody has to look"
+        "no operator has to look"
     );
 }
 
 /// A node whose price list has a price for what the pools here buy.
-fn priced_node(world: &World) -> Node {
+fn priced_node(world: &StoryWorld) -> StoryNode {
     let spill = Arc::new(quittance_ports::MemorySpill::default());
     world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(2_990)))
 }
 
 /// Answers every task that was submitted and not yet called back for, as providers do: without a price.
-fn call_back(world: &World, node: &Node, told: &mut usize) {
+fn call_back(world: &StoryWorld, node: &StoryNode, called_back: &mut usize) {
     let submits = world.provider.submits("site");
-    for submit in &submits[*told..] {
-        let answer =
-            ProviderAnswer { payload: Payload::text(format!("token {told}")), solved_at: None, cost: None };
+    for submit in &submits[*called_back..] {
+        let answer = ProviderAnswer {
+            payload: Payload::text(format!("token {called_back}")),
+            solved_at: None,
+            cost: None,
+        };
         node.hears(submit.callback(), CallbackResult::Answered(answer)).expect("it is safe");
-        *told += 1;
+        *called_back += 1;
     }
 }
 
@@ -175,18 +183,18 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
     let node = priced_node(&world);
     let budget = Some(Money(2 * 2_990));
     set(&node, PoolSpec { budget, ..pool(Goal::Fixed { size: 9 }) });
-    let mut told = 0;
+    let mut called_back = 0;
     for _ in 0..40 {
         world.after(60);
-        call_back(&world, &node, &mut told);
+        call_back(&world, &node, &mut called_back);
         // What stands on the stock is taken, so that the pool wants more.
         drop(node.asks(turnstile("site").exclusive()));
     }
     let refills = places(&world).len();
     assert_eq!(refills, 2, "a budget for two answers");
-    let shown = document(&node);
-    assert_eq!((shown.spent.money, shown.spent.unpriced), (Money(2 * 2_990), 0));
-    assert!(shown.level.expect("it has been sized").why.contains("its budget for this hour is spent"));
+    let pool_view = document(&node);
+    assert_eq!((pool_view.spent.money, pool_view.spent.unpriced), (Money(2 * 2_990), 0));
+    assert!(pool_view.level.expect("it has been sized").why.contains("its budget for this hour is spent"));
     assert_eq!(world.usage().unpriced, 0, "every answer has the price of the list");
 }
 
@@ -196,10 +204,10 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     let world = world_with_callbacks();
     let node = world.node();
     set(&node, PoolSpec { budget: Some(Money(2 * 2_990)), ..pool(Goal::Fixed { size: 9 }) });
-    let mut told = 0;
+    let mut called_back = 0;
     for _ in 0..10 {
         world.after(30);
-        call_back(&world, &node, &mut told);
+        call_back(&world, &node, &mut called_back);
     }
     assert_eq!(places(&world).len(), 0);
     let why = document(&node).level.expect("it has been sized").why;
@@ -210,7 +218,7 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     set(&node, pool(Goal::Fixed { size: 3 }));
     for _ in 0..10 {
         world.after(30);
-        call_back(&world, &node, &mut told);
+        call_back(&world, &node, &mut called_back);
     }
     let spent = document(&node).spent;
     assert!(spent.refills >= 3 && spent.unpriced == spent.refills, "{spent:?}");
@@ -245,12 +253,12 @@ fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
     set(&node, PoolSpec { budget, ..pool(Goal::Fixed { size: 9 }) });
     world.after(120);
     assert_eq!(world.provider.taken(), 3);
-    let shown = document(&node);
-    assert!(shown.level.expect("it has been sized").why.contains("budget"));
-    assert_eq!(shown.spent.money, Money(2_990 * 3));
+    let pool_view = document(&node);
+    assert!(pool_view.level.expect("it has been sized").why.contains("budget"));
+    assert_eq!(pool_view.spent.money, Money(2_990 * 3));
     for hour in [1, 2] {
         for _ in 0..12 {
-            // Somebody asks now and then, or it would hold nothing for nobody.
+            // There is demand now and then, or it would hold nothing.
             drop(node.asks(turnstile("site").exclusive()));
             world.after(300);
         }
@@ -275,7 +283,8 @@ fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
     assert!(world.provider.taken() <= taken + 1);
 }
 
-/// A refill is an order like any other: it obeys what the operator allows, and a pool for what needs no stock is refused.
+/// A refill is an order like any other: it obeys what the operator allows, and a pool for what needs no stock is
+/// refused.
 #[test]
 fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
     let world = world();
@@ -293,8 +302,8 @@ fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
     ];
     for spec in tries {
         let engine = Arc::clone(&node.engine);
-        let told = format!("{spec:?}");
-        assert!(node.does(async move { engine.set_pool(spec).await }).is_err(), "{told}");
+        let called_back = format!("{spec:?}");
+        assert!(node.does(async move { engine.set_pool(spec).await }).is_err(), "{called_back}");
     }
     world.after(60);
     assert_eq!(world.provider.taken(), 0);
@@ -317,15 +326,16 @@ fn what_expires_is_replaced_in_time_and_never_handed_out() {
         }
     }
     let caller = node.asks(turnstile("site").exclusive());
-    let Some(quittance_engine::Outcome::Answered(answer)) = caller.told() else {
-        panic!("{:?}", caller.told())
+    let Some(quittance_engine::Outcome::Answered(answer)) = caller.last_outcome() else {
+        panic!("{:?}", caller.last_outcome())
     };
     let left = answer.expires.expect("it expires").since(world.moment(world.now()));
     assert!(left >= std::time::Duration::from_secs(50), "{left:?}");
-    assert!(world.usage().wasted > 0, "what nobody took is in the usage as waste");
+    assert!(world.usage().wasted > 0, "what was not taken is in the usage as waste");
 }
 
-/// Trap: demand that never was. An order that waits for the account to be mended is one order, however often it is looked at.
+/// Trap: demand that never was. An order that waits for the account to be fixed is one order, however often it is
+/// looked at.
 #[test]
 fn an_order_that_waits_is_missed_once() {
     let world = world();
@@ -333,19 +343,19 @@ fn an_order_that_waits_is_missed_once() {
     set(&nodes[0], pool(Goal::Served { permille: 950 }));
     world.after(12);
     world.provider.solves("site", 5);
-    let busy = Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    let busy = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
     world.provider.on_submit("site", &[busy, busy, busy]);
     let callers: Vec<_> = (0..3).map(|n| nodes[n % 2].asks(turnstile("site").exclusive())).collect();
     world.after(200);
-    assert!(callers.iter().all(|caller| caller.told().is_some()));
+    assert!(callers.iter().all(|caller| caller.last_outcome().is_some()));
     let missed: u64 =
         nodes.iter().filter_map(|node| node.engine.demand().remove("door")).map(|seen| seen.missed).sum();
     assert_eq!(missed, 3);
 }
 
-/// Trap: a pool that buys for nobody each time that it is started.
+/// Trap: a pool that buys without demand each time that it is started.
 #[test]
-fn a_fixed_size_that_nobody_asks_for_is_given_up_and_stays_so_after_a_restart() {
+fn a_fixed_size_without_demand_is_given_up_and_stays_so_after_a_restart() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 5);
@@ -355,9 +365,12 @@ fn a_fixed_size_that_nobody_asks_for_is_given_up_and_stays_so_after_a_restart() 
     node.kill();
     let next = world.node();
     world.after(3600);
-    assert_eq!(world.provider.taken(), taken, "nobody has asked");
+    assert_eq!(world.provider.taken(), taken, "there was no demand");
     assert_eq!(document(&next).level.expect("it has been sized").size, 0);
     drop(next.asks(turnstile("site").exclusive()));
     world.after(60);
-    assert!(world.provider.taken() >= taken + 3, "somebody has: one for him, and two for the stock");
+    assert!(
+        world.provider.taken() >= taken + 3,
+        "there was demand: one for the caller, and two for the stock"
+    );
 }

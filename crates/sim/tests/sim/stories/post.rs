@@ -1,4 +1,4 @@
-//! Callers who asked to be called, as the story has them: each takes his word, refuses it, or hangs.
+//! Webhooks, as the story has them: each accepts its call, refuses it, or hangs.
 
 use crate::stories::world::since_start;
 use async_trait::async_trait;
@@ -10,36 +10,36 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Taking {
+pub(crate) enum WebhookScript {
     Refuses,
     Hangs,
     Panics,
 }
 
 #[derive(Default)]
-struct Notes {
-    takings: BTreeMap<String, VecDeque<Taking>>,
+struct WebhookNotes {
+    takings: BTreeMap<String, VecDeque<WebhookScript>>,
     calls: Vec<(u64, String, &'static str)>,
 }
 
 /// A handle; its clones are the same post.
 #[derive(Clone)]
-pub(crate) struct Post {
+pub(crate) struct StoryWebhooks {
     executor: Executor,
-    notes: Arc<Mutex<Notes>>,
+    notes: Arc<Mutex<WebhookNotes>>,
 }
 
-impl Post {
+impl StoryWebhooks {
     pub(crate) fn new(executor: &Executor) -> Self {
         Self { executor: executor.clone(), notes: Arc::default() }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, WebhookNotes> {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
     /// What becomes of the next calls to this address; after that they are taken.
-    pub(crate) fn on_call(&self, url: &str, takings: &[Taking]) {
+    pub(crate) fn on_call(&self, url: &str, takings: &[WebhookScript]) {
         self.notes().takings.entry(url.into()).or_default().extend(takings);
     }
 
@@ -54,7 +54,7 @@ impl Post {
 }
 
 #[async_trait]
-impl WebhookSender for Post {
+impl WebhookSender for StoryWebhooks {
     async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
         let taking = {
             let mut notes = self.notes();
@@ -64,9 +64,9 @@ impl WebhookSender for Post {
         };
         match taking {
             None => DeliveryOutcome::Delivered,
-            Some(Taking::Refuses) => DeliveryOutcome::NotDelivered { why: "HTTP 500".into() },
-            Some(Taking::Hangs) => pending().await,
-            Some(Taking::Panics) => panic!("this call panics, as the story says"),
+            Some(WebhookScript::Refuses) => DeliveryOutcome::NotDelivered { why: "HTTP 500".into() },
+            Some(WebhookScript::Hangs) => pending().await,
+            Some(WebhookScript::Panics) => panic!("this call panics, as the story says"),
         }
     }
 }

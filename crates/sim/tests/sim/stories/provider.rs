@@ -1,4 +1,4 @@
-//! A provider that does what the story says, and writes down everything that it was asked.
+//! A provider that does what the story says, and writes down every request.
 
 use crate::stories::world::since_start;
 use async_trait::async_trait;
@@ -17,12 +17,12 @@ pub(crate) const PRICE: u64 = 2_990;
 
 /// What becomes of one submit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reply {
-    /// Taken, and said so after so many milliseconds.
+pub(crate) enum SubmitScript {
+    /// Taken, and the reply comes after so many milliseconds.
     Takes(u64),
     /// Taken, and then silence: our side of the wire gives up after so many milliseconds.
     FallsSilent(u64),
-    /// Taken, and nobody ever hangs up.
+    /// Taken, and the connection stays open without a reply.
     Hangs,
     Answers(&'static str),
     Refuses(FaultClass, &'static str),
@@ -31,12 +31,12 @@ pub(crate) enum Reply {
 
 /// What becomes of one task in one poll.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CallbackResult {
+pub(crate) enum PollScript {
     Hangs,
     Panics,
     /// The reply has no part for this task.
     LeftOut,
-    /// The reply has parts that nobody asked for, and none for this task.
+    /// The reply has parts that were not polled, and none for this task.
     Garbled,
     /// The reply was lost.
     Lost,
@@ -62,9 +62,9 @@ impl Submit {
 }
 
 #[derive(Default)]
-struct Notes {
-    replies: BTreeMap<String, VecDeque<Reply>>,
-    words: BTreeMap<String, VecDeque<CallbackResult>>,
+struct ProviderNotes {
+    replies: BTreeMap<String, VecDeque<SubmitScript>>,
+    words: BTreeMap<String, VecDeque<PollScript>>,
     solve_ms: BTreeMap<String, u64>,
     submits: Vec<Submit>,
     polls: Vec<(u64, Vec<String>)>,
@@ -77,9 +77,9 @@ struct Notes {
 
 /// A handle; its clones are the same provider.
 #[derive(Clone)]
-pub(crate) struct Script {
+pub(crate) struct StoryScript {
     executor: Executor,
-    notes: Arc<Mutex<Notes>>,
+    notes: Arc<Mutex<ProviderNotes>>,
 }
 
 /// An answer with this text, as a provider hands it over that does not say when it was solved.
@@ -95,23 +95,23 @@ fn site(terms: &Terms) -> String {
     }
 }
 
-impl Script {
+impl StoryScript {
     pub(crate) fn new(executor: &Executor) -> Self {
-        let notes = Notes { batch_max: 1, ..Notes::default() };
+        let notes = ProviderNotes { batch_max: 1, ..ProviderNotes::default() };
         Self { executor: executor.clone(), notes: Arc::new(Mutex::new(notes)) }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, ProviderNotes> {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
     /// What becomes of the next submits for a site; after that it takes everything at once.
-    pub(crate) fn on_submit(&self, site: &str, replies: &[Reply]) {
+    pub(crate) fn on_submit(&self, site: &str, replies: &[SubmitScript]) {
         self.notes().replies.entry(site.into()).or_default().extend(replies);
     }
 
     /// What becomes of the next polls for a site's tasks; after that it tells the truth.
-    pub(crate) fn on_poll(&self, site: &str, words: &[CallbackResult]) {
+    pub(crate) fn on_poll(&self, site: &str, words: &[PollScript]) {
         self.notes().words.entry(site.into()).or_default().extend(words);
     }
 
@@ -148,7 +148,7 @@ impl Script {
         self.notes().submits.iter().filter(|submit| submit.task.is_some()).count()
     }
 
-    /// When this task was asked for, in milliseconds since the story began.
+    /// When this task was polled, in milliseconds since the story began.
     pub(crate) fn polled_at(&self, task: &str) -> Vec<u64> {
         let notes = self.notes();
         notes.polls.iter().filter(|(_, tasks)| tasks.iter().any(|t| t == task)).map(|(at, _)| *at).collect()
@@ -164,7 +164,7 @@ impl Script {
         self.notes().report_replies.extend(replies.iter().cloned());
     }
 
-    /// Whatever was said about reports is over.
+    /// The script for reports ends here.
     pub(crate) fn forget_reports(&self) {
         self.notes().report_replies.clear();
     }
@@ -174,11 +174,12 @@ impl Script {
         self.notes().reports.clone()
     }
 
-    fn note_submit(&self, submission: &Submission<'_>) -> (Reply, String) {
+    fn note_submit(&self, submission: &Submission<'_>) -> (SubmitScript, String) {
         let site = site(submission.terms);
         let mut notes = self.notes();
-        let reply = notes.replies.get_mut(&site).and_then(VecDeque::pop_front).unwrap_or(Reply::Takes(0));
-        let is_taken = !matches!(reply, Reply::Refuses(..));
+        let reply =
+            notes.replies.get_mut(&site).and_then(VecDeque::pop_front).unwrap_or(SubmitScript::Takes(0));
+        let is_taken = !matches!(reply, SubmitScript::Refuses(..));
         let task = format!("task-{}", 1 + notes.submits.len());
         notes.submits.push(Submit {
             at: since_start(self.executor.now()),
@@ -191,7 +192,7 @@ impl Script {
     }
 
     /// What there is to say about a task: what the story says, or else the truth.
-    fn state(&self, task: &str) -> Result<PollOutcome, CallbackResult> {
+    fn state(&self, task: &str) -> Result<PollOutcome, PollScript> {
         let now = since_start(self.executor.now());
         let mut notes = self.notes();
         let Some(submit) = notes.submits.iter().find(|submit| submit.task.as_deref() == Some(task)).cloned()
@@ -215,7 +216,7 @@ pub(crate) fn token_of(task: &str) -> String {
 }
 
 #[async_trait]
-impl Provider for Script {
+impl Provider for StoryScript {
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
         let mut notes = self.notes();
         notes.reports.push((task.to_owned(), is_good));
@@ -243,18 +244,18 @@ impl Provider for Script {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let (reply, task) = self.note_submit(&submission);
         match reply {
-            Reply::Takes(after) => {
+            SubmitScript::Takes(after) => {
                 self.executor.sleep(after).await;
                 SubmitOutcome::Accepted { task }
             }
-            Reply::FallsSilent(after) => {
+            SubmitScript::FallsSilent(after) => {
                 self.executor.sleep(after).await;
                 SubmitOutcome::InDoubt(Evidence::default())
             }
-            Reply::Hangs => pending().await,
-            Reply::Answers(text) => SubmitOutcome::Answered(token(text)),
-            Reply::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),
-            Reply::Panics => panic!("this submit panics, as the story says"),
+            SubmitScript::Hangs => pending().await,
+            SubmitScript::Answers(text) => SubmitOutcome::Answered(token(text)),
+            SubmitScript::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),
+            SubmitScript::Panics => panic!("this submit panics, as the story says"),
         }
     }
 
@@ -268,15 +269,15 @@ impl Provider for Script {
         for task in tasks {
             match self.state(task) {
                 Ok(outcome) => replies.push((task.clone(), outcome)),
-                Err(CallbackResult::Hangs) => pending().await,
-                Err(CallbackResult::Panics) => panic!("this poll panics, as the story says"),
-                Err(CallbackResult::LeftOut) => {}
-                Err(CallbackResult::Garbled) => {
-                    let stray = ("task-of-nobody".to_owned(), PollOutcome::Answered(token("nobody's")));
+                Err(PollScript::Hangs) => pending().await,
+                Err(PollScript::Panics) => panic!("this poll panics, as the story says"),
+                Err(PollScript::LeftOut) => {}
+                Err(PollScript::Garbled) => {
+                    let stray = ("unknown-task".to_owned(), PollOutcome::Answered(token("stray")));
                     replies.extend([stray.clone(), stray]);
                 }
-                Err(CallbackResult::Lost) => replies.push((task.clone(), PollOutcome::NoReply)),
-                Err(CallbackResult::Faults(class, code)) => {
+                Err(PollScript::Lost) => replies.push((task.clone(), PollOutcome::NoReply)),
+                Err(PollScript::Faults(class, code)) => {
                     replies.push((task.clone(), PollOutcome::Faulted(Fault::new(class, code))));
                 }
             }

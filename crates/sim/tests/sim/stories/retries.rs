@@ -1,7 +1,7 @@
 //! What is tried again, how often, and what is not.
 
-use crate::stories::provider::{CallbackResult, Reply};
-use crate::stories::world::{Node, World, turnstile, world, world_with};
+use crate::stories::provider::{PollScript, SubmitScript};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{
     Counters, DeadCause, FailCause, Fault, FaultClass, Key, Phase, Policy, Preset, TimelineEvent,
@@ -9,7 +9,7 @@ use quittance_lifecycle::{
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 
-const OFF: Reply = Reply::Refuses(FaultClass::Unreachable, "connection refused");
+const OFF: SubmitScript = SubmitScript::Refuses(FaultClass::Unreachable, "connection refused");
 
 /// Trap: a retry that goes through the submit again starts counting at zero, and a limit of 3 makes 487 submits.
 #[test]
@@ -26,8 +26,8 @@ fn a_retry_limit_of_three_means_at_most_four_submits() {
         assert!((base..=base + 1100).contains(pause), "{pauses:?}");
     }
     let fault = Fault::new(FaultClass::Unreachable, "connection refused");
-    assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(fault))));
-    assert_eq!(caller.told_at(), at.last().copied(), "told as soon as it is known");
+    assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(fault))));
+    assert_eq!(caller.answered_at(), at.last().copied(), "returned as soon as it is known");
     let expected = Counters { asked: 1, attempts: 4, retried: 3, dead: 1, ..Counters::default() };
     assert_eq!(world.usage(), expected);
 }
@@ -50,7 +50,7 @@ fn a_retry_limit_holds_although_the_node_dies_between_the_retries() {
     assert!(matches!(node.reads(key).phase, Phase::Dead { cause: DeadCause::Spent(_), .. }));
 }
 
-fn wait_for_submits(world: &World, count: usize) {
+fn wait_for_submits(world: &StoryWorld, count: usize) {
     while world.provider.submits("down").len() < count {
         world.after_ms(10);
     }
@@ -79,7 +79,11 @@ fn twenty_good_orders_do_not_wait_behind_failing_ones() {
     world.after(12);
     for (site, caller) in good.iter().zip(&callers) {
         assert_eq!(world.provider.submitted_at(site), [begun], "{site}");
-        assert!(caller.told_at().is_some_and(|at| at <= begun + 10_100), "{site}: {:?}", caller.told_at());
+        assert!(
+            caller.answered_at().is_some_and(|at| at <= begun + 10_100),
+            "{site}: {:?}",
+            caller.answered_at()
+        );
     }
 }
 
@@ -98,12 +102,12 @@ fn a_network_error_on_submit_is_retried_and_reported() {
         attempt: 1,
         fault: Fault::new(FaultClass::Unreachable, "connection refused"),
     };
-    assert!(is_told(&node, caller.key(), &expected));
+    assert!(is_on_timeline(&node, caller.key(), &expected));
     let usage = world.usage();
     assert_eq!((usage.attempts, usage.retried, usage.paid, usage.solved), (2, 1, 1, 1));
 }
 
-fn is_told(node: &Node, key: Key, event: &TimelineEvent) -> bool {
+fn is_on_timeline(node: &StoryNode, key: Key, event: &TimelineEvent) -> bool {
     node.reads(key).timeline.entries.iter().any(|entry| entry.event == *event)
 }
 
@@ -112,13 +116,15 @@ fn is_told(node: &Node, key: Key, event: &TimelineEvent) -> bool {
 fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("typo", &[Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"); 500]);
+    world
+        .provider
+        .on_submit("typo", &[SubmitScript::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"); 500]);
     let caller = node.asks(turnstile("typo"));
     world.after(3600);
     assert_eq!(world.provider.submitted_at("typo"), [0]);
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
-    assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
-    assert_eq!(caller.told_at(), Some(0));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(caller.answered_at(), Some(0));
     assert_eq!(world.usage(), Counters { asked: 1, attempts: 1, failed: 1, ..Counters::default() });
 }
 
@@ -127,66 +133,66 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
 fn a_permanent_code_in_a_poll_ends_the_order_with_that_code() {
     let world = world();
     let node = world.node();
-    world
-        .provider
-        .on_poll("gone", &[CallbackResult::Faults(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"); 500]);
+    world.provider.on_poll("gone", &[PollScript::Faults(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"); 500]);
     let caller = node.asks(turnstile("gone"));
     world.after(3600);
     assert_eq!(world.provider.submits("gone").len(), 1);
     assert_eq!(world.provider.polled_at("task-1").len(), 1);
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
     let usage = world.usage();
     assert_eq!((usage.paid, usage.failed, usage.retried), (1, 1, 0));
 }
 
 /// Trap: an unsolvable task that is polled again instead of submitted again.
 #[test]
-fn an_unsolvable_task_is_submitted_again_and_not_asked_for_again() {
+fn an_unsolvable_task_is_submitted_again_and_not_polled_again() {
     let world = world();
     let node = world.node();
-    world
-        .provider
-        .on_poll("hard", &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")]);
+    world.provider.on_poll("hard", &[PollScript::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")]);
     world.provider.solves("hard", 5);
     let caller = node.asks(turnstile("hard"));
     world.after(60);
     assert_eq!(world.provider.polled_at("task-1").len(), 1);
     let [first, second] = world.provider.submitted_at("hard")[..] else { panic!("two submits") };
     assert_eq!(first, 0);
-    let told = world.provider.polled_at("task-1")[0];
-    assert!((told..=told + 20).contains(&second), "at once, since the provider has room: {second}");
+    let polled_at_first = world.provider.polled_at("task-1")[0];
+    assert!(
+        (polled_at_first..=polled_at_first + 20).contains(&second),
+        "at once, since the provider has room: {second}"
+    );
     assert_eq!(caller.token().as_deref(), Some("token-2"));
     let usage = world.usage();
     assert_eq!((usage.paid, usage.retried, usage.possible_doubles), (2, 1, 0));
 }
 
-/// Promise: never wasted. What nobody can solve is bought three times, and then a person is asked.
+/// Promise: never wasted. An unsolvable captcha is bought three times, and then an operator decides.
 #[test]
 fn what_cannot_be_solved_is_bought_three_times_and_then_is_a_dead_letter() {
     let world = world();
     let node = world.node();
-    world.provider.on_poll(
-        "hopeless",
-        &[CallbackResult::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 500],
-    );
+    world
+        .provider
+        .on_poll("hopeless", &[PollScript::Faults(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"); 500]);
     let caller = node.asks(turnstile("hopeless"));
     world.after(3600);
     assert_eq!(world.provider.submits("hopeless").len(), 3);
     assert_eq!(world.provider.polls().len(), 3);
     let fault = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
-    assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(fault))));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(fault))));
 }
 
-/// Promise: a code that nobody has seen is tried twice more, politely, and its raw text is kept for a person.
+/// Promise: an unlisted code is tried twice more, politely, and its raw text is kept for an operator.
 #[test]
-fn a_code_that_nobody_has_seen_is_retried_twice_and_kept() {
+fn an_unlisted_code_is_retried_twice_and_kept() {
     let world = world();
     let node = world.node();
-    world.provider.on_submit("odd", &[Reply::Refuses(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"); 500]);
+    world
+        .provider
+        .on_submit("odd", &[SubmitScript::Refuses(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"); 500]);
     let caller = node.asks(turnstile("odd"));
     world.after(3600);
     assert_eq!(world.provider.submits("odd").len(), 3);
     let fault = Fault::new(FaultClass::UnlistedCode, "ERROR_BLUE_MOON");
-    assert_eq!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(fault))));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(fault))));
 }

@@ -1,35 +1,35 @@
-//! What a review with fresh eyes found: each was a fault of ours, and stays mended.
+//! What a review found: each was a fault of ours, and stays fixed.
 
-use crate::stories::provider::{Reply, token};
-use crate::stories::world::{Node, turnstile, world, world_with, world_with_callbacks};
+use crate::stories::provider::{SubmitScript, token};
+use crate::stories::world::{StoryNode, turnstile, world, world_with, world_with_callbacks};
 use quittance_engine::CallbackOutcome;
 use quittance_lifecycle::{CallbackResult, Key, Origin, Phase, Policy, ProviderAnswer};
 use quittance_ports::{MemorySpill, Spill};
 use quittance_record::SpillFile;
 use std::sync::Arc;
 
-fn cancel(node: &Node, key: Key) {
+fn cancel(node: &StoryNode, key: Key) {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
 }
 
-/// To learn from when we asked, rather than from when it was solved, makes us ask ever later.
+/// To learn from when we polled, rather than from when it was solved, makes polls ever later.
 #[test]
-fn asking_does_not_come_later_and_later_because_we_asked_late() {
+fn polls_do_not_drift_because_one_was_late() {
     let world = world();
     let node = world.node();
     world.provider.takes_its_time(400);
-    let told_after = |n: u32| {
+    let answered_after = |n: u32| {
         let site = format!("site-{n}");
         world.provider.solves(&site, 3);
         let begun = world.now();
         let caller = node.asks(turnstile(&site));
         world.after(60);
-        caller.told_at().expect("told within a minute") - begun
+        caller.answered_at().expect("it has an outcome within a minute") - begun
     };
-    let first = told_after(0);
-    let last = (1..300).map(told_after).last().expect("there are some");
-    assert!(last <= first, "told after {first} ms at first, and {last} ms in the end");
+    let first = answered_after(0);
+    let last = (1..300).map(answered_after).last().expect("there are some");
+    assert!(last <= first, "answered after {first} ms at first, and {last} ms in the end");
 }
 
 /// The same where callbacks come, and one in ten is lost.
@@ -37,7 +37,7 @@ fn asking_does_not_come_later_and_later_because_we_asked_late() {
 fn the_fallback_poll_does_not_come_later_and_later() {
     let world = world_with_callbacks();
     let node = world.node();
-    let mut told_after = Vec::new();
+    let mut answered_after = Vec::new();
     for n in 0..400 {
         let site = format!("site-{n}");
         world.provider.solves(&site, 3);
@@ -46,14 +46,14 @@ fn the_fallback_poll_does_not_come_later_and_later() {
         world.after(3);
         if n % 10 == 9 {
             world.after(130);
-            told_after.push(caller.told_at().expect("the fallback poll found it") - begun);
+            answered_after.push(caller.answered_at().expect("the fallback poll found it") - begun);
         } else {
             let address = world.provider.last_submit(&site).callback().to_owned();
             node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
             world.after(1);
         }
     }
-    assert!(told_after.last() <= told_after.first(), "{told_after:?}");
+    assert!(answered_after.last() <= answered_after.first(), "{answered_after:?}");
 }
 
 /// Trap: one broken record that stops all the others, here with no room left to set it aside.
@@ -71,27 +71,27 @@ fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same()
         .collect();
     world.store.goes_away();
     let word = || CallbackResult::Answered(token("gold-gold-gold"));
-    let kept: Vec<Key> = orders
+    let remaining: Vec<Key> = orders
         .iter()
         .filter(|(_, submit)| node.hears(submit.callback(), word()).is_ok())
         .map(|(key, _)| *key)
         .collect();
-    assert!((2..8).contains(&kept.len()), "some fit and some do not: {}", kept.len());
-    world.store.breaks_record(kept[0]);
+    assert!((2..8).contains(&remaining.len()), "some fit and some do not: {}", remaining.len());
+    world.store.breaks_record(remaining[0]);
     world.store.comes_back();
     world.after(10);
-    for key in &kept[1..] {
+    for key in &remaining[1..] {
         assert!(matches!(node.reads(*key).phase, Phase::Solved { .. }));
     }
-    world.store.mends_record(kept[0]);
+    world.store.mends_record(remaining[0]);
     world.after(40);
-    assert!(matches!(node.reads(kept[0]).phase, Phase::Solved { .. }));
+    assert!(matches!(node.reads(remaining[0]).phase, Phase::Solved { .. }));
     assert!(spill.waiting().expect("readable").is_empty());
 }
 
 /// Promise: never lost. To buy instead would leave a paid answer with a claimant who never comes.
 #[test]
-fn a_claim_on_the_stock_whose_reply_was_lost_is_seen_through() {
+fn a_claim_on_the_stock_whose_reply_was_lost_is_completed() {
     let world = world_with_callbacks();
     let node = world.node();
     let first = node.asks(turnstile("site").exclusive());
@@ -175,16 +175,17 @@ fn an_answer_that_a_poll_brings_while_the_store_is_away_is_spilled() {
     world.store.comes_back();
     world.after(5);
     assert!(caller.token().is_some());
-    assert_eq!(world.provider.polls().len(), 1, "nobody had to ask again");
+    assert_eq!(world.provider.polls().len(), 1, "no second poll was needed");
 }
 
-/// Promise: paid once. The word came while nobody could write, and the doubt ends just as writing is possible again.
+/// Promise: paid once. The callback came while no node could write, and the doubt ends just as writing is possible
+/// again.
 #[test]
 fn a_doubt_that_ends_as_the_store_comes_back_waits_for_what_was_kept_meanwhile() {
     for early_ms in (0..2500).step_by(100) {
         let world = world_with_callbacks();
         let (keeper, _other) = (world.node(), world.node());
-        world.provider.on_submit("site", &[Reply::FallsSilent(2000)]);
+        world.provider.on_submit("site", &[SubmitScript::FallsSilent(2000)]);
         let key = keeper.asks(turnstile("site")).key();
         world.after(3);
         let Phase::InDoubt { until, .. } = keeper.reads(key).phase else { panic!("it is in doubt") };

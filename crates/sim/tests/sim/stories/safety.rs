@@ -1,7 +1,7 @@
 //! What came in is safe before the provider hears "200": in the store, or else in the spill.
 
-use crate::stories::provider::{Reply, Submit, token};
-use crate::stories::world::{Node, World, turnstile, world_with_callbacks};
+use crate::stories::provider::{Submit, SubmitScript, token};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world_with_callbacks};
 use quittance_engine::CallbackOutcome;
 use quittance_lifecycle::{CallbackResult, FaultClass, Key, Phase};
 use quittance_ports::{IncomingEvent, MemorySpill, Spill, SpillError};
@@ -13,7 +13,7 @@ fn answered(text: &str) -> CallbackResult {
 }
 
 /// One order, taken by the provider, and the submit that the provider saw.
-fn solving(world: &World, node: &Node, site: &str) -> (Key, Submit) {
+fn solving(world: &StoryWorld, node: &StoryNode, site: &str) -> (Key, Submit) {
     let key = node.asks(turnstile(site)).key();
     assert!(matches!(node.reads(key).phase, Phase::Solving { .. }));
     (key, world.provider.last_submit(site))
@@ -74,8 +74,8 @@ fn a_callback_survives_the_death_of_its_node_in_a_real_spill_file() {
     spilled_and_replayed(|| Arc::new(SpillFile::open(&path, 1 << 20).expect("the spill can be opened")));
 }
 
-/// A node that was started on the wrong store, or before all orders had been moved to it, knows nothing of what its spill is
-/// about. It keeps it for the store that does.
+/// A node that was started on the wrong store, or before all orders had been moved to it, knows nothing of what its
+/// spill is about. It keeps it for the store that does.
 #[test]
 fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_does() {
     let (right, wrong) = (world_with_callbacks(), world_with_callbacks());
@@ -132,10 +132,10 @@ impl Spill for BrokenSpill {
     }
 }
 
-/// Promise: who is told "200" can rely on it. With neither a store nor a spill nobody is, and the provider's next
-/// try finds everything as it was.
+/// Promise: a "200" can be relied on. With neither a store nor a spill there is none, and the provider's next try
+/// finds everything as it was.
 #[test]
-fn with_neither_store_nor_spill_the_provider_is_not_told_that_it_is_safe() {
+fn with_neither_store_nor_spill_the_callback_is_not_acknowledged() {
     let world = world_with_callbacks();
     let node = world.node_on(Arc::new(BrokenSpill));
     let (key, submit) = solving(&world, &node, "site");
@@ -167,8 +167,12 @@ fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
     for (key, _) in &orders[1..] {
         assert!(matches!(node.reads(*key).phase, Phase::Solved { .. }));
     }
-    assert!(node.engine.unreadable() > 0, "a person is told");
-    assert_eq!(spill.waiting().expect("readable").len(), 1, "what is paid for stays safe until it is mended");
+    assert!(node.engine.unreadable() > 0, "it is reported");
+    assert_eq!(
+        spill.waiting().expect("readable").len(),
+        1,
+        "what is paid for stays safe until it is repaired"
+    );
     world.store.mends_record(broken);
     world.after(31);
     assert!(matches!(node.reads(broken).phase, Phase::Solved { .. }));
@@ -185,23 +189,23 @@ fn a_callback_while_the_store_takes_no_writes_is_spilled_within_seconds() {
     world.store.takes_no_writes();
     let segment = submit.callback().rsplit('/').next().unwrap_or_default().to_owned();
     let engine = Arc::clone(&node.engine);
-    let heard = node.tries(async move { engine.called_back(&segment, None, answered("gold")).await }, 30);
-    let heard = heard.expect("the provider hears within 30 s, or it gives up");
-    assert_eq!(heard.expect("safe"), CallbackOutcome::Spilled);
+    let outcome = node.tries(async move { engine.called_back(&segment, None, answered("gold")).await }, 30);
+    let outcome = outcome.expect("the provider hears within 30 s, or it gives up");
+    assert_eq!(outcome.expect("safe"), CallbackOutcome::Spilled);
     assert_eq!(spill.waiting().expect("readable").len(), 1);
     world.store.comes_back();
     world.after(3);
     assert!(matches!(node.reads(key).phase, Phase::Solved { .. }));
 }
 
-/// Promise: never lost. The provider took the task, and its reply came while the store was away: the task's name is
-/// spilled, and after the restart the same task is asked for, and paid for once.
+/// Promise: never lost. The provider took the task, and its reply came while the store was away: the task's id is
+/// spilled, and after the restart the same task is polled, and paid for once.
 #[test]
 fn the_reply_to_a_submit_is_spilled_too_while_the_store_is_away() {
     let world = world_with_callbacks();
     let spill = MemorySpill::default();
     let node = world.node_on(Arc::new(spill.clone()));
-    world.provider.on_submit("site", &[Reply::Takes(1_000)]);
+    world.provider.on_submit("site", &[SubmitScript::Takes(1_000)]);
     world.provider.solves("site", 10);
     let key = node.asks(turnstile("site")).key();
     world.store.goes_away();
@@ -220,9 +224,9 @@ fn the_reply_to_a_submit_is_spilled_too_while_the_store_is_away() {
     assert_eq!(world.usage().doubts, 0);
 }
 
-/// Promise: a refusal that came while the store was away still counts, and is not asked for again.
+/// Promise: a rejection that came while the store was away still counts, and is not polled again.
 #[test]
-fn a_refusal_that_came_while_the_store_was_away_is_told_when_it_is_back() {
+fn a_rejection_that_came_while_the_store_was_away_is_applied_when_it_is_back() {
     let world = world_with_callbacks();
     let node = world.node();
     let (key, submit) = solving(&world, &node, "typo");

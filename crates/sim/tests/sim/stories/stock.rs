@@ -1,24 +1,24 @@
-//! The stock serves everybody: whoever shares, whoever comes with a key of his own, and whoever wants none of it is left
-//! in peace. And what sites refuse late in an answer's life is learned from.
+//! The stock serves all callers: those that share, those with a key of their own, and those that want nothing from it
+//! are left alone. And what sites refuse late in an answer's life is learned from.
 
-use crate::stories::world::{Node, World, turnstile, world};
+use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
 use quittance_engine::{Applied, Outcome};
 use quittance_lifecycle::{Key, Origin, Phase};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn cancel(node: &Node, key: Key) {
+fn cancel(node: &StoryNode, key: Key) {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
 }
 
-fn report(node: &Node, key: Key, is_good: bool) -> Applied {
+fn report(node: &StoryNode, key: Key, is_good: bool) -> Applied {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
-/// Somebody asked for an answer of his own, and then did not want it: it stands on the stock.
-fn shelved(world: &World, node: &Node) -> Key {
+/// A caller placed an exclusive order, and then did not want it: it stands in the stock.
+fn shelved(world: &StoryWorld, node: &StoryNode) -> Key {
     world.provider.solves("site", 3);
     let caller = node.asks(turnstile("site").exclusive());
     world.after(1);
@@ -30,7 +30,7 @@ fn shelved(world: &World, node: &Node) -> Key {
 
 /// Promise: the same order asking again gets the same answer, also when it came from the stock.
 #[test]
-fn whoever_comes_with_a_key_is_served_from_the_stock_and_given_the_same_again() {
+fn a_caller_with_a_key_is_served_from_the_stock_and_gets_the_same_again() {
     let world = world();
     let (one, two) = (world.node(), world.node());
     shelved(&world, &one);
@@ -43,14 +43,14 @@ fn whoever_comes_with_a_key_is_served_from_the_stock_and_given_the_same_again() 
     assert_eq!((again.placed().origin, again.token().as_deref()), (Origin::Replayed, Some("token-1")));
     let other = two.asks(turnstile("site").exclusive().keyed("another"));
     world.after(1);
-    assert_eq!(other.told(), None, "it went to one order");
+    assert_eq!(other.last_outcome(), None, "it went to one order");
     assert_eq!(world.provider.taken(), 2);
     let usage = world.usage();
     assert_eq!((usage.from_stock, usage.asked, usage.cached), (1, 4, 1));
     assert!(usage.saved_ms > 0 && usage.stock_age_ms >= 15_000, "{usage:?}");
 }
 
-/// Promise: never wasted. What came too many serves the next who asks, though he would share it with others.
+/// Promise: never wasted. A surplus answer serves the next caller, though it would share it with others.
 #[test]
 fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     let world = world();
@@ -65,8 +65,8 @@ fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     assert_eq!((world.usage().from_stock, world.usage().joined + world.usage().cached), (1, 2));
 }
 
-/// Promise: never wasted, and the usage says what was. An answer that an order got from the stock is waste if no caller comes
-/// for it, once, and is no waste if one does.
+/// Promise: never wasted, and the usage says what was. An answer that an order got from the stock is waste if no
+/// caller comes for it, once, and is no waste if one does.
 #[test]
 fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
     let used = world();
@@ -81,8 +81,9 @@ fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
     let node = left.node();
     shelved(&left, &node);
     let engine = Arc::clone(&node.engine);
-    let wish = turnstile("site");
-    let placed = node.does(async move { engine.place("turnstile", wish.draft).await }).expect("it is placed");
+    let request_spec = turnstile("site");
+    let placed =
+        node.does(async move { engine.place("turnstile", request_spec.draft).await }).expect("it is placed");
     left.after(1);
     assert!(node.reads(placed.key).is_from_stock());
     left.after(400);
@@ -90,16 +91,16 @@ fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
 }
 
 #[test]
-fn whoever_wants_nothing_from_the_stock_buys() {
+fn a_caller_that_wants_nothing_from_the_stock_buys() {
     let world = world();
     let node = world.node();
     let key = shelved(&world, &node);
-    for wish in [turnstile("site").exclusive(), turnstile("site"), turnstile("site").keyed("mine")] {
-        let mut wish = wish;
-        wish.draft.no_stock = true;
-        let caller = node.asks(wish);
+    for request_spec in [turnstile("site").exclusive(), turnstile("site"), turnstile("site").keyed("mine")] {
+        let mut request_spec = request_spec;
+        request_spec.draft.no_stock = true;
+        let caller = node.asks(request_spec);
         assert_eq!(caller.placed().origin, Origin::Api);
-        assert_eq!(caller.told(), None);
+        assert_eq!(caller.last_outcome(), None);
     }
     world.settle();
     assert_eq!(world.provider.taken(), 4);
@@ -147,7 +148,7 @@ fn an_order_served_from_the_stock_costs_one_call() {
         })
         .collect();
     assert_eq!(made, [("commit", 1), ("load", 1), ("take", 1)]);
-    assert_eq!(caller.told_at(), caller.placed_at(), "it waited for nothing but the take");
+    assert_eq!(caller.answered_at(), caller.placed_at(), "it waited for nothing but the take");
 }
 
 /// Promise: what sites refuse late in life is trusted for less, and what was there keeps its own expiry.
@@ -158,7 +159,7 @@ fn refusals_late_in_life_lower_what_is_trusted_and_early_ones_do_not() {
     let life_of = |site: &str| {
         let caller = node.asks(turnstile(site).exclusive());
         world.after(20);
-        match caller.told() {
+        match caller.last_outcome() {
             Some(Outcome::Answered(answer)) => answer.expires.expect("it expires").since(answer.earliest),
             other => panic!("{other:?}"),
         }
@@ -194,6 +195,8 @@ fn refusals_late_in_life_lower_what_is_trusted_and_early_ones_do_not() {
     assert!(trusts[0].trusted < trusts[0].life && trusts[0].trusted >= trusts[0].life / 2, "{trusts:?}");
     let caller = node.asks(turnstile("late").exclusive());
     world.after(20);
-    let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
+    let Some(Outcome::Answered(answer)) = caller.last_outcome() else {
+        panic!("{:?}", caller.last_outcome())
+    };
     assert_eq!(answer.expires, Some(answer.earliest + trusts[0].trusted));
 }

@@ -1,19 +1,19 @@
 //! Exclusive orders, cancelled ones, and the stock between them: one answer goes to one.
 
 use crate::stories::provider::token;
-use crate::stories::world::{Caller, Node, World, turnstile, world, world_with};
+use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with};
 use quittance_engine::{Applied, Outcome};
 use quittance_lifecycle::{CallbackResult, FailCause, Key, Origin, Phase, Policy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn cancel(node: &Node, key: Key) -> Applied {
+fn cancel(node: &StoryNode, key: Key) -> Applied {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.cancel(&key).await }).expect("the store is there")
 }
 
-/// Puts one answer on the stock of a site: somebody asked for it, and then did not want it any more.
-fn stocked(world: &World, node: &Node, site: &str) {
+/// Puts one answer into the stock of a site: a caller ordered it, and then did not want it any more.
+fn stocked(world: &StoryWorld, node: &StoryNode, site: &str) {
     let caller = node.asks(turnstile(site).exclusive());
     cancel(node, caller.key());
     world.settle();
@@ -23,7 +23,7 @@ fn stocked(world: &World, node: &Node, site: &str) {
     assert!(node.reads(caller.key()).list_stock().is_some());
 }
 
-fn with_callbacks(seed: u64) -> World {
+fn with_callbacks(seed: u64) -> StoryWorld {
     world_with(Policy { callbacks: true, ..Policy::DEFAULT }, seed)
 }
 
@@ -35,7 +35,7 @@ fn exclusive_placements_get_an_answer_each() {
     world.provider.solves("site", 5);
     let callers: Vec<_> = (0..23).map(|n| nodes[n % 2].asks(turnstile("site").exclusive())).collect();
     world.after(30);
-    let tokens: BTreeSet<_> = callers.iter().filter_map(Caller::token).collect();
+    let tokens: BTreeSet<_> = callers.iter().filter_map(StoryCaller::token).collect();
     assert_eq!(tokens.len(), 23);
     assert_eq!(world.provider.taken(), 23);
     assert_eq!(world.usage().joined, 0);
@@ -51,9 +51,9 @@ fn a_shelved_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant(
         world.store.is_far_away(5);
         let callers = [&one, &two].map(|node| node.begins(turnstile("site").exclusive()));
         world.after(1);
-        let told = callers.iter().filter(|caller| caller.token().as_deref() == Some("shelved")).count();
-        assert_eq!(told, 1, "seed {seed}");
-        assert_eq!(world.provider.taken(), 2, "seed {seed}: the other one bought his own");
+        let served = callers.iter().filter(|caller| caller.token().as_deref() == Some("shelved")).count();
+        assert_eq!(served, 1, "seed {seed}");
+        assert_eq!(world.provider.taken(), 2, "seed {seed}: the other one bought its own");
         let usage = world.usage();
         assert_eq!((usage.from_stock, usage.asked, usage.wasted), (1, 3, 0), "seed {seed}");
     }
@@ -69,7 +69,7 @@ fn an_answer_that_was_handed_out_is_on_no_stock() {
     assert_eq!(first.token().as_deref(), Some("shelved"));
     assert!(world.orders().iter().all(|order| order.list_stock().is_none()));
     let second = node.asks(turnstile("site").exclusive());
-    assert_eq!((second.placed().origin, second.told()), (Origin::Api, None));
+    assert_eq!((second.placed().origin, second.last_outcome()), (Origin::Api, None));
 }
 
 /// Promise: no answer's life is changed by its neighbour's, and one with too little life left is not taken.
@@ -79,18 +79,20 @@ fn each_answer_on_a_stock_keeps_its_own_expiry() {
     let node = world.node();
     stocked(&world, &node, "site");
     world.after(200);
-    // While one that is too old for him stands there, he buys, and leaves it for somebody who needs less.
+    // While one that is too old for the caller stands there, the caller buys, and leaves it for one that needs less.
     let demanding = node.asks(turnstile("site").exclusive().needing(150));
     assert_eq!(demanding.placed().origin, Origin::Api);
     let modest = node.asks(turnstile("site").exclusive());
     assert_eq!(modest.token().as_deref(), Some("shelved"));
-    let Some(Outcome::Answered(answer)) = modest.told() else { panic!("{:?}", modest.told()) };
+    let Some(Outcome::Answered(answer)) = modest.last_outcome() else {
+        panic!("{:?}", modest.last_outcome())
+    };
     assert_eq!(answer.expires, Some(world.moment(300_000)));
 }
 
-/// Trap: the last token on a stock thrown away. What nobody takes is kept until it expires, and then is waste.
+/// Trap: the last token in a stock thrown away. What is not taken is kept until it expires, and then is waste.
 #[test]
-fn an_answer_that_nobody_takes_expires_when_it_expires_and_is_counted() {
+fn an_unclaimed_answer_expires_on_time_and_is_counted() {
     let world = with_callbacks(1);
     let node = world.node();
     stocked(&world, &node, "site");
@@ -112,7 +114,7 @@ fn an_answer_that_nobody_takes_expires_when_it_expires_and_is_counted() {
 fn a_cancelled_order_that_was_not_submitted_is_never_bought() {
     let world = world();
     let node = world.node();
-    let busy = crate::stories::provider::Reply::Refuses(
+    let busy = crate::stories::provider::SubmitScript::Refuses(
         quittance_lifecycle::FaultClass::Busy,
         "ERROR_NO_SLOT_AVAILABLE",
     );
@@ -120,8 +122,8 @@ fn a_cancelled_order_that_was_not_submitted_is_never_bought() {
     let caller = node.asks(turnstile("site"));
     cancel(&node, caller.key());
     world.after(600);
-    assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Cancelled)));
-    assert_eq!(caller.told_at(), Some(0));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Cancelled)));
+    assert_eq!(caller.answered_at(), Some(0));
     assert_eq!(world.provider.submits("site").len(), 1);
     let usage = world.usage();
     assert_eq!((usage.cancelled, usage.failed, usage.dead), (1, 0, 0));
@@ -129,7 +131,7 @@ fn a_cancelled_order_that_was_not_submitted_is_never_bought() {
 
 /// Promise: after a cancel nothing new is bought, and what is paid for goes to the stock.
 #[test]
-fn a_cancelled_order_is_still_asked_for_and_its_answer_goes_to_the_stock() {
+fn a_cancelled_order_is_still_polled_and_its_answer_goes_to_the_stock() {
     let world = world();
     let node = world.node();
     world.provider.solves("site", 12);
@@ -137,7 +139,7 @@ fn a_cancelled_order_is_still_asked_for_and_its_answer_goes_to_the_stock() {
     world.after(5);
     cancel(&node, caller.key());
     world.settle();
-    assert_eq!(caller.told(), Some(Outcome::Failed(FailCause::Cancelled)));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Cancelled)));
     world.after(20);
     let other = node.asks(turnstile("site").exclusive());
     assert_eq!((other.placed().origin, other.token().as_deref()), (Origin::Stock, Some("token-1")));
@@ -146,7 +148,7 @@ fn a_cancelled_order_is_still_asked_for_and_its_answer_goes_to_the_stock() {
     assert_eq!((usage.cancelled, usage.from_stock, usage.wasted), (1, 1, 0));
 }
 
-/// Promise: as above, when the task turns out to be unsolvable: nobody wants it, so nobody pays again.
+/// Promise: as above, when the task turns out to be unsolvable: no caller wants it, so it is not bought again.
 #[test]
 fn a_cancelled_order_whose_task_fails_is_not_submitted_again() {
     let world = world();
@@ -154,7 +156,7 @@ fn a_cancelled_order_whose_task_fails_is_not_submitted_again() {
     let unsolvable = quittance_lifecycle::FaultClass::Unsolvable;
     world.provider.on_poll(
         "site",
-        &[crate::stories::provider::CallbackResult::Faults(unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")],
+        &[crate::stories::provider::PollScript::Faults(unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")],
     );
     let caller = node.asks(turnstile("site"));
     world.after(5);
@@ -181,11 +183,11 @@ fn a_cancelled_order_that_is_placed_again_joins_the_running_task() {
     assert_eq!(world.provider.taken(), 1);
     assert!(
         world.orders().iter().all(|order| order.list_stock().is_none()),
-        "it is his, and stands on no stock"
+        "it belongs to its caller, and stands in no stock"
     );
 }
 
-/// Promise: and if it was solved meanwhile, he takes it off the stock, and nobody else does.
+/// Promise: and if it was solved meanwhile, its caller takes it from the stock, and no other does.
 #[test]
 fn a_cancelled_order_that_is_placed_again_after_the_solve_takes_its_answer_off_the_stock() {
     let world = world();
@@ -212,7 +214,7 @@ fn a_solved_exclusive_answer_goes_to_another_when_its_order_is_cancelled() {
     let address = world.provider.last_submit("site").callback().to_owned();
     node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     let before = node.asks(turnstile("site").exclusive());
-    assert_eq!(before.placed().origin, Origin::Api, "it belongs to somebody until he says otherwise");
+    assert_eq!(before.placed().origin, Origin::Api, "it belongs to its caller until it is cancelled");
     cancel(&node, gone.key());
     let after = node.asks(turnstile("site").exclusive());
     assert_eq!((after.placed().origin, after.token().as_deref()), (Origin::Stock, Some("gold")));

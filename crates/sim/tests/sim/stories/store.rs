@@ -1,5 +1,5 @@
-//! The memory store with moods: it counts what it is asked, and it goes away, refuses to write, loses a reply or
-//! cannot read a record when the story says so.
+//! The memory store with faults: it counts its calls, and it goes away, refuses to write, loses a reply or cannot
+//! read a record when the story says so.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -118,9 +118,9 @@ impl Store for MoodyStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.go("load", false).await?;
         self.read(key)?;
-        let found = self.inner.load(key).await;
+        let record = self.inner.load(key).await;
         self.come_back().await;
-        found
+        record
     }
 
     async fn commit(
@@ -156,8 +156,8 @@ impl Store for MoodyStore {
         self.go("take", true).await?;
         let taken = self.inner.take(target, good_until, by, at, counters).await;
         self.come_back().await;
-        if let Ok(Some(found)) = &taken {
-            let is_lost = self.mood().loses_reply.take_if(|to| to(&found.order)).is_some();
+        if let Ok(Some(record)) = &taken {
+            let is_lost = self.mood().loses_reply.take_if(|to| to(&record.order)).is_some();
             if is_lost {
                 return Err(away("take"));
             }

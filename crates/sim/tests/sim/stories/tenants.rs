@@ -1,33 +1,33 @@
 //! What one tenant does costs another tenant nothing: not its turn at the provider, not its webhooks.
 
-use crate::stories::post::Taking;
-use crate::stories::provider::Reply;
-use crate::stories::world::{Node, SimOrder, World, recaptcha, turnstile, world};
+use crate::stories::post::WebhookScript;
+use crate::stories::provider::SubmitScript;
+use crate::stories::world::{StoryNode, StoryOrder, StoryWorld, recaptcha, turnstile, world};
 use quittance_engine::{ProviderState, Settings, TenantRule};
 use quittance_lifecycle::{FaultClass, Key};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 use std::time::Duration;
 
-const UNLISTED: Reply = Reply::Refuses(FaultClass::UnlistedCode, "ERROR_WHAT_IS_THIS");
+const UNLISTED: SubmitScript = SubmitScript::Refuses(FaultClass::UnlistedCode, "ERROR_WHAT_IS_THIS");
 
-fn of(tenant: &str, mut wish: SimOrder) -> SimOrder {
-    wish.draft.tenant = tenant.into();
-    wish
+fn of(tenant: &str, mut request_spec: StoryOrder) -> StoryOrder {
+    request_spec.draft.tenant = tenant.into();
+    request_spec
 }
 
-fn node_with(world: &World, adjust: impl FnOnce(&mut Settings)) -> Node {
+fn node_with(world: &StoryWorld, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), adjust)
 }
 
-fn listens(node: &Node, key: Key, url: &str) {
+fn listens(node: &StoryNode, key: Key, url: &str) {
     let (engine, url) = (Arc::clone(&node.engine), url.to_owned());
     node.does(async move { engine.listen_for(&key, url, "2captcha").await }).expect("the store is there");
 }
 
 /// Trap: 2,000 orders of one tenant at 10 submits a second, and another tenant's order still waits after 60 s.
 #[test]
-fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
+fn a_tenant_with_two_thousand_orders_holds_up_no_other_tenant() {
     let world = world();
     let node = node_with(&world, |settings| settings.throttle.submit_interval = Duration::from_millis(100));
     let crowd: Vec<_> = (0..2_000)
@@ -37,7 +37,7 @@ fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
         })
         .collect();
     world.after(3);
-    assert!(crowd.iter().all(crate::stories::world::Caller::is_placed));
+    assert!(crowd.iter().all(crate::stories::world::StoryCaller::is_placed));
     for n in 0..20 {
         let (site, begun) = (format!("bob-{n}"), world.now());
         node.asks(of("bob", turnstile(&site)));
@@ -52,7 +52,8 @@ fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 100), "and never faster than allowed");
 }
 
-/// Trap: one tenant's submits that the provider answers slowly held every seat, and another tenant's orders waited as long.
+/// Trap: one tenant's submits that the provider answers slowly held every seat, and another tenant's orders waited as
+/// long.
 #[test]
 fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
     let world = world();
@@ -60,7 +61,7 @@ fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
     let node = node_with(&world, |settings| settings.tenants = rules.into_iter().collect());
     for n in 0..1_000 {
         let site = format!("crowd-{n}");
-        world.provider.on_submit(&site, &[Reply::Takes(9_000)]);
+        world.provider.on_submit(&site, &[SubmitScript::Takes(9_000)]);
         node.begins(of("alice", turnstile(&site)));
     }
     world.after(1);
@@ -98,7 +99,8 @@ fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders
     assert!(delays.iter().all(|delay| (10_000..10_300).contains(delay)), "{delays:?}");
 }
 
-/// The same where the other tenant's orders were accepted by a node that is gone, and only their timers bring them back.
+/// The same where the other tenant's orders were accepted by a node that is gone, and only their timers bring them
+/// back.
 #[test]
 fn a_tenants_orders_are_found_behind_another_tenants_backlog() {
     let world = world();
@@ -114,15 +116,15 @@ fn a_tenants_orders_are_found_behind_another_tenants_backlog() {
     assert_eq!(world.provider.submits("bob").len(), 1);
 }
 
-/// Trap: 600 webhooks of one tenant that accept the connection and never answer stop everybody's.
+/// Trap: 600 webhooks of one tenant that accept the connection and never answer stop all others.
 #[test]
-fn one_tenants_hanging_webhooks_hold_up_nobody_elses() {
+fn one_tenants_hanging_webhooks_hold_up_no_others() {
     let world = world();
     let node = world.node();
     for n in 0..600 {
         let (site, url) = (format!("crowd-{n}"), format!("https://h{}.example.com/{n}", n % 100));
         world.provider.solves(&site, 5);
-        world.post.on_call(&url, &[Taking::Hangs; 8]);
+        world.post.on_call(&url, &[WebhookScript::Hangs; 8]);
         let caller = node.asks(of("alice", turnstile(&site)));
         listens(&node, caller.key(), &url);
     }
@@ -133,9 +135,9 @@ fn one_tenants_hanging_webhooks_hold_up_nobody_elses() {
         let caller = node.asks(of("bob", turnstile(&site)));
         listens(&node, caller.key(), &url);
         world.after(30);
-        let told = caller.told_at().expect("it was solved");
+        let solved_at = caller.answered_at().expect("it was solved");
         let called = world.post.calls_to(&url);
-        assert!(called.first().is_some_and(|at| at.abs_diff(told) < 200), "{told}: {called:?}");
+        assert!(called.first().is_some_and(|at| at.abs_diff(solved_at) < 200), "{solved_at}: {called:?}");
     }
 }
 
@@ -147,7 +149,7 @@ fn a_hanging_host_leaves_seats_for_its_tenants_other_hosts() {
     for n in 0..300 {
         let (site, url) = (format!("crowd-{n}"), format!("https://hangs.example.com/{n}"));
         world.provider.solves(&site, 5);
-        world.post.on_call(&url, &[Taking::Hangs; 8]);
+        world.post.on_call(&url, &[WebhookScript::Hangs; 8]);
         let caller = node.asks(turnstile(&site));
         listens(&node, caller.key(), &url);
     }
@@ -159,17 +161,17 @@ fn a_hanging_host_leaves_seats_for_its_tenants_other_hosts() {
     assert_eq!(world.post.calls_to("https://good.example.com/").len(), 1);
 }
 
-/// Trap: one order every 3 s that the provider rejects with a code that is in no table, and everybody's orders wait.
+/// Trap: one order every 3 s that the provider rejects with a code that is in no table, and all orders wait.
 #[test]
-fn an_unlisted_code_slows_nobody_but_its_own_order() {
+fn an_unlisted_code_slows_only_its_own_order() {
     let world = world();
     let node = node_with(&world, |settings| settings.is_shared = true);
     for n in 0..20 {
-        for (site, wish) in
-            [(format!("odd-{n}"), turnstile as fn(&str) -> SimOrder), (format!("new-{n}"), recaptcha)]
+        for (site, request_spec) in
+            [(format!("odd-{n}"), turnstile as fn(&str) -> StoryOrder), (format!("new-{n}"), recaptcha)]
         {
             world.provider.on_submit(&site, &[UNLISTED; 10]);
-            node.asks(of("alice", wish(&site)));
+            node.asks(of("alice", request_spec(&site)));
         }
         let site = format!("good-{n}");
         let begun = world.now();
@@ -182,7 +184,7 @@ fn an_unlisted_code_slows_nobody_but_its_own_order() {
 }
 
 #[test]
-fn an_unlisted_code_of_one_method_slows_nobody_on_a_node_with_one_tenant() {
+fn an_unlisted_code_of_one_method_slows_no_other_order_on_a_node_with_one_tenant() {
     let world = world();
     let node = world.node();
     for n in 0..10 {
@@ -198,18 +200,20 @@ fn an_unlisted_code_of_one_method_slows_nobody_on_a_node_with_one_tenant() {
 fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
     let world = world();
     let node = world.node();
-    for (site, wish) in [("a", turnstile as fn(&str) -> SimOrder), ("b", recaptcha)] {
+    for (site, request_spec) in [("a", turnstile as fn(&str) -> StoryOrder), ("b", recaptcha)] {
         world.provider.on_submit(site, &[UNLISTED; 10]);
-        node.asks(wish(site));
+        node.asks(request_spec(site));
     }
     world.after_ms(10);
     assert!(matches!(node.engine.provider_state(), ProviderState::Throttled { until: Some(_), .. }));
 
     let other = crate::stories::world::world();
     let node = node_with(&other, |settings| settings.is_shared = true);
-    for (tenant, site, wish) in [("alice", "a", turnstile as fn(&str) -> SimOrder), ("bob", "b", recaptcha)] {
+    for (tenant, site, request_spec) in
+        [("alice", "a", turnstile as fn(&str) -> StoryOrder), ("bob", "b", recaptcha)]
+    {
         other.provider.on_submit(site, &[UNLISTED; 10]);
-        node.asks(of(tenant, wish(site)));
+        node.asks(of(tenant, request_spec(site)));
     }
     other.after_ms(10);
     assert!(
@@ -218,8 +222,8 @@ fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
     );
 }
 
-/// All that a hostile tenant can do at once: hanging webhooks, 2,000 orders in the queue, and orders that are rejected with an
-/// unlisted code. Of its submits at most one goes before another tenant's, and of its webhooks none.
+/// All that a hostile tenant can do at once: hanging webhooks, 2,000 orders in the queue, and orders that are
+/// rejected with an unlisted code. Of its submits at most one goes before another tenant's, and of its webhooks none.
 #[test]
 fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn() {
     let world = world();
@@ -231,7 +235,7 @@ fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn(
         let caller = node.begins(of("alice", turnstile(&site)));
         world.after_ms(1);
         if let Some(url) = url {
-            world.post.on_call(&url, &[Taking::Hangs; 8]);
+            world.post.on_call(&url, &[WebhookScript::Hangs; 8]);
             listens(&node, caller.key(), &url);
         }
         of_alice.push(site);
@@ -259,8 +263,11 @@ fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn(
         let ahead = of_alice.iter().flat_map(|site| world.provider.submitted_at(site));
         let ahead = ahead.filter(|at| *at > begun && *at < sent).count();
         assert!(ahead <= 1, "{site}: {ahead} submits of another tenant went first");
-        let (told, called) = (caller.told_at().expect("it was solved"), world.post.calls_to(&url));
-        assert!(called.first().is_some_and(|at| at.abs_diff(told) < 200), "{site} {told}: {called:?}");
+        let (solved_at, called) = (caller.answered_at().expect("it was solved"), world.post.calls_to(&url));
+        assert!(
+            called.first().is_some_and(|at| at.abs_diff(solved_at) < 200),
+            "{site} {solved_at}: {called:?}"
+        );
     }
     assert_eq!(node.engine.provider_state(), ProviderState::Ok);
 }

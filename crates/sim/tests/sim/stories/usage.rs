@@ -1,10 +1,10 @@
 //! In plain sight: one long story, and every line of the usage that it must leave.
 
-use crate::stories::provider::{Reply, token};
+use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{turnstile, world_with_callbacks};
 use quittance_lifecycle::{CallbackResult, Counters, FaultClass};
 
-/// Promise: what was asked, paid, saved, retried and lost can be read, and adds up.
+/// Promise: what was ordered, paid, saved, retried and lost can be read, and adds up.
 #[test]
 fn the_usage_of_a_day_add_up() {
     let world = world_with_callbacks();
@@ -20,14 +20,14 @@ fn the_usage_of_a_day_add_up() {
     call("popular", "one");
     node.asks(turnstile("popular"));
     // Refused, and held back.
-    world.provider.on_submit("typo", &[Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY")]);
+    world.provider.on_submit("typo", &[SubmitScript::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY")]);
     (0..2).for_each(|_| drop(node.asks(turnstile("typo"))));
     // Unreachable at first.
-    world.provider.on_submit("flaky", &[Reply::Refuses(FaultClass::Unreachable, "no route")]);
+    world.provider.on_submit("flaky", &[SubmitScript::Refuses(FaultClass::Unreachable, "no route")]);
     node.asks(turnstile("flaky"));
     world.after(5);
     call("flaky", "two");
-    // Called back to nobody: the fallback poll finds it.
+    // The callback is lost: the fallback poll finds it.
     world.provider.solves("quiet", 20);
     node.asks(turnstile("quiet"));
     world.after(60);

@@ -7,7 +7,7 @@ use quittance_lifecycle::CallbackResult;
 
 /// Promise: a waiter on any node is woken at the moment of the commit, not by a timer.
 #[test]
-fn waiters_on_every_node_are_told_at_the_moment_of_the_answer() {
+fn waiters_on_every_node_get_the_answer_when_it_comes() {
     let world = world_with_callbacks();
     let nodes = [world.node(), world.node(), world.node()];
     let callers: Vec<_> = (0..9).map(|n| nodes[n % 3].asks(turnstile("site"))).collect();
@@ -16,19 +16,19 @@ fn waiters_on_every_node_are_told_at_the_moment_of_the_answer() {
     nodes[2].hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     world.settle();
     for caller in &callers {
-        assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(12_345)));
+        assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(12_345)));
     }
 }
 
-/// Promise: a caller waits no longer than he said, and the order goes on without him.
+/// Promise: a caller waits no longer than its timeout, and the order goes on without it.
 #[test]
-fn a_caller_whose_time_is_up_is_told_so_and_the_order_goes_on() {
+fn a_caller_whose_time_is_up_gets_a_timeout_and_the_order_goes_on() {
     let world = world_with_callbacks();
     let node = world.node();
     let patient = node.asks(turnstile("site"));
     let hasty = node.asks(turnstile("site").within(10));
     world.after(11);
-    assert_eq!((hasty.told(), hasty.told_at()), (Some(Outcome::NotYet), Some(10_000)));
+    assert_eq!((hasty.last_outcome(), hasty.answered_at()), (Some(Outcome::NotYet), Some(10_000)));
     let address = world.provider.last_submit("site").callback().to_owned();
     node.hears(&address, CallbackResult::Answered(token("gold"))).expect("safe");
     world.settle();

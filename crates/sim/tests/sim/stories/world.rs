@@ -1,8 +1,8 @@
-//! A world that is small enough to tell a story in: one store, one scripted provider, nodes that come and go, and
-//! callers who write down what they were told and when.
+//! A world that is small enough for a story: one store, one scripted provider, nodes that come and go, and callers
+//! that write down their outcomes and when.
 
-use crate::stories::post::Post;
-use crate::stories::provider::Script;
+use crate::stories::post::StoryWebhooks;
+use crate::stories::provider::StoryScript;
 use crate::stories::store::MoodyStore;
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -26,33 +26,33 @@ pub(crate) const fn since_start(now: u64) -> u64 {
     now - START
 }
 
-pub(crate) struct World {
+pub(crate) struct StoryWorld {
     pub(crate) executor: Executor,
     pub(crate) store: MoodyStore,
-    pub(crate) provider: Script,
-    pub(crate) post: Post,
+    pub(crate) provider: StoryScript,
+    pub(crate) post: StoryWebhooks,
     pub(crate) membership: MemoryMembership,
     pub(crate) policy: Policy,
     last_group: Cell<Group>,
 }
 
-/// A world in which the provider cannot call us: answers are asked for.
-pub(crate) fn world() -> World {
+/// A world in which the provider cannot call us: answers are polled.
+pub(crate) fn world() -> StoryWorld {
     world_with(Policy::DEFAULT, 1)
 }
 
 /// A world in which the provider can call us. It does so when the story says so.
-pub(crate) fn world_with_callbacks() -> World {
+pub(crate) fn world_with_callbacks() -> StoryWorld {
     world_with(Policy { callbacks: true, ..Policy::DEFAULT }, 1)
 }
 
 /// `seed` decides who runs first when several could.
-pub(crate) fn world_with(policy: Policy, seed: u64) -> World {
+pub(crate) fn world_with(policy: Policy, seed: u64) -> StoryWorld {
     let executor = Executor::new(seed, START, false);
-    World {
+    StoryWorld {
         store: MoodyStore::new(&executor),
-        provider: Script::new(&executor),
-        post: Post::new(&executor),
+        provider: StoryScript::new(&executor),
+        post: StoryWebhooks::new(&executor),
         membership: MemoryMembership::default(),
         executor,
         policy,
@@ -60,7 +60,7 @@ pub(crate) fn world_with(policy: Policy, seed: u64) -> World {
     }
 }
 
-impl World {
+impl StoryWorld {
     /// Milliseconds since the story began.
     pub(crate) fn now(&self) -> u64 {
         since_start(self.executor.now())
@@ -88,16 +88,16 @@ impl World {
         self.after_ms(0);
     }
 
-    pub(crate) fn node(&self) -> Node {
+    pub(crate) fn node(&self) -> StoryNode {
         self.node_with(Arc::new(MemorySpill::default()), |_| {})
     }
 
     /// A node that finds what an earlier one left in its spill.
-    pub(crate) fn node_on(&self, spill: Arc<dyn Spill>) -> Node {
+    pub(crate) fn node_on(&self, spill: Arc<dyn Spill>) -> StoryNode {
         self.node_with(spill, |_| {})
     }
 
-    pub(crate) fn node_with(&self, spill: Arc<dyn Spill>, adjust: impl FnOnce(&mut Settings)) -> Node {
+    pub(crate) fn node_with(&self, spill: Arc<dyn Spill>, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
         self.last_group.set(self.last_group.get() + 1);
         let group = self.last_group.get();
         let mut settings = Settings::new(group, quittance_protocol::kinds::kind);
@@ -118,7 +118,7 @@ impl World {
             },
             settings,
         );
-        let node = Node {
+        let node = StoryNode {
             engine: Arc::new(engine),
             executor: self.executor.clone(),
             group,
@@ -158,15 +158,16 @@ impl World {
 
     /// Every order on record.
     pub(crate) fn orders(&self) -> Vec<Arc<Order>> {
-        let found = self.store.truth().list(Which::ALL, None, usize::MAX).now_or_never().and_then(Result::ok);
-        found.expect("the orders can be read").into_iter().flatten().map(|found| found.order).collect()
+        let record =
+            self.store.truth().list(Which::ALL, None, usize::MAX).now_or_never().and_then(Result::ok);
+        record.expect("the orders can be read").into_iter().flatten().map(|record| record.order).collect()
     }
 }
 
 /// The true time. It also notices a worker that spins: then time stands still, and the story would never end.
 struct TrueClock {
     executor: Executor,
-    /// How often it was asked since time last passed.
+    /// How often it was read since time last passed.
     asked: Mutex<(u64, u32)>,
 }
 
@@ -193,15 +194,15 @@ impl Clock for TrueClock {
     }
 }
 
-/// One node. Whatever is asked of it runs inside it, so that a kill takes the half-finished request along.
-pub(crate) struct Node {
+/// One node. Every call to it runs inside it, so that a kill takes the half-finished request along.
+pub(crate) struct StoryNode {
     pub(crate) engine: Arc<Engine>,
     executor: Executor,
     group: Group,
     working: Arc<AtomicBool>,
 }
 
-impl Node {
+impl StoryNode {
     pub(crate) fn kill(&self) {
         self.executor.kill(self.group);
     }
@@ -212,26 +213,26 @@ impl Node {
     }
 
     /// A caller places an order here and waits for it; whatever can happen at once has happened when this returns.
-    pub(crate) fn asks(&self, wish: SimOrder) -> Caller {
-        let caller = self.begins(wish);
+    pub(crate) fn asks(&self, request_spec: StoryOrder) -> StoryCaller {
+        let caller = self.begins(request_spec);
         self.executor.run(self.executor.now(), || false);
         caller
     }
 
     /// The same, and nothing has happened yet.
-    pub(crate) fn begins(&self, wish: SimOrder) -> Caller {
-        let notes = Arc::new(Mutex::new(Notes::default()));
+    pub(crate) fn begins(&self, request_spec: StoryOrder) -> StoryCaller {
+        let notes = Arc::new(Mutex::new(CallerNotes::default()));
         let (engine, executor, noted) = (Arc::clone(&self.engine), self.executor.clone(), Arc::clone(&notes));
         let (served, hang_up) = abortable(async move {
-            let placed = engine.place(wish.kind, wish.draft).await;
+            let placed = engine.place(request_spec.kind, request_spec.draft).await;
             let ticket = placed.as_ref().ok().cloned();
             lock(&noted).placed = Some((since_start(executor.now()), placed));
             let Some(ticket) = ticket else { return };
             let outcome = engine.wait(&ticket).await;
-            lock(&noted).told = Some((since_start(executor.now()), outcome));
+            lock(&noted).last_outcome = Some((since_start(executor.now()), outcome));
         });
         self.executor.spawn(self.group, served.map(drop));
-        Caller { notes, hang_up }
+        StoryCaller { notes, hang_up }
     }
 
     /// The provider calls back; this returns when it has been answered.
@@ -279,18 +280,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[derive(Default)]
-struct Notes {
+struct CallerNotes {
     placed: Option<(u64, Result<Placed, PlaceError>)>,
-    told: Option<(u64, Outcome)>,
+    last_outcome: Option<(u64, Outcome)>,
 }
 
-/// Somebody who asked for something.
-pub(crate) struct Caller {
-    notes: Arc<Mutex<Notes>>,
+/// A caller that placed an order.
+pub(crate) struct StoryCaller {
+    notes: Arc<Mutex<CallerNotes>>,
     hang_up: AbortHandle,
 }
 
-impl Caller {
+impl StoryCaller {
     /// The caller's connection is gone, and so is the future that served it.
     pub(crate) fn hangs_up(&self) {
         self.hang_up.abort();
@@ -323,17 +324,17 @@ impl Caller {
         }
     }
 
-    pub(crate) fn told(&self) -> Option<Outcome> {
-        lock(&self.notes).told.as_ref().map(|(_, outcome)| outcome.clone())
+    pub(crate) fn last_outcome(&self) -> Option<Outcome> {
+        lock(&self.notes).last_outcome.as_ref().map(|(_, outcome)| outcome.clone())
     }
 
-    pub(crate) fn told_at(&self) -> Option<u64> {
-        lock(&self.notes).told.as_ref().map(|(at, _)| *at)
+    pub(crate) fn answered_at(&self) -> Option<u64> {
+        lock(&self.notes).last_outcome.as_ref().map(|(at, _)| *at)
     }
 
     /// The text of the answer that this caller was given.
     pub(crate) fn token(&self) -> Option<String> {
-        match self.told() {
+        match self.last_outcome() {
             Some(Outcome::Answered(answer)) => Some(answer.payload.text),
             _ => None,
         }
@@ -342,29 +343,29 @@ impl Caller {
 
 /// What a caller asks for.
 #[derive(Clone)]
-pub(crate) struct SimOrder {
+pub(crate) struct StoryOrder {
     kind: &'static str,
     pub(crate) draft: Draft,
 }
 
 /// A token that lives 300 s, of which 50 are promised. Half are there after 10 s.
-pub(crate) fn turnstile(site: &str) -> SimOrder {
+pub(crate) fn turnstile(site: &str) -> StoryOrder {
     shared("turnstile", &[("sitekey", site), ("pageurl", "https://example.com/login")])
 }
 
 /// A token that lives 120 s, of which 40 are promised. Half are there after 20 s.
-pub(crate) fn recaptcha(site: &str) -> SimOrder {
+pub(crate) fn recaptcha(site: &str) -> StoryOrder {
     shared("recaptcha_v2", &[("googlekey", site), ("pageurl", "https://example.com/login")])
 }
 
 /// Most stories are about callers that repeat themselves without a key: equal orders are one job.
-fn shared(kind: &'static str, params: &[(&str, &str)]) -> SimOrder {
+fn shared(kind: &'static str, params: &[(&str, &str)]) -> StoryOrder {
     let draft = Draft { reuse: Some(Reuse::Shared), ..Draft::new("ada") };
     let draft = params.iter().fold(draft, |draft, (name, value)| draft.with(name, *value));
-    SimOrder { kind, draft }
+    StoryOrder { kind, draft }
 }
 
-impl SimOrder {
+impl StoryOrder {
     pub(crate) fn exclusive(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Exclusive);
         self

@@ -1,10 +1,10 @@
-//! What the services document, as facts: every task type and every method with its parameters, none of which may be taken for a slip
-//! of another. Gathered in November 2026 from public documentation and clients.
+//! What the services document, as facts: every task type and every method with its parameters, none of which may be
+//! taken for a slip of another. Gathered in November 2026 from public documentation and clients.
 
 use super::*;
 
-/// One to a line: the service or `classic`, a type (with the `class` of a custom task) or a method, and its parameters. A line
-/// that begins with a blank goes on with the one before.
+/// One to a line: the service or `classic`, a type (with the `class` of a custom task) or a method, and its
+/// parameters. A line that begins with a blank goes on with the one before.
 const DOCUMENTED: &str = "\
 capsolver GeeTestTaskProxyLess websiteURL gt challenge captchaId riskType geetestApiServerSubdomain
 capsolver MtCaptchaTask websiteURL websiteKey proxy
@@ -190,13 +190,15 @@ fn value_of(name: &str) -> &'static str {
     }
 }
 
-/// What is said, with a version where the type has several.
-fn said(kind: &str, names: &[&str]) -> Params {
-    let mut said: Params =
+/// The parameters, with a version where the type has several.
+fn params_of(kind: &str, names: &[&str]) -> MeantParams {
+    let mut params_of: MeantParams =
         names.iter().map(|name| ((*name).to_owned(), Param::from(value_of(name)))).collect();
-    match (kind, said.contains_key("version")) {
-        ("userrecaptcha", true) => _ = said.insert("version".into(), Param::from("v3")),
-        ("GeeTestTask" | "GeeTestTaskProxyless", true) => _ = said.insert("version".into(), Param::from("3")),
+    match (kind, params_of.contains_key("version")) {
+        ("userrecaptcha", true) => _ = params_of.insert("version".into(), Param::from("v3")),
+        ("GeeTestTask" | "GeeTestTaskProxyless", true) => {
+            _ = params_of.insert("version".into(), Param::from("3"))
+        }
         _ => {}
     }
     // Two names of one thing are two orders.
@@ -208,14 +210,14 @@ fn said(kind: &str, names: &[&str]) -> Params {
         ("reeseScriptUrl", "reeseScriptURL"),
         ("capMonsterModule", "CapMonsterModule"),
     ] {
-        if said.contains_key(other) {
-            said.remove(one);
+        if params_of.contains_key(other) {
+            params_of.remove(one);
         }
     }
-    if said.contains_key("captchaId") && kind.starts_with("GeeTest") {
-        said.remove("challenge");
+    if params_of.contains_key("captchaId") && kind.starts_with("GeeTest") {
+        params_of.remove("challenge");
     }
-    said
+    params_of
 }
 
 #[test]
@@ -223,25 +225,26 @@ fn nothing_that_a_service_documents_is_taken_for_a_slip() {
     let mut wrong = Vec::new();
     for (service, named, names) in documented() {
         let (kind, class) = named.split_once(':').unwrap_or((named, ""));
-        let mut params = said(kind, &names);
+        let mut params = params_of(kind, &names);
         if !class.is_empty() {
             params.insert("class".into(), Param::from(class));
         }
-        let mut found = vec![meaning(kind, &params, &kinds).map(drop)];
+        let mut results = vec![meaning(kind, &params, &kinds).map(drop)];
         if service != "classic" {
             let fields = params.iter().map(|(name, value)| (name.clone(), task::written(value).unwrap()));
             let mut fields: Map<String, Value> = fields.collect();
             fields.insert("type".into(), kind.into());
             let wanted = task::understand(&fields).unwrap();
-            found.push(meaning(&wanted.kind, &wanted.params, &kinds).map(drop));
+            results.push(meaning(&wanted.kind, &wanted.params, &kinds).map(drop));
         }
         // Each alone, as an order that leaves the others out has it.
         for (name, value) in &params {
             let one = BTreeMap::from([(name.clone(), value.clone())]);
-            found.push(meaning(kind, &one, &kinds).map(drop));
+            results.push(meaning(kind, &one, &kinds).map(drop));
         }
-        wrong
-            .extend(found.into_iter().filter_map(Result::err).map(|why| format!("{service} {named}: {why}")));
+        wrong.extend(
+            results.into_iter().filter_map(Result::err).map(|why| format!("{service} {named}: {why}")),
+        );
     }
     assert_eq!(wrong, Vec::<String>::new());
 }

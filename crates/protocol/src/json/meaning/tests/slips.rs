@@ -83,10 +83,10 @@ fn a_parameter_that_asks_for_another_kind_is_refused_on_every_kind() {
                 "canvas" => &["canvas", "image", "text"],
                 _ => &["text", "image"],
             };
-            let found = meaning(&kind, &params(&[("pageurl", PAGE), (name, value)]), &kinds);
+            let outcome = meaning(&kind, &params(&[("pageurl", PAGE), (name, value)]), &kinds);
             let is_refused =
-                matches!(&found, Err(BadRequest::OtherKind { name: field, .. }) if field == name);
-            assert_eq!(is_refused, !own.contains(&kind.as_str()), "{kind} {name}: {found:?}");
+                matches!(&outcome, Err(BadRequest::OtherKind { name: field, .. }) if field == name);
+            assert_eq!(is_refused, !own.contains(&kind.as_str()), "{kind} {name}: {outcome:?}");
         }
     }
     for (name, value) in [("coordinatescaptcha", "0"), ("recaptcha", "false"), ("textcaptcha", "")] {

@@ -1,5 +1,5 @@
-//! A server that is killed, paused, cut off or made read-only: calls end in time, everything goes on by itself afterwards,
-//! and nothing that was acknowledged is lost.
+//! A server that is killed, paused, cut off or made read-only: calls end in time, everything goes on by itself
+//! afterwards, and nothing that was acknowledged is lost.
 
 use super::{TIMEOUT, commit, create, is_unavailable, open, settings_at, until, write};
 use futures_util::future::join_all;
@@ -63,7 +63,7 @@ fn a_server_killed_in_a_storm_loses_nothing_that_it_acknowledged() {
                     let order = queued(&format!("order {worker}-{n}"));
                     match commit(&store, Version::ABSENT, &order).await {
                         Ok(Commit::Done(version)) => written.push((order.key, version)),
-                        Ok(Commit::Conflict(found)) => panic!("nobody else has placed it: {found:?}"),
+                        Ok(Commit::Conflict(record)) => panic!("only this test places it: {record:?}"),
                         Err(_) => break,
                     }
                 }
@@ -79,8 +79,8 @@ fn a_server_killed_in_a_storm_loses_nothing_that_it_acknowledged() {
         server.start_again();
         comes_back(&store).await;
         for (key, version) in written {
-            let found = store.load(&key).await.unwrap().expect("what was acknowledged is there");
-            assert_eq!(found.version, version);
+            let record = store.load(&key).await.unwrap().expect("what was acknowledged is there");
+            assert_eq!(record.version, version);
         }
         write(&store, version, &samples::solved("waited for", START).order).await;
         tokio::time::timeout(TIMEOUT, watch.changed()).await.unwrap();
@@ -105,7 +105,7 @@ fn a_server_that_is_paused_or_cut_off_is_noticed_in_time_and_used_again() {
         comes_back(&store).await;
         tap.cut();
         nothing_works(&store).await;
-        tap.mend();
+        tap.repair();
         comes_back(&store).await;
         assert_eq!(store.load(&order.key).await.unwrap().unwrap().version, version);
         write(&store, version, &samples::solved("before", START).order).await;
@@ -140,7 +140,7 @@ fn a_server_made_read_only_can_be_read_and_is_written_again_afterwards() {
 
 /// What another holds is waited for, and no longer than a call may take.
 #[test]
-fn a_row_that_somebody_else_has_locked_holds_up_nobody_for_ever() {
+fn a_row_locked_by_another_session_holds_up_no_commit_for_ever() {
     super::run(async {
         let server = Postgres::start(&[]);
         let store = hasty(&server, "locked").await;

@@ -1,11 +1,11 @@
-//! Trouble at the provider: it is gone for a while, then loses requests and replies and answers with 502 pages. The clients
-//! cannot bear any of that, and need not: they are told to wait, and get their answers.
+//! Faults at the provider: it is gone for a while, then loses requests and replies and answers with 502 pages. The
+//! clients cannot bear any of that, and need not: the gateway makes them wait, and they get their answers.
 
 use super::judge::was_served;
-use super::visit::{Visit, all};
+use super::visit::{ClientVisit, all};
 use crate::http::call;
 use crate::provider::Sim;
-use crate::room::Room;
+use crate::sandbox::Sandbox;
 use crate::serve::Serve;
 use crate::usage::usage_equals_ledger;
 use serde_json::json;
@@ -23,8 +23,8 @@ const PATIENT: [&str; 6] = [
     "timing.deadline=90s",
 ];
 
-fn in_trouble(sim: &Sim) -> Serve {
-    let gateway = Serve::start(PATIENT.into_iter().fold(Room::of(sim), Room::set));
+fn with_faults(sim: &Sim) -> Serve {
+    let gateway = Serve::start(PATIENT.into_iter().fold(Sandbox::of(sim), Sandbox::set));
     sim.script(&json!([
         { "on": "in.php", "every": 3, "do": { "reply_lost": {} } },
         { "on": "in.php", "every": 4, "do": { "status": 502, "taken": false } },
@@ -34,35 +34,35 @@ fn in_trouble(sim: &Sim) -> Serve {
         { "on": "pingback", "every": 3, "do": { "lost": {} } },
     ]));
     let away = json!({ "ms": AWAY_MS, "refuse": true }).to_string();
-    let (status, said) = call("POST", &format!("{}/mock/outage", sim.url), &away);
-    assert_eq!(status, 200, "{said}");
+    let (status, result) = call("POST", &format!("{}/mock/outage", sim.url), &away);
+    assert_eq!(status, 200, "{result}");
     gateway
 }
 
 fn all_are_served(clients: &[(&'static str, &'static str, [&'static str; 2])], sim: &Sim) {
-    let gateway = in_trouble(sim);
+    let gateway = with_faults(sim);
     let each = clients.iter().flat_map(|(script, how, whats)| whats.map(|what| (*script, *how, what)));
-    let visits: Vec<Visit> = each
+    let visits: Vec<ClientVisit> = each
         .map(|(script, how, what)| {
             // 2captcha-python knows https only.
             let is_tls = script.contains("2captcha_python") || how == "async";
             let base = if is_tls { &gateway.https } else { &gateway.http };
             let below = if script.contains("capsolver") { "/capsolver" } else { "" };
             let base = format!("{base}{below}");
-            Visit { script, how, what, base, ca: is_tls.then(|| gateway.ca.clone()), report: None }
+            ClientVisit { script, how, what, base, ca: is_tls.then(|| gateway.ca.clone()), report: None }
         })
         .collect();
-    let told = all(&visits);
+    let results = all(&visits);
     let ledger = sim.ledger();
-    told.iter().for_each(|said| was_served(said, &ledger));
+    results.iter().for_each(|result| was_served(result, &ledger));
     let faults = &ledger.0["totals"]["faults"];
-    assert!(faults.as_object().is_some_and(|faults| faults.len() >= 3), "there was no trouble: {faults}");
-    usage_equals_ledger(&gateway.room, sim);
+    assert!(faults.as_object().is_some_and(|faults| faults.len() >= 3), "there were no faults: {faults}");
+    usage_equals_ledger(&gateway.sandbox, sim);
     gateway.end_in_peace();
 }
 
 #[test]
-fn the_clients_of_captchaai_never_notice_that_the_provider_is_in_trouble() {
+fn the_clients_of_captchaai_never_notice_faults_of_the_provider() {
     all_are_served(
         &[
             ("run_captchaai.py", "sync", ["recaptcha_v3", "image"]),

@@ -1,5 +1,5 @@
-//! Dead letters at the page: one is replayed and solved, some are dropped and all others replayed, and nothing is paid for that
-//! was not confirmed.
+//! Dead letters at the page: one is replayed and solved, some are dropped and all others replayed, and nothing is
+//! paid for that was not confirmed.
 
 use super::graveyard;
 use super::play::Play;
@@ -27,7 +27,7 @@ fn some_are_dropped_and_all_others_replayed_once() {
 }
 
 #[test]
-fn a_replay_of_all_that_mends_nothing_is_not_shown_as_done() {
+fn a_replay_of_all_that_solves_nothing_is_not_shown_as_done() {
     let sim = Sim::start();
     let serve = graveyard(&sim, 3);
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));

@@ -1,16 +1,16 @@
-//! Dead letters as somebody might write them by hand: an export can be edited.
+//! Dead letters as an operator might write them by hand: an export can be edited.
 
 use crate::hosts::cases::bytes_in;
 use crate::hosts::hide::{base64, unbase64};
 use crate::hosts::holes::Hole;
-use crate::hosts::world::{Caller, Provider, World};
+use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld};
 use quittance::lifecycle::{DeadCause, Draft, Key, KeySettings, Phase, Placement, Policy, Timestamp, Value};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The key, and the line of an export.
-pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Key, String) {
+pub(crate) fn dead_letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Key, String) {
     let described = quittance_protocol::kinds::kind("turnstile").unwrap();
     let now = Timestamp::from_millis(1_700_000_000_000);
     let draft = Draft::new("default")
@@ -40,27 +40,29 @@ pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Ke
     (key, json!({ "key": key.to_string(), "record": record, "terms": terms }).to_string())
 }
 
-/// What was never placed here is not complete, or belongs to nobody.
+/// What was never placed here is not complete, or has no tenant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_letter_of_nobody_or_without_its_page_is_not_replayed() {
+async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
     let whole = json!({ "sitekey": "0x4", "pageurl": "https://shop.example.org/" });
     let without_page = json!({ "sitekey": "0x4" });
-    let provider = Provider::Json(quittance_mock_provider::Flavour::TwoCaptcha);
+    let provider = HostsProvider::Json(quittance_mock_provider::MockFlavour::TwoCaptcha);
     for (tenants, params, refused) in [
         (&["default"][..], &whole, None),
         (&[], &whole, None),
         (&["default"], &without_page, Some("pageurl")),
         (&["shop"], &whole, Some("default")),
     ] {
-        let world = World::start_for(provider, Hole::None, tenants).await;
-        let mut caller = Caller::new(world.gateway);
-        let (key, line) = letter("turnstile", params.as_object().unwrap(), 1);
+        let world = HostsWorld::start_for(provider, Hole::None, tenants).await;
+        let mut caller = HostsCaller::new(world.gateway);
+        let (key, line) = dead_letter("turnstile", params.as_object().unwrap(), 1);
         caller.call("POST", "/v1/admin/dead/import", "application/x-ndjson", line.as_bytes()).await;
         let path = format!("/v1/admin/dead/{key}/replay");
-        let (status, said) = caller.call("POST", &path, "application/json", b"{}").await;
+        let (status, output) = caller.call("POST", &path, "application/json", b"{}").await;
         match refused {
-            None => assert!(status < 300 && world.tap.arrives(0).await, "{tenants:?}: {said}"),
-            Some(reason) => assert!(status >= 400 && said.contains(reason), "{tenants:?}: {status} {said}"),
+            None => assert!(status < 300 && world.tap.arrives(0).await, "{tenants:?}: {output}"),
+            Some(reason) => {
+                assert!(status >= 400 && output.contains(reason), "{tenants:?}: {status} {output}")
+            }
         }
         assert_eq!(world.tap.arrived(), u64::from(refused.is_none()));
         world.stop().await;
@@ -70,8 +72,8 @@ async fn a_letter_of_nobody_or_without_its_page_is_not_replayed() {
 /// A pool takes the words that an order takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_takes_the_words_of_any_protocol_and_kinds_that_are_not_described() {
-    let world = World::start(Provider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
-    let mut caller = Caller::new(world.gateway);
+    let world = HostsWorld::start(HostsProvider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
+    let mut caller = HostsCaller::new(world.gateway);
     let page = "https://shop.example.org/";
     for (kind, params, kept_as) in [
         ("TurnstileTaskProxyless", json!({ "websiteURL": page, "websiteKey": "0x4" }), Ok("turnstile")),
@@ -81,13 +83,13 @@ async fn a_pool_takes_the_words_of_any_protocol_and_kinds_that_are_not_described
     ] {
         let body = json!({ "tenant": "default", "kind": kind, "params": params, "size": 1 }).to_string();
         let path = format!("/v1/pools/{}", kind.to_lowercase());
-        let (status, said) = caller.call("PUT", &path, "application/json", body.as_bytes()).await;
+        let (status, output) = caller.call("PUT", &path, "application/json", body.as_bytes()).await;
         match kept_as {
             Ok(kept_as) => {
-                let shown: Json = serde_json::from_str(&said).unwrap();
-                assert!(status < 300 && shown["kind"] == kept_as, "{kind}: {status} {said}");
+                let view: Json = serde_json::from_str(&output).unwrap();
+                assert!(status < 300 && view["kind"] == kept_as, "{kind}: {status} {output}");
             }
-            Err(reason) => assert!(status >= 400 && said.contains(reason), "{kind}: {status} {said}"),
+            Err(reason) => assert!(status >= 400 && output.contains(reason), "{kind}: {status} {output}"),
         }
     }
     world.stop().await;

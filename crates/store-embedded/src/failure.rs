@@ -1,5 +1,5 @@
-//! Why the store cannot answer just now. All of it may pass, and of a write nobody knows whether it happened, unless
-//! it says so.
+//! Why the store cannot answer just now. All of it may pass. Of a write it is not known whether it happened, unless
+//! the error says so.
 
 use quittance_ports::StoreError;
 use rusqlite::ErrorCode;
@@ -14,7 +14,7 @@ pub(crate) enum EmbeddedError {
     Stuck,
     #[error("the store is closed")]
     Closed,
-    #[error("the disk failed in the middle of a write, and the store is being read anew")]
+    #[error("the disk failed in the middle of a write, and the store reads its files again")]
     Down,
     #[error("the files of the store were deleted, moved or replaced while it was open")]
     Moved,
@@ -47,10 +47,10 @@ impl EmbeddedError {
         is_damage(self.code())
     }
 
-    /// Whether it is certain that nothing was written. Whoever holds the lock is noticed before the transaction begins,
-    /// and a disk that has no room for all of it before the frame that ends it; of any other failure nobody knows.
+    /// Whether it is certain that nothing was written. A lock of another process is noticed before the transaction
+    /// begins, and a full disk before the frame that ends it. Of any other failure it is not known.
     pub(crate) fn wrote_nothing(&self) -> bool {
-        let has_no_room = match self {
+        let is_full = match self {
             // A file that may not grow any more, or a quota, is an error of the write and not a full disk.
             Self::Sqlite(error) => {
                 error.sqlite_error().is_some_and(|e| e.extended_code == SQLITE_IOERR_WRITE)
@@ -58,7 +58,7 @@ impl EmbeddedError {
             _ => false,
         };
         let code = self.code();
-        has_no_room
+        is_full
             || matches!(code, Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 }
@@ -67,6 +67,6 @@ pub(crate) fn is_damage(code: Option<ErrorCode>) -> bool {
     matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-pub(crate) fn unavailable(doing: &'static str, trouble: EmbeddedError) -> StoreError {
-    StoreError::Unavailable { doing, source: Box::new(trouble) }
+pub(crate) fn unavailable(doing: &'static str, failure: EmbeddedError) -> StoreError {
+    StoreError::Unavailable { doing, source: Box::new(failure) }
 }

@@ -1,13 +1,13 @@
-//! One reply, taken apart: did it say yes, did it say no, and what. Here the shapes are told apart; what the words
-//! mean is decided one level up.
+//! One reply, taken apart: yes or no, and its value. Here the shapes are distinguished; what the words mean is
+//! decided one level up.
 
-use super::{REPLY_BYTES_MAX, Sight, Threads, price};
+use super::{ClassicSight, REPLY_BYTES_MAX, Threads, price};
 use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
 use quittance_lifecycle::Money;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-type Members<'a> = BTreeMap<String, &'a RawValue>;
+type JsonMembers<'a> = BTreeMap<String, &'a RawValue>;
 
 /// What comes along with an answer is kept within these bounds.
 const EXTRAS_MAX: usize = 16;
@@ -28,16 +28,16 @@ const BARE_ANSWERS: &[&[&str]] = &[
     &["captcha_id", "lot_number", "pass_token", "captcha_output"],
 ];
 
-pub(super) enum Spoken {
+pub(super) enum ReplyValue {
     Text(String),
     Number(String),
     /// A JSON object or array.
     Document(String),
 }
 
-pub(super) enum Said {
+pub(super) enum ClassicBody {
     Yes {
-        answer: Spoken,
+        answer: ReplyValue,
         extras: BTreeMap<String, String>,
         cost: Option<Money>,
         is_plain: bool,
@@ -45,19 +45,19 @@ pub(super) enum Said {
     /// It says yes, and then nothing.
     Hollow,
     No(String),
-    Puzzling(Sight),
+    Puzzling(ClassicSight),
 }
 
-impl Said {
+impl ClassicBody {
     pub(super) fn read(body: &[u8], codes: &FaultCodes) -> Self {
         match text_of(body) {
             Ok(text) if text.starts_with('{') => match members(text) {
                 Some(members) => Self::json(text, &members, codes),
-                None => Self::Puzzling(Sight::BrokenJson),
+                None => Self::Puzzling(ClassicSight::BrokenJson),
             },
             Ok(text) if text.starts_with('"') => match serde_json::from_str::<String>(text) {
                 Ok(inside) => Self::plain(inside.trim(), codes),
-                Err(_) => Self::Puzzling(Sight::BrokenJson),
+                Err(_) => Self::Puzzling(ClassicSight::BrokenJson),
             },
             Ok(text) => Self::plain(text, codes),
             Err(sight) => Self::Puzzling(sight),
@@ -68,7 +68,7 @@ impl Said {
         match text.strip_prefix("OK|").map(str::trim) {
             Some("") => return Self::Hollow,
             Some(answer) => {
-                let answer = Spoken::Text(answer.to_owned());
+                let answer = ReplyValue::Text(answer.to_owned());
                 return Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: true };
             }
             None => {}
@@ -79,28 +79,28 @@ impl Said {
         if is_pending(text) || is_several || (is_code && !text.contains(['<', '\n'])) {
             Self::No(text.to_owned())
         } else {
-            Self::Puzzling(Sight::Junk)
+            Self::Puzzling(ClassicSight::Junk)
         }
     }
 
-    fn json(text: &str, members: &Members<'_>, codes: &FaultCodes) -> Self {
+    fn json(text: &str, members: &JsonMembers<'_>, codes: &FaultCodes) -> Self {
         match status(members) {
             Some(true) => Self::yes(members),
             Some(false) => {
                 Self::No(code(members, codes).unwrap_or_else(|| "a refusal without a code".to_owned()))
             }
             None if is_bare_answer(members) => {
-                let answer = Spoken::Document(compact(text));
+                let answer = ReplyValue::Document(compact(text));
                 Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: false }
             }
             None => match code(members, codes).filter(|code| is_pending(code) || looks_like_a_code(code)) {
                 Some(code) => Self::No(code),
-                None => Self::Puzzling(Sight::BrokenJson),
+                None => Self::Puzzling(ClassicSight::BrokenJson),
             },
         }
     }
 
-    fn yes(members: &Members<'_>) -> Self {
+    fn yes(members: &JsonMembers<'_>) -> Self {
         let Some(answer) = ["request", "result"].iter().find_map(|name| spoken(members.get(*name)?)) else {
             return Self::Hollow;
         };
@@ -129,19 +129,19 @@ pub(super) fn is_document(text: &str) -> bool {
     begins_so && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-fn text_of(body: &[u8]) -> Result<&str, Sight> {
+fn text_of(body: &[u8]) -> Result<&str, ClassicSight> {
     if body.len() > REPLY_BYTES_MAX {
-        return Err(Sight::TooLong);
+        return Err(ClassicSight::TooLong);
     }
-    let text = std::str::from_utf8(body).map_err(|_| Sight::Junk)?;
+    let text = std::str::from_utf8(body).map_err(|_| ClassicSight::Junk)?;
     match text.trim_start_matches('\u{feff}').trim() {
-        "" => Err(Sight::Nothing),
-        text if text.starts_with('<') => Err(Sight::Html),
+        "" => Err(ClassicSight::Nothing),
+        text if text.starts_with('<') => Err(ClassicSight::Html),
         text => Ok(text),
     }
 }
 
-fn members(text: &str) -> Option<Members<'_>> {
+fn members(text: &str) -> Option<JsonMembers<'_>> {
     serde_json::from_str(text).ok()
 }
 
@@ -154,7 +154,7 @@ fn word(raw: &RawValue) -> Option<String> {
     }
 }
 
-fn status(members: &Members<'_>) -> Option<bool> {
+fn status(members: &JsonMembers<'_>) -> Option<bool> {
     match word(members.get("status")?)?.as_str() {
         "1" | "true" => Some(true),
         "0" | "false" => Some(false),
@@ -162,22 +162,22 @@ fn status(members: &Members<'_>) -> Option<bool> {
     }
 }
 
-fn spoken(raw: &RawValue) -> Option<Spoken> {
+fn spoken(raw: &RawValue) -> Option<ReplyValue> {
     match raw.get().as_bytes().first()? {
-        b'{' | b'[' => Some(Spoken::Document(compact(raw.get()))),
+        b'{' | b'[' => Some(ReplyValue::Document(compact(raw.get()))),
         b'"' => {
-            word(raw).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).map(Spoken::Text)
+            word(raw).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).map(ReplyValue::Text)
         }
-        b'-' | b'0'..=b'9' => Some(Spoken::Number(raw.get().to_owned())),
+        b'-' | b'0'..=b'9' => Some(ReplyValue::Number(raw.get().to_owned())),
         _ => None,
     }
 }
 
 /// The code, wherever it stands. Words for people beside it, or around it, never hide it.
-fn code(members: &Members<'_>, codes: &FaultCodes) -> Option<String> {
+fn code(members: &JsonMembers<'_>, codes: &FaultCodes) -> Option<String> {
     let texts = || {
-        let said = CODE_MEMBERS.iter().filter_map(|name| word(members.get(*name)?));
-        said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+        let value_text = CODE_MEMBERS.iter().filter_map(|name| word(members.get(*name)?));
+        value_text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
     let within = |text: String| {
         let is_spelled = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -191,21 +191,21 @@ fn code(members: &Members<'_>, codes: &FaultCodes) -> Option<String> {
         .or_else(|| texts().next())
 }
 
-fn is_bare_answer(members: &Members<'_>) -> bool {
+fn is_bare_answer(members: &JsonMembers<'_>) -> bool {
     let has = |name: &&str| members.contains_key(*name);
     BARE_ANSWERS.iter().any(|fields| fields.iter().all(has))
 }
 
-fn extras(members: &Members<'_>) -> BTreeMap<String, String> {
-    let kept = members.iter().filter(|(name, _)| !NOT_EXTRAS.contains(&name.as_str()));
-    kept.filter_map(|(name, raw)| {
-        let said = match raw.get().as_bytes().first()? {
+fn extras(members: &JsonMembers<'_>) -> BTreeMap<String, String> {
+    let rest = members.iter().filter(|(name, _)| !NOT_EXTRAS.contains(&name.as_str()));
+    rest.filter_map(|(name, raw)| {
+        let value_text = match raw.get().as_bytes().first()? {
             b'{' | b'[' => compact(raw.get()),
             _ => word(raw)?,
         };
         // One browser, three spellings.
         let name = if name.replace('_', "").eq_ignore_ascii_case("useragent") { "user_agent" } else { name };
-        (!said.is_empty() && said.len() <= EXTRA_BYTES_MAX).then(|| (name.to_owned(), said))
+        (!value_text.is_empty() && value_text.len() <= EXTRA_BYTES_MAX).then(|| (name.to_owned(), value_text))
     })
     .take(EXTRAS_MAX)
     .collect()

@@ -14,8 +14,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
-            if let Some(seen) = look().await {
-                return seen;
+            if let Some(view) = look().await {
+                return view;
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -23,18 +23,18 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
     tokio::time::timeout(LONG, looking).await.unwrap_or_else(|_| panic!("{what}: not within {LONG:?}"))
 }
 
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) mock: MockProvider,
     folder: tempfile::TempDir,
     profile: Profile,
     port: u16,
 }
 
-impl Room {
+impl Fixture {
     pub(crate) async fn new(profile: Profile) -> Self {
         let played = match profile {
-            Profile::CaptchaAi => quittance_mock_provider::Profile::CaptchaAi,
-            Profile::TwoCaptcha => quittance_mock_provider::Profile::TwoCaptcha,
+            Profile::CaptchaAi => quittance_mock_provider::MockProfile::CaptchaAi,
+            Profile::TwoCaptcha => quittance_mock_provider::MockProfile::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -80,9 +80,9 @@ fn quick(settings: &mut Settings) {
     settings.sweep_span = Duration::from_millis(100);
 }
 
-/// A provider that nobody can reach.
-pub(crate) fn nobody() -> ClassicProvider {
+/// A provider that cannot be reached.
+pub(crate) fn absent_provider() -> ClassicProvider {
     let settings =
-        ClassicSettings::new("nobody", Profile::TwoCaptcha, "http://127.0.0.1:9", ApiKey::new(DEMO_KEY));
+        ClassicSettings::new("absent", Profile::TwoCaptcha, "http://127.0.0.1:9", ApiKey::new(DEMO_KEY));
     ClassicProvider::new(settings).unwrap()
 }

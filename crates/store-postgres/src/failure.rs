@@ -1,5 +1,5 @@
-//! Why the store cannot answer just now. All of it may pass, and of a write nobody knows whether it happened, unless the
-//! server itself has said that it did not.
+//! Why the store cannot answer just now. All of it may pass. Of a write it is not known whether it happened, unless
+//! the server itself reports that it did not.
 
 use quittance_ports::{StoreError, StoreForgot};
 use std::error::Error;
@@ -33,7 +33,7 @@ pub(crate) enum PostgresError {
     Garbled(String),
     #[error(transparent)]
     Sealed(#[from] Sealed),
-    #[error("somebody else writes the same order again and again")]
+    #[error("other writers change the same order again and again: try again later")]
     Contended,
     #[error("{StoreForgot}")]
     Forgot,
@@ -48,13 +48,13 @@ pub(crate) enum PostgresError {
 impl PostgresError {
     /// The server's message is shown without its details, which quote rows, and rows hold secrets.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
-        if let Some(said) = error.as_db_error() {
-            let place = match said.position() {
+        if let Some(db_error) = error.as_db_error() {
+            let place = match db_error.position() {
                 Some(ErrorPosition::Original(at)) => format!(" (character {at})"),
                 _ => String::new(),
             };
-            let message = format!("{}{place}", said.message());
-            return Self::Server { code: said.code().code().to_owned(), message };
+            let message = format!("{}{place}", db_error.message());
+            return Self::Server { code: db_error.code().code().to_owned(), message };
         }
         if error.is_closed() {
             return Self::Cut;

@@ -1,5 +1,6 @@
-//! Which orders the spill holds something for. A callback for an order that the store has forgotten waits there; if the order is placed
-//! again, the callback answers it before anything is submitted. To know the keys saves a look into the file at every placement.
+//! Which orders the spill holds something for. A callback for an order that the store has forgotten waits there; if
+//! the order is placed again, the callback answers it before anything is submitted. To know the keys saves a look
+//! into the file at every placement.
 
 use crate::{Engine, lock};
 use quittance_lifecycle::Key;
@@ -8,42 +9,42 @@ use std::collections::BTreeMap;
 
 /// How many arrivals the spill holds for each order; `None` until it was read. The spill is bounded, and so is this.
 #[derive(Default)]
-pub(crate) struct KeptIncoming(Option<BTreeMap<Key, u32>>);
+pub(crate) struct SpilledCounts(Option<BTreeMap<Key, u32>>);
 
 impl Engine {
     /// Something for this order was added to the spill.
-    pub(crate) fn note_kept(&self, key: &Key) {
-        if let Some(kept) = &mut lock(&self.kept).0 {
-            *kept.entry(*key).or_default() += 1;
+    pub(crate) fn note_spilled(&self, key: &Key) {
+        if let Some(spilled) = &mut lock(&self.spilled).0 {
+            *spilled.entry(*key).or_default() += 1;
         }
     }
 
     /// These were removed from the spill.
     pub(crate) fn note_removed(&self, removed: &[IncomingEvent]) {
-        let mut kept = lock(&self.kept);
-        let Some(kept) = &mut kept.0 else { return };
+        let mut spilled = lock(&self.spilled);
+        let Some(spilled) = &mut spilled.0 else { return };
         for IncomingEvent { key, .. } in removed {
-            if let Some(count) = kept.get_mut(key) {
+            if let Some(count) = spilled.get_mut(key) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
-                    kept.remove(key);
+                    spilled.remove(key);
                 }
             }
         }
     }
 
     /// Whether the spill may hold something for this order.
-    pub(crate) fn may_be_kept(&self, key: &Key) -> bool {
-        let mut kept = lock(&self.kept);
-        if kept.0.is_none() {
+    pub(crate) fn may_be_spilled(&self, key: &Key) -> bool {
+        let mut spilled = lock(&self.spilled);
+        if spilled.0.is_none() {
             // What cannot be read now may be there.
             let Ok(waiting) = self.world.spill.waiting() else { return true };
             let mut counts = BTreeMap::new();
             for IncomingEvent { key, .. } in waiting {
                 *counts.entry(key).or_default() += 1;
             }
-            kept.0 = Some(counts);
+            spilled.0 = Some(counts);
         }
-        kept.0.as_ref().is_some_and(|kept| kept.contains_key(key))
+        spilled.0.as_ref().is_some_and(|spilled| spilled.contains_key(key))
     }
 }

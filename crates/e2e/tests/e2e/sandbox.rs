@@ -1,8 +1,8 @@
-//! A room for one test: a temporary folder with a store and a configuration in which every span is a fraction of what it
-//! is in life. Whatever a test wants otherwise it overrules with `set`, as an operator would.
+//! A sandbox for one test: a temporary folder with a store and a configuration in which every duration is a fraction
+//! of what it is in life. A test overrides settings with `set`, as an operator would.
 
 use crate::binary::{Ran, quittance, run, run_with};
-use crate::engine::Engine;
+use crate::engine::EngineProcess;
 use crate::http::free_port;
 use crate::provider::{KEY, Sim};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// The variable that holds the provider's key.
 pub(crate) const KEY_VARIABLE: &str = "E2E_PROVIDER_KEY";
 
-pub(crate) struct Room {
+pub(crate) struct Sandbox {
     dir: Arc<TempDir>,
     key: String,
     /// Where callbacks come in, if they do.
@@ -23,7 +23,7 @@ pub(crate) struct Room {
     overrides: Vec<String>,
 }
 
-impl Room {
+impl Sandbox {
     /// Calls this provider, and is called back.
     pub(crate) fn of(sim: &Sim) -> Self {
         Self::at(&sim.url, sim.profile)
@@ -46,7 +46,7 @@ impl Room {
         ))
     }
 
-    /// Calls this provider, and nobody can call back.
+    /// Calls this provider, without callbacks.
     pub(crate) fn polling(sim: &Sim) -> Self {
         Self::with_config(&config(&sim.url, sim.profile))
     }
@@ -113,8 +113,8 @@ impl Room {
     }
 
     /// `solve --lines --settle`, left running.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine::start(self.command(&["solve", "--lines", "--settle"]), Arc::clone(&self.dir))
+    pub(crate) fn engine(&self) -> EngineProcess {
+        EngineProcess::start(self.command(&["solve", "--lines", "--settle"]), Arc::clone(&self.dir))
     }
 
     pub(crate) fn dead_letters(&self) -> Vec<Value> {
@@ -139,7 +139,7 @@ pub(crate) fn line(id: u64, mark: &str) -> Value {
     json!({ "id": id, "kind": "recaptcha_v2", "params": params })
 }
 
-/// What the mock provider charges for what it takes for a picture, and what else it is asked for here.
+/// What the mock provider charges for a picture, and for the other kinds that are used here.
 const PICTURES: [&str; 8] =
     ["image", "rotate", "text", "grid", "coordinates", "canvas", "bounding_box", "bls"];
 const OTHERS: [&str; 24] = [

@@ -1,14 +1,14 @@
-//! Nobody: the provider of a node that only looks. It is never asked, and would take nothing.
+//! The provider of a node that only reads: it is never called, and takes nothing.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Fault, FaultClass, PollOutcome, SubmitOutcome};
 use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use std::time::Duration;
 
-pub(crate) struct Nobody;
+pub(crate) struct AbsentProvider;
 
 #[async_trait]
-impl Provider for Nobody {
+impl Provider for AbsentProvider {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
         quittance_lifecycle::ReportOutcome::Accepted
     }

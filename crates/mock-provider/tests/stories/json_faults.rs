@@ -3,7 +3,8 @@
 use crate::json::{FLAVOURS, ask, finished, post, result, script, spelled, turnstile};
 use crate::wire::{LIMIT, open, quick};
 use quittance_mock_provider::{
-    DEMO_KEY, Deed, Faults, JsonLimits, Pace, Place, Profile, Rule, Settings, Span, Wire,
+    BanLimits, DEMO_KEY, FaultAction, Faults, JsonLimits, MillisRange, MockProfile, Rule, RulePlace,
+    Settings, WireFaults,
 };
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 async fn each_keeps_results_in_its_own_way() {
     let instant =
         JsonLimits { anticaptcha_result_ms: 0, capmonster_result_ms: 0, capsolver_task_ms: 0, polls_max: 9 };
-    let desk = open(Settings { json: instant, ..Settings::quick(Profile::TwoCaptcha) }).await;
+    let desk = open(Settings { json: instant, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
     for (flavour, code) in [
         ("anticaptcha", "ERROR_NO_SUCH_CAPCHA_ID"),
         ("capmonster", "ERROR_NO_SUCH_CAPCHA_ID"),
@@ -27,7 +28,7 @@ async fn each_keeps_results_in_its_own_way() {
 #[tokio::test]
 async fn two_of_them_answer_only_so_often_for_one_task() {
     let few = JsonLimits { polls_max: 3, ..JsonLimits::default() };
-    let desk = open(Settings { json: few, ..Settings::quick(Profile::TwoCaptcha) }).await;
+    let desk = open(Settings { json: few, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
     for (flavour, code) in [
         ("2captcha", None),
         ("anticaptcha", None),
@@ -48,14 +49,14 @@ async fn two_of_them_answer_only_so_often_for_one_task() {
 #[tokio::test]
 async fn what_cannot_be_solved_is_paid_for_at_anticaptcha_only() {
     for flavour in FLAVOURS {
-        let desk = quick(Profile::TwoCaptcha).await;
-        script(&desk, Place::Submit, Deed::Unsolvable);
+        let desk = quick(MockProfile::TwoCaptcha).await;
+        script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
         let id = finished(&desk, flavour, turnstile(flavour)).await;
-        let said = result(&desk, flavour, &id).await;
-        assert_eq!(said["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
+        let text = result(&desk, flavour, &id).await;
+        assert_eq!(text["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
         let number = if matches!(flavour, "2captcha" | "anticaptcha") { 12 } else { 1 };
-        assert_eq!(said["errorId"], number);
-        assert_eq!(said["status"] == "failed", flavour == "capsolver");
+        assert_eq!(text["errorId"], number);
+        assert_eq!(text["status"] == "failed", flavour == "capsolver");
         assert_eq!(desk.entry(&spelled(&id)).charged, flavour == "anticaptcha", "{flavour}");
     }
 }
@@ -74,17 +75,17 @@ async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
         {"on": "res.php", "nth": 4, "match": {"sitekey": "0x4*"}, "do": {"vanish": {}}},
     ]))
     .expect("a good script");
-    let desk = quick(Profile::TwoCaptcha).await;
+    let desk = quick(MockProfile::TwoCaptcha).await;
     desk.sim.script(rules).expect("a good script");
-    let wish = json!({"clientKey": DEMO_KEY, "task": turnstile("")});
+    let request = json!({"clientKey": DEMO_KEY, "task": turnstile("")});
     for (accepted, status) in [(0, None), (1, None), (1, Some(502)), (2, None), (2, Some(200))] {
-        let heard = post(&desk, "/anticaptcha/createTask", &wish).await;
-        assert_eq!(heard.ok().map(|heard| heard.status), status);
+        let reply = post(&desk, "/anticaptcha/createTask", &request).await;
+        assert_eq!(reply.ok().map(|reply| reply.status), status);
         assert_eq!(desk.sim.totals().accepted, accepted);
     }
     let id = finished(&desk, "anticaptcha", turnstile("")).await;
-    let asked = json!({"clientKey": DEMO_KEY, "taskId": id});
-    assert!(post(&desk, "/anticaptcha/getTaskResult", &asked).await.is_err());
+    let poll = json!({"clientKey": DEMO_KEY, "taskId": id});
+    assert!(post(&desk, "/anticaptcha/getTaskResult", &poll).await.is_err());
     let moon = result(&desk, "anticaptcha", &id).await;
     assert_eq!((&moon["errorCode"], &moon["errorId"]), (&json!("ERROR_BLUE_MOON"), &json!(99)));
     assert_eq!(result(&desk, "anticaptcha", &id).await["status"], "ready");
@@ -94,8 +95,8 @@ async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
 
 #[tokio::test]
 async fn faults_by_rate_strike_here_as_well_and_speak_json() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    let wire = Wire { code: 1.0, ..Wire::default() };
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    let wire = WireFaults { code: 1.0, ..WireFaults::default() };
     let codes = vec!["MAX_USER_TURN".to_owned()];
     desk.sim.set_faults(Faults { submit: wire, submit_codes: codes, ..Faults::default() });
     for (flavour, code) in FLAVOURS.into_iter().zip([
@@ -104,23 +105,23 @@ async fn faults_by_rate_strike_here_as_well_and_speak_json() {
         "ERROR_TOO_MUCH_REQUESTS",
         "ERROR_RATE_LIMIT",
     ]) {
-        let said = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": turnstile(flavour) })).await;
-        assert_eq!(said["errorCode"], code);
+        let text = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": turnstile(flavour) })).await;
+        assert_eq!(text["errorCode"], code);
     }
     assert_eq!((desk.sim.totals().accepted, desk.fault("code")), (0, 4));
 }
 
 #[tokio::test]
 async fn a_storm_leaves_a_ledger_that_adds_up() {
-    let desk = quick(Profile::TwoCaptcha).await;
-    desk.sim.set_faults(Faults { hang_ms: 5, slow_ms: Span { from: 1, to: 5 }, ..Faults::storm() });
+    let desk = quick(MockProfile::TwoCaptcha).await;
+    desk.sim.set_faults(Faults { hang_ms: 5, slow_ms: MillisRange { from: 1, to: 5 }, ..Faults::storm() });
     let mut known = 0;
     for number in 0..80 {
         let flavour = FLAVOURS[number % 4];
-        let wish = json!({"clientKey": DEMO_KEY, "task": turnstile(flavour)});
-        let heard = post(&desk, &format!("/{flavour}/createTask"), &wish).await;
-        let said = heard.ok().and_then(|heard| serde_json::from_slice::<Value>(&heard.body).ok());
-        known += u64::from(said.is_some_and(|said| said["errorId"] == 0 && !said["taskId"].is_null()));
+        let request = json!({"clientKey": DEMO_KEY, "task": turnstile(flavour)});
+        let reply = post(&desk, &format!("/{flavour}/createTask"), &request).await;
+        let text = reply.ok().and_then(|reply| serde_json::from_slice::<Value>(&reply.body).ok());
+        known += u64::from(text.is_some_and(|text| text["errorId"] == 0 && !text["taskId"].is_null()));
     }
     assert!(desk.sim.until(LIMIT, |ledger| ledger.totals.open == 0).await);
     let ledger = desk.sim.ledger();
@@ -132,13 +133,13 @@ async fn a_storm_leaves_a_ledger_that_adds_up() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_blocked_here_as_there() {
-    let pace = Pace { polls_free: 2, polls_per_task: 0, ..Pace::default() };
-    let desk = open(Settings { pace, ..Settings::quick(Profile::TwoCaptcha) }).await;
+async fn a_client_that_polls_too_often_is_blocked_as_by_the_real_provider() {
+    let pace = BanLimits { polls_free: 2, polls_per_task: 0, ..BanLimits::default() };
+    let desk = open(Settings { pace, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
     for _ in 0..2 {
         assert_eq!(ask(&desk, "/getBalance", json!({})).await["errorId"], 0);
     }
-    let said = ask(&desk, "/getBalance", json!({})).await;
-    assert_eq!((&said["errorId"], &said["errorCode"]), (&json!(21), &json!("ERROR_IP_BLOCKED")));
+    let text = ask(&desk, "/getBalance", json!({})).await;
+    assert_eq!((&text["errorId"], &text["errorCode"]), (&json!(21), &json!("ERROR_IP_BLOCKED")));
     assert_eq!(desk.tells("action=getbalance").await, "ERROR: 1005", "one account, one ban");
 }

@@ -1,9 +1,9 @@
-//! What a node knows of a pool: what it has seen asked of it, where each of its places stands, and what it may spend.
+//! What a node knows of a pool: its demand, the state of each of its places, and what it may spend.
 
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
 use crate::sizing::Sizer;
 use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
-use quittance_ports::{Demand, DocumentFound, Members, PoolSpec, SharedDocument};
+use quittance_ports::{Demand, Members, PoolSpec, SharedDocument, StoredDocument};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const NONE_SPAN: Duration = Duration::from_secs(10);
 
 /// What is known of one place in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Nobody here has looked.
+pub(super) enum PoolPlace {
+    /// No node has looked at it yet.
     Unknown,
     /// Bought, or about to be; when it was last looked at.
     OnItsWay {
@@ -27,7 +27,7 @@ pub(super) enum Place {
 
 /// What this node knows of a pool.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct LocalPool {
     pub(super) spec: PoolSpec,
     pub(super) target: Target,
     pub(super) usable: Duration,
@@ -36,14 +36,14 @@ pub(super) struct Kept {
     pub(super) list_price: Option<Money>,
     pub(super) basis: u64,
     pub(super) sizer: Sizer,
-    /// What each node had been asked when it was last heard of.
-    pub(super) heard: BTreeMap<u64, Demand>,
-    pub(super) places: Vec<Place>,
+    /// The demand that each node had counted when it last wrote its status.
+    pub(super) demands: BTreeMap<u64, Demand>,
+    pub(super) places: Vec<PoolPlace>,
     /// Refills in a row that came to nothing, and until when it rests because of that.
     pub(super) failures: u32,
     /// What the last of them ended in.
     pub(super) failed_with: String,
-    /// Whether anybody has asked since the last look.
+    /// Whether there was demand since the last look.
     pub(super) is_asked_for: bool,
     pub(super) rests_until: Timestamp,
     pub(super) is_idle: bool,
@@ -51,9 +51,9 @@ pub(super) struct Kept {
 
 impl Pools {
     pub(super) fn looks_at(&self) -> Timestamp {
-        let span = if self.kept.is_empty() {
+        let span = if self.local.is_empty() {
             NONE_SPAN
-        } else if self.kept.values().all(|kept| kept.is_idle) {
+        } else if self.local.values().all(|local| local.is_idle) {
             IDLE_SPAN
         } else {
             BUSY_SPAN
@@ -64,49 +64,49 @@ impl Pools {
     /// Takes in what was read; forgets what is gone.
     pub(super) fn learn(
         &mut self,
-        found: Vec<DocumentFound>,
+        stored: Vec<StoredDocument>,
         now: Timestamp,
-        make: impl Fn(&PoolSpec) -> Option<Kept>,
+        make: impl Fn(&PoolSpec) -> Option<LocalPool>,
     ) {
         self.looked_at = now;
-        self.replace_documents(found);
+        self.replace_documents(stored);
         let specs: BTreeMap<String, PoolSpec> = self
             .documents
             .values()
-            .filter_map(|found| match &found.document {
+            .filter_map(|stored| match &stored.document {
                 SharedDocument::Pool(document) if !document.is_removed => {
                     Some((document.spec.name.clone(), document.spec.clone()))
                 }
                 _ => None,
             })
             .collect();
-        self.kept.retain(|name, _| specs.contains_key(name));
+        self.local.retain(|name, _| specs.contains_key(name));
         for (name, spec) in specs {
-            match self.kept.get_mut(&name) {
-                Some(kept) if kept.spec == spec => {}
+            match self.local.get_mut(&name) {
+                Some(local) if local.spec == spec => {}
                 // Only how much is wanted has changed: what was seen still holds.
-                Some(kept)
-                    if kept.spec.kind == spec.kind
-                        && pool_draft(&kept.spec, None) == pool_draft(&spec, None) =>
+                Some(local)
+                    if local.spec.kind == spec.kind
+                        && pool_draft(&local.spec, None) == pool_draft(&spec, None) =>
                 {
-                    kept.sizer.set_goal(spec.goal);
-                    kept.spec = spec;
+                    local.sizer.set_goal(spec.goal);
+                    local.spec = spec;
                 }
                 _ => match make(&spec) {
-                    Some(kept) => drop(self.kept.insert(name, kept)),
-                    None => drop(self.kept.remove(&name)),
+                    Some(local) => drop(self.local.insert(name, local)),
+                    None => drop(self.local.remove(&name)),
                 },
             }
         }
-        self.by_target = self.kept.iter().map(|(name, kept)| (kept.target, name.clone())).collect();
-        self.demand.retain(|name, _| self.kept.contains_key(name));
-        for name in self.kept.keys() {
+        self.by_target = self.local.iter().map(|(name, local)| (local.target, name.clone())).collect();
+        self.demand.retain(|name, _| self.local.contains_key(name));
+        for name in self.local.keys() {
             self.demand.entry(name.clone()).or_default();
         }
     }
 }
 
-impl Kept {
+impl LocalPool {
     pub(super) fn new(spec: &PoolSpec, terms: &Terms, basis: u64, lead: Duration) -> Option<Self> {
         let usable = terms.usable()?;
         Some(Self {
@@ -117,7 +117,7 @@ impl Kept {
             list_price: terms.price,
             basis,
             sizer: Sizer::new(spec.goal, usable, lead),
-            heard: BTreeMap::new(),
+            demands: BTreeMap::new(),
             places: Vec::new(),
             failures: 0,
             failed_with: String::new(),
@@ -136,8 +136,8 @@ impl Kept {
         Slot { pool: self.spec.name.clone(), number, generation }
     }
 
-    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a while,
-    /// unless it has only just started.
+    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a
+    /// while, unless it has only just started.
     pub(super) fn read_callback(&mut self, now: Timestamp, own: (u64, Demand), members: &Members) {
         let others = alive(members).filter(|node_status| node_status.node != own.0);
         let counts: BTreeMap<u64, (Demand, bool)> = others
@@ -151,18 +151,18 @@ impl Kept {
             .chain([(own.0, (own.1, true))])
             .collect();
         let total = |demand: &Demand| demand.served.saturating_add(demand.missed);
-        let mut asked = 0_u64;
+        let mut requests = 0_u64;
         for (node, (demand, is_new)) in &counts {
-            let before = match self.heard.get(node) {
-                Some(heard) => total(heard),
+            let before = match self.demands.get(node) {
+                Some(demands) => total(demands),
                 None if *is_new => 0,
                 None => total(demand),
             };
-            asked = asked.saturating_add(total(demand).saturating_sub(before));
+            requests = requests.saturating_add(total(demand).saturating_sub(before));
         }
-        self.heard = counts.into_iter().map(|(node, (demand, _))| (node, demand)).collect();
-        self.is_asked_for = asked > 0;
-        self.sizer.asked(now, asked);
+        self.demands = counts.into_iter().map(|(node, (demand, _))| (node, demand)).collect();
+        self.is_asked_for = requests > 0;
+        self.sizer.asked(now, requests);
     }
 
     pub(super) fn is_open(&self, now: Timestamp) -> bool {

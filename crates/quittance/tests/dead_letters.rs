@@ -1,6 +1,6 @@
-//! A great many dead letters on the embedded store: listed, filtered, rehearsed and exported through `/v1`, within bounded memory.
-//! A million of them take minutes and some gigabytes of disk, so there are fewer unless somebody asks for them:
-//! `LETTERS=1000000 cargo test --release -p quittance --test letters -- --nocapture`.
+//! A great many dead letters on the embedded store: listed, filtered, rehearsed and exported through `/v1`, within
+//! bounded memory. A million of them take minutes and some gigabytes of disk, so there are fewer by default:
+//! `LETTERS=1000000 cargo test --release -p quittance --test dead_letters -- --nocapture`.
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 #![expect(clippy::disallowed_methods, reason = "what is measured takes real time")]
 
@@ -16,14 +16,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// More than this must not be needed for any number of letters.
+/// More than this must not be needed for any number of dead letters.
 const GROWTH_MAX_MIB: u64 = 192;
 const DIED: u64 = 1_800_000_000_000;
 const AT_ONCE: u64 = 2000;
 /// One in so many is what the filter looks for.
 const RARE: u64 = 1000;
 
-fn letter(n: u64) -> Order {
+fn dead_letter(n: u64) -> Order {
     let at = |ms: u64| Timestamp::from_millis(DIED + n + ms);
     let tenant = if n.is_multiple_of(RARE) { "rare" } else { "usual" };
     let draft = Draft::new(tenant)
@@ -32,7 +32,7 @@ fn letter(n: u64) -> Order {
     let kind = quittance_protocol::kinds::kind("turnstile").unwrap();
     let (key, terms) = draft.check(&kind, KeySettings::default(), &Policy::DEFAULT, at(0), 0).unwrap();
     let fault = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")
-        .saying("{\"status\":0,\"request\":\"ERROR_CAPTCHA_UNSOLVABLE\"}");
+        .with_text("{\"status\":0,\"request\":\"ERROR_CAPTCHA_UNSOLVABLE\"}");
     let mut timeline = Timeline::default();
     timeline.tell(at(0), TimelineEvent::Placed { life: 1 });
     let mut attempts = Vec::new();
@@ -83,7 +83,8 @@ async fn fill(dir: &Path, size: u64) {
     let store: &dyn Store = &*opened.store;
     let mut next = 0;
     while next < size {
-        let some: Vec<Arc<Order>> = (next..size.min(next + AT_ONCE)).map(|n| Arc::new(letter(n))).collect();
+        let some: Vec<Arc<Order>> =
+            (next..size.min(next + AT_ONCE)).map(|n| Arc::new(dead_letter(n))).collect();
         next += some.len() as u64;
         let counters = Counters { dead: 1, ..Counters::default() };
         let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &counters, order.placed));
@@ -93,7 +94,7 @@ async fn fill(dir: &Path, size: u64) {
     }
 }
 
-/// What this process holds, in mebibytes; nothing where nobody can say.
+/// What this process holds, in mebibytes; nothing where that is not known.
 fn resident_mib(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|status| status.strip_prefix(line));
@@ -121,16 +122,16 @@ impl Office {
         serde_json::from_slice(&whole).unwrap()
     }
 
-    /// All pages of a list: how many letters, and how many requests it took.
+    /// All pages of a list: how many dead letters, and how many requests it took.
     async fn list(&self, query: &str) -> (u64, u64) {
-        let (mut letters, mut requests, mut after) = (0, 0, String::new());
+        let (mut dead_letters, mut requests, mut after) = (0, 0, String::new());
         loop {
             let page = self.json("GET", &format!("/v1/admin/dead?limit=200{query}{after}"), "").await;
-            letters += page["orders"].as_array().unwrap().len() as u64;
+            dead_letters += page["orders"].as_array().unwrap().len() as u64;
             requests += 1;
             match page["next"].as_str() {
                 Some(next) => after = format!("&after={next}"),
-                None => return (letters, requests),
+                None => return (dead_letters, requests),
             }
         }
     }
@@ -146,16 +147,16 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
     let dir = tempfile::tempdir().unwrap();
     let began = Instant::now();
     fill(dir.path(), size).await;
-    println!("{size} letters written in {:.1?}", began.elapsed());
+    println!("{size} dead letters written in {:.1?}", began.elapsed());
     let began = Instant::now();
     let node =
         Quittance::builder().embedded(dir.path()).gateway(GatewaySetup::default()).open().await.unwrap();
     println!("opened in {:.1?}", began.elapsed());
     let office = Office(node);
-    // From here on the peak is counted anew.
+    // From here on the peak is counted again.
     _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = resident_mib("VmRSS:");
-    let told = |what: &str, began: Instant| {
+    let report_time = |what: &str, began: Instant| {
         println!(
             "{what} in {:.2?}; {} MiB held, {} MiB at most",
             began.elapsed(),
@@ -166,28 +167,28 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
     let began = Instant::now();
     let first = office.json("GET", "/v1/admin/dead?limit=200", "").await;
     assert_eq!(first["orders"].as_array().unwrap().len() as u64, size.min(200));
-    told("the first 200 listed", began);
+    report_time("the first 200 listed", began);
     let began = Instant::now();
-    let (letters, requests) = office.list("").await;
-    assert_eq!(letters, size);
-    told(&format!("all {letters} listed by {requests} requests"), began);
+    let (dead_letters, requests) = office.list("").await;
+    assert_eq!(dead_letters, size);
+    report_time(&format!("all {dead_letters} listed by {requests} requests"), began);
     let began = Instant::now();
-    let (letters, requests) = office.list("&tenant=rare").await;
-    assert_eq!(letters, size.div_ceil(RARE));
-    told(&format!("{letters} of one tenant listed by {requests} requests"), began);
+    let (dead_letters, requests) = office.list("&tenant=rare").await;
+    assert_eq!(dead_letters, size.div_ceil(RARE));
+    report_time(&format!("{dead_letters} of one tenant listed by {requests} requests"), began);
     let began = Instant::now();
     let (mut rehearsed, mut after) = (0, String::new());
     loop {
         let body = format!("{{\"action\":\"replay\",\"dry_run\":true{after}}}");
-        let told = office.json("POST", "/v1/admin/dead/bulk", &body).await;
-        rehearsed += told["would_pay"].as_u64().unwrap();
-        match told["next"].as_str() {
+        let report_time = office.json("POST", "/v1/admin/dead/bulk", &body).await;
+        rehearsed += report_time["would_pay"].as_u64().unwrap();
+        match report_time["next"].as_str() {
             Some(next) => after = format!(",\"after\":\"{next}\""),
             None => break,
         }
     }
     assert_eq!(rehearsed, size);
-    told(&format!("a replay of {rehearsed} rehearsed"), began);
+    report_time(&format!("a replay of {rehearsed} rehearsed"), began);
     let began = Instant::now();
     let (mut lines, mut bytes) = (0_u64, 0);
     office
@@ -197,7 +198,7 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
         })
         .await;
     assert_eq!(lines, size);
-    told(&format!("{lines} exported, {} MiB", bytes / 1024 / 1024), began);
+    report_time(&format!("{lines} exported, {} MiB", bytes / 1024 / 1024), began);
     let growth = resident_mib("VmHWM:").saturating_sub(before);
     println!("{before} MiB before, {growth} MiB more at most");
     assert!(growth <= GROWTH_MAX_MIB, "{growth} MiB more were needed");

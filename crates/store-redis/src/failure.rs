@@ -10,7 +10,7 @@ pub(crate) enum RedisFailure {
     NoAnswer,
     #[error("there is no connection to Redis: {0}")]
     Away(String),
-    #[error("Redis said something that is no answer to what it was asked")]
+    #[error("Redis sent a reply that does not fit the command: check that the address is a Redis server")]
     Garbled,
     #[error("the store is closed: {0}")]
     Sealed(String),
@@ -39,8 +39,8 @@ impl RedisFailure {
         matches!(self, Self::Redis(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
     }
 
-    /// Whether it is the connection that is at fault, so that a new one may do better. A server that became a replica is
-    /// as good as gone: its sentinels know who took its place.
+    /// Whether it is the connection that is at fault, so that a new one may do better. A server that became a replica
+    /// is as good as gone: its sentinels know which server took its place.
     pub(crate) fn is_of_the_connection(&self) -> bool {
         match self {
             Self::NoAnswer => true,
@@ -53,8 +53,8 @@ impl RedisFailure {
         }
     }
 
-    /// Whether the whole cluster is meant. It repairs its connections to single servers by itself: only when it knows none at all
-    /// any more, or has stopped, must it be looked for anew.
+    /// Whether the whole cluster is meant. It repairs its connections to single servers by itself: only when it knows
+    /// none at all any more, or has stopped, must it be connected again.
     pub(crate) fn is_of_the_whole_cluster(&self) -> bool {
         let Self::Redis(error) = self else { return false };
         error.kind() == ErrorKind::ClusterConnectionNotFound || error.is_connection_dropped()
@@ -102,11 +102,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn of(address: &str, trouble: &RedisFailure) -> Self {
-        let (address, why) = (address.to_owned(), trouble.to_string());
-        match trouble {
-            trouble if trouble.is_refusal() => Self::Refused { address, why },
-            trouble if trouble.is_wrong_type() => Self::NotOurs { address },
+    pub(crate) fn of(address: &str, failure: &RedisFailure) -> Self {
+        let (address, why) = (address.to_owned(), failure.to_string());
+        match failure {
+            failure if failure.is_refusal() => Self::Refused { address, why },
+            failure if failure.is_wrong_type() => Self::NotOurs { address },
             RedisFailure::NoAnswer | RedisFailure::Away(_) => Self::Unreachable { address, why },
             RedisFailure::Redis(error) if error.is_io_error() => Self::Unreachable { address, why },
             _ => Self::Unusable { address, why },

@@ -1,5 +1,5 @@
-//! What a server really said, for the person who has to understand it: bounded, and without what would let somebody else act in
-//! our name, however the server spelled it when it repeated what it was sent.
+//! A server's real reply, for the person who has to understand it: bounded, and without secrets that would let a
+//! reader act in our name, however the server spelled it when it repeated what it was sent.
 
 use crate::ApiKey;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// How much of an answer is looked at. More than is kept, so that nothing is cut in the middle before it is taken out.
 const LOOKED_AT_BYTES_MAX: usize = 4096;
 
-/// Where we are called back: whoever has such an address can bring an answer.
+/// Where we are called back: a party with such an address can bring an answer.
 #[derive(Debug, Default)]
 pub struct CallbackBase(OnceLock<String>);
 
@@ -30,13 +30,13 @@ impl CallbackBase {
 /// The words without `base` and whatever stands behind it up to the end of the address.
 fn without_addresses(words: &str, base: &str) -> String {
     let mut parts = words.split(base);
-    let mut shown = parts.next().unwrap_or_default().to_owned();
+    let mut visible = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let is_address = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
-        shown += "(callback address)";
-        shown += part.trim_start_matches(is_address);
+        visible += "(callback address)";
+        visible += part.trim_start_matches(is_address);
     }
-    shown
+    visible
 }
 
 /// The beginning of an answer as it came, without our key and without addresses at which we are called back.
@@ -53,11 +53,11 @@ mod tests {
     #[test]
     fn neither_key_nor_callback_address_is_repeated_however_it_is_spelled() {
         let (key, callbacks) = (ApiKey::new("0123456789abcdef"), CallbackBase::default());
-        let told = |body: &str| without_secrets(body.as_bytes(), &key, &callbacks);
+        let redacted = |body: &str| without_secrets(body.as_bytes(), &key, &callbacks);
         assert_eq!(
-            told("at http://us:80/callback/abc"),
+            redacted("at http://us:80/callback/abc"),
             "at http://us:80/callback/abc",
-            "nobody knows it yet"
+            "it is not known yet"
         );
         callbacks.learn("http://us:80/callback/first.mac");
         for body in [
@@ -66,11 +66,11 @@ mod tests {
             "key=0123456789abcdef&pingback=http%3A%2F%2Fus%3A80%2Fcallback%2Fa1-b2.c3&x=1",
             "key=0123456789abcdef&pingback=http%3a%2f%2fus%3a80%2fcallback%2fa1-b2.c3&x=1",
         ] {
-            let told = told(body);
-            assert!(!told.contains("0123456789abcdef") && !told.contains("a1-b2"), "{told}");
-            assert!(told.contains("(key)") && told.contains("(callback address)"), "{told}");
+            let redacted = redacted(body);
+            assert!(!redacted.contains("0123456789abcdef") && !redacted.contains("a1-b2"), "{redacted}");
+            assert!(redacted.contains("(key)") && redacted.contains("(callback address)"), "{redacted}");
         }
-        assert_eq!(told("<b>down</b> \u{1b}"), "<b>down</b> \u{1b}", "as it came");
-        assert_eq!(told(&"x".repeat(9000)).len(), LOOKED_AT_BYTES_MAX);
+        assert_eq!(redacted("<b>down</b> \u{1b}"), "<b>down</b> \u{1b}", "as it came");
+        assert_eq!(redacted(&"x".repeat(9000)).len(), LOOKED_AT_BYTES_MAX);
     }
 }
