@@ -84,7 +84,7 @@ fn judge(
             }
             EmbeddedRow::Broken(_) => drop(judged.erased.insert(*id)),
             EmbeddedRow::Whole(stored_order) if stored_order.versioned.order.key == *key => {
-                judged.whole = Some(stored_order)
+                judged.whole = Some(stored_order);
             }
             // Another order has the place where this one could not be written.
             EmbeddedRow::Whole(_) | EmbeddedRow::Gone => {}

@@ -119,7 +119,7 @@ impl RedisInner {
             for record in try_join_all(keys.iter().map(|key| self.find(key))).await? {
                 match record {
                     RedisRow::Whole(versioned) if which.includes(&versioned.order) => {
-                        listed.push(Ok(versioned))
+                        listed.push(Ok(versioned));
                     }
                     // It expired, or moved on a moment ago.
                     RedisRow::Whole(_) | RedisRow::Gone => {}

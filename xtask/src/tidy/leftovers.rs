@@ -55,7 +55,7 @@ pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<TidyFinding> {
             match MAY_SLEEP.iter().find(|(path, name)| *path == file.path && *name == function) {
                 Some(allowed) => used.push(allowed),
                 None => {
-                    findings.push(TidyFinding::breach(&file.path, number, format!("`{function}` sleeps")))
+                    findings.push(TidyFinding::breach(&file.path, number, format!("`{function}` sleeps")));
                 }
             }
         }

@@ -155,7 +155,7 @@ impl Known {
         match event {
             TimelineEvent::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
             TimelineEvent::LeftInDoubt { evidence, .. } => {
-                self.tell_trouble(Signal::InDoubt, &evidence.summary)
+                self.tell_trouble(Signal::InDoubt, &evidence.summary);
             }
             TimelineEvent::MovedToDeadLetters { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"

@@ -185,7 +185,7 @@ impl MockWorld {
             self.count_action(action);
             match action {
                 FaultAction::Unsolvable => {
-                    fate.outcome = TaskOutcome::Code("ERROR_CAPTCHA_UNSOLVABLE".to_owned())
+                    fate.outcome = TaskOutcome::Code("ERROR_CAPTCHA_UNSOLVABLE".to_owned());
                 }
                 FaultAction::Vanish => fate.vanishes = true,
                 FaultAction::SolveMs(ms) => fate.solve_ms = *ms,

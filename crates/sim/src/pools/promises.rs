@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_not_promised_is_not_judged() {
         let few = |row: &mut StudyRow| {
-            (row.rate, row.other_rate, row.waste, row.up.median) = (0.002, 0.02, 0.5, 3.0)
+            (row.rate, row.other_rate, row.waste, row.up.median) = (0.002, 0.02, 0.5, 3.0);
         };
         assert!(broken(few).is_empty());
         assert!(broken(|row| (row.best.is_limited, row.served) = (true, 0.6)).is_empty());

@@ -154,7 +154,7 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
                 match node.commit(last_version, &order, &counters, START).await.unwrap() {
                     Commit::Done(version) => (won, last_version) = (won + 1, version),
                     Commit::Conflict(record) => {
-                        last_version = record.map_or(Version::ABSENT, |record| record.version)
+                        last_version = record.map_or(Version::ABSENT, |record| record.version);
                     }
                 }
             }

@@ -61,7 +61,7 @@ async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
         match refused {
             None => assert!(status < 300 && world.tap.arrives(0).await, "{tenants:?}: {output}"),
             Some(reason) => {
-                assert!(status >= 400 && output.contains(reason), "{tenants:?}: {status} {output}")
+                assert!(status >= 400 && output.contains(reason), "{tenants:?}: {status} {output}");
             }
         }
         assert_eq!(world.tap.arrived(), u64::from(refused.is_none()));

@@ -197,7 +197,7 @@ fn params_of(kind: &str, names: &[&str]) -> MeantParams {
     match (kind, params_of.contains_key("version")) {
         ("userrecaptcha", true) => _ = params_of.insert("version".into(), Param::from("v3")),
         ("GeeTestTask" | "GeeTestTaskProxyless", true) => {
-            _ = params_of.insert("version".into(), Param::from("3"))
+            _ = params_of.insert("version".into(), Param::from("3"));
         }
         _ => {}
     }
