@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod conformance;
 pub mod document;
+mod fixed_provider;
 pub mod leases;
 pub mod membership;
 pub mod memory;
@@ -24,6 +25,7 @@ pub use document::{
     AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentFound, DocumentWritten, LevelShown, Mark,
     PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent, TrustDocument,
 };
+pub use fixed_provider::FixedProvider;
 pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
 pub use membership::{
     Demand, Finding, MarkRequest, Members, Membership, MemoryMembership, NodeStats, NodeStatus, Reach,

@@ -33,7 +33,6 @@ mod builder;
 mod clock;
 pub mod copy;
 mod memory;
-mod nobody;
 mod order;
 mod place;
 mod presence;
