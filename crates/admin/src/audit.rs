@@ -212,7 +212,7 @@ impl AppState {
                 paid.recipient = Recipient::None(EXPIRED);
             }
             Ok(Some(surplus)) => {
-                paid.recipient = surplus.taker().map_or(Recipient::Stock(key), Recipient::Taker)
+                paid.recipient = surplus.taker().map_or(Recipient::Stock(key), Recipient::Taker);
             }
             Ok(None) | Err(StoreError::Corrupt { .. }) => {}
             Err(error) => return Err(error),

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(named, served);
     }
 
-    /// The policy refuses most of these in the browser; here it is refused before anybody sees it.
+    /// The policy refuses most of these in the browser; here it is refused before a release.
     #[test]
     fn no_file_of_the_page_makes_markup_of_text_or_calls_a_stranger() {
         let banned =

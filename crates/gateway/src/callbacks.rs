@@ -31,7 +31,7 @@ pub struct CallbackApi {
 
 impl fmt::Debug for CallbackApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallbackDoor").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("CallbackApi").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 

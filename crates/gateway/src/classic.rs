@@ -1,5 +1,5 @@
 //! The classic door: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
-//! translates; what a caller may do and see is decided at the desk.
+//! translates; what a caller may do and see is decided by the order service.
 //!
 //! Every answer of the protocol goes out with status 200, and whoever asks for an order that may be paid for is told at
 //! worst that it is not ready.
@@ -107,7 +107,7 @@ impl Flavour {
     }
 }
 
-/// Clones share the desk and the list of pingbacks.
+/// Clones share the order service and the list of pingbacks.
 #[derive(Clone)]
 pub(crate) struct ClassicApi {
     orders: OrderService,
@@ -118,7 +118,7 @@ pub(crate) struct ClassicApi {
 
 impl fmt::Debug for ClassicApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClassicDoor").field("desk", &self.orders).finish_non_exhaustive()
+        f.debug_struct("ClassicApi").field("orders", &self.orders).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,5 @@
 //! The JSON door: `createTask`, `getTaskResult` and what belongs to them, in the manners of four providers. It translates;
-//! what a caller may do and see is decided at the desk.
+//! what a caller may do and see is decided by the order service.
 //!
 //! Every answer of the protocol, an error as well, goes out with status 200. One provider sends its errors with 400 and
 //! 401; its clients read the same JSON at any status, while many a client of the others reads none beside a 200.
@@ -88,7 +88,7 @@ fn is_method_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Clones share the desk.
+/// Clones share the order service.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonApi {
     orders: OrderService,

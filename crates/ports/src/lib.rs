@@ -10,6 +10,7 @@
 pub mod clock;
 pub mod conformance;
 pub mod document;
+mod fixed_provider;
 mod hours;
 pub mod leases;
 pub mod membership;
@@ -27,6 +28,7 @@ pub use document::{
     AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, Goal, LevelView, Mark, PoolDocument,
     PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
+pub use fixed_provider::FixedProvider;
 pub use hours::{Hours, HoursError};
 pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
 pub use membership::{

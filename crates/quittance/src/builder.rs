@@ -12,8 +12,9 @@ use quittance_gateway::{
     CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
     TenantSettings, Tenants, WebhookSettings, Webhooks,
 };
+use quittance_lifecycle::{Fault, FaultClass, SubmitOutcome};
 use quittance_ports::membership::SKEW_MAX;
-use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
+use quittance_ports::{Clock, FixedProvider, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
 use quittance_telemetry::{TraceSettings, Traces};
 use std::fmt;
@@ -353,8 +354,7 @@ impl Builder {
 
     /// Opens the store to read and repair it, and carries nothing out. Needs a tokio runtime.
     pub async fn open(mut self) -> Result<Quittance, StartError> {
-        let provider =
-            self.provider.take().unwrap_or_else(|| Arc::new(crate::absent_provider::AbsentProvider));
+        let provider = self.provider.take().unwrap_or_else(|| Arc::new(no_provider()));
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
@@ -476,6 +476,12 @@ impl Builder {
         let (gateway, admin) = gateway.unzip();
         Ok(Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() })
     }
+}
+
+/// The provider of a node that only reads the store: it is never asked, and takes nothing.
+fn no_provider() -> FixedProvider {
+    let fault = Fault::new(FaultClass::Unreachable, "this node has no provider");
+    FixedProvider::new(SubmitOutcome::Rejected(fault))
 }
 
 /// A pool that is as it should be is left alone: every write of it makes its keeper look again.

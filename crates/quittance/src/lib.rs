@@ -30,7 +30,6 @@
 //! [`Order::exclusive`] say otherwise.
 #![forbid(unsafe_code)]
 
-mod absent_provider;
 mod builder;
 mod clock;
 pub mod copy;

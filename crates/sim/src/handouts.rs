@@ -14,8 +14,7 @@ use quittance_lifecycle::{
     ProviderAnswer, Reuse, Slot, SubmitOutcome, Timestamp, place, transition,
 };
 use quittance_ports::{
-    Clock, Commit, Guard, MemoryMembership, MemorySpill, MemoryWebhooks, Params, Provider, Store, StoreError,
-    Submission, Version,
+    Clock, Commit, FixedProvider, MemoryMembership, MemorySpill, MemoryWebhooks, Store, StoreError, Version,
 };
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -91,51 +90,6 @@ async fn yields(mut count: usize) {
     .await;
 }
 
-/// Nothing is bought here.
-struct NoProviderCalls;
-
-#[async_trait]
-impl Provider for NoProviderCalls {
-    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::InDoubt(Evidence::default())
-    }
-
-    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn poll(&self, _tasks: &[String]) -> Vec<(String, quittance_lifecycle::PollOutcome)> {
-        Vec::new()
-    }
-
-    fn poll_batch_max(&self) -> usize {
-        1
-    }
-
-    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
-        quittance_lifecycle::ReportOutcome::NoReply
-    }
-
-    async fn account(&self) -> Option<quittance_ports::Account> {
-        None
-    }
-
-    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
-        None
-    }
-
-    fn submit_interval(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn read_callback(
-        &self,
-        _callback: &quittance_ports::Callback<'_>,
-    ) -> Option<quittance_ports::CallbackMessage> {
-        None
-    }
-}
-
 struct HandoutNode {
     engine: Arc<Engine>,
     off_by: Arc<AtomicI64>,
@@ -190,7 +144,8 @@ impl HandoutField {
         let off_by = Arc::new(AtomicI64::new(0));
         let world = World {
             store: Arc::clone(&self.stores[number]),
-            provider: Arc::new(NoProviderCalls),
+            // Nothing is bought here.
+            provider: Arc::new(FixedProvider::new(SubmitOutcome::InDoubt(Evidence::default()))),
             clock: Arc::new(DrillClock { now: Arc::clone(&self.now), off_by: Arc::clone(&off_by) }),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

@@ -16,8 +16,15 @@ const READ_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct AccountCache {
     provider: Arc<dyn Provider>,
-    /// When the account was last read, and what it was. One caller reads at a time; the others wait for the result.
-    last: Arc<Mutex<Option<(Timestamp, Option<Account>)>>>,
+    /// One caller reads at a time; the others wait for the result.
+    last: Arc<Mutex<Option<LastRead>>>,
+}
+
+/// When the account was last read, and what it was.
+#[derive(Clone, Copy, Debug)]
+struct LastRead {
+    at: Timestamp,
+    account: Option<Account>,
 }
 
 impl fmt::Debug for AccountCache {
@@ -35,16 +42,16 @@ impl AccountCache {
     /// The account, at most half a minute old if the provider answers; `None` if it was never known.
     pub async fn read(&self, now: Timestamp) -> Option<Account> {
         let mut last = self.last.lock().await;
-        if let Some((read_at, account)) = *last
-            && read_at <= now
-            && now.since(read_at) < READ_INTERVAL
+        if let Some(read) = *last
+            && read.at <= now
+            && now.since(read.at) < READ_INTERVAL
         {
-            return account;
+            return read.account;
         }
-        let known = last.and_then(|(_, account)| account);
+        let known = last.and_then(|read| read.account);
         let reported = tokio::time::timeout(READ_TIMEOUT, self.provider.account()).await.ok().flatten();
         let account = reported.or(known);
-        *last = Some((now, account));
+        *last = Some(LastRead { at: now, account });
         account
     }
 }

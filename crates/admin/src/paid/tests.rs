@@ -81,7 +81,7 @@ fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
         live(placed(Reuse::Shared), &[(0, WAKE), (1, submitted(1, busy)), (30, WAKE), (31, accepted(2))]);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((only.attempt, only.why.as_str(), only.state), (2, "retry 1 for busy", State::Solving));
-    assert!(!only.is_possible_double, "nobody paid for the first");
+    assert!(!only.is_possible_double, "the first was not paid");
 }
 
 #[test]

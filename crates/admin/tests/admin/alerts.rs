@@ -100,7 +100,7 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
     let mut announced = [run(&room.admin), run(&there)];
     room.place("broke-1").await.order(202);
     until(&room, |alert| alert["rule"] == "provider_paused").await;
-    // Whoever was not the one has seen it by the time the next one is told.
+    // The other node has seen the first alert by the time the next one is raised.
     room.store_is_away.store(true, Ordering::Relaxed);
     until(&room, |alert| alert["rule"] == "store_away").await;
     room.store_is_away.store(false, Ordering::Relaxed);

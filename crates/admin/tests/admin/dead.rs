@@ -1,4 +1,4 @@
-//! Dead letters as the operator finds, reads, mends and carries them: one by one, by what he looks for, and all at once.
+//! Dead letters: find, read, replay, drop, export and import them, one by one and in bulk.
 
 use super::counting_store::BROKEN;
 use super::provider::COST;
@@ -154,9 +154,9 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
     ] {
         post(&room, &format!("{path}/note"), &odd).await.must_be(422, "bad_params");
     }
-    let nobody = "0".repeat(64);
-    room.ask(Ask::get(format!("/v1/admin/orders/{nobody}")).key(ADMIN)).await.must_be(404, "unknown_order");
-    post(&room, &format!("/v1/admin/orders/{nobody}/note"), &json!({ "text": "a" }))
+    let unknown = "0".repeat(64);
+    room.ask(Ask::get(format!("/v1/admin/orders/{unknown}")).key(ADMIN)).await.must_be(404, "unknown_order");
+    post(&room, &format!("/v1/admin/orders/{unknown}/note"), &json!({ "text": "a" }))
         .await
         .must_be(404, "unknown_order");
 }
@@ -177,7 +177,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     assert_eq!((&read["tenant"], &read["site"]), (&json!("anna"), &json!("shop.example.com")));
     assert!(read["timeline"].as_array().unwrap().len() > 3);
     let some = Ask::get("/v1/admin/dead/export?tenant=bert").key(ADMIN).to_its_end(room.address).await;
-    assert_eq!(some.text, "", "what cannot be read is nobody's");
+    assert_eq!(some.text, "", "an unreadable record belongs to no tenant");
 
     let body = format!(
         "\u{feff}{}\n\nno JSON\n{{\"key\":\"x\"}}\n{}\n",
@@ -274,7 +274,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     assert_eq!(ended(&room, &begun).await["done"], 3);
     let all = get(&room, "/v1/admin/dead/bulk").await;
     assert_eq!(all["bulks"].as_array().unwrap().len(), 2);
-    // What became of them is told, and of those that nobody has replayed nothing is.
+    // The outcome counts the replayed orders only.
     dies(&room, ANNA, "die-other", "https://shop.example.com/", json!({})).await;
     let path = format!("/v1/admin/dead/bulk/{}/outcome", begun["number"]);
     let outcome = loop {
@@ -341,7 +341,7 @@ async fn bulk_work_that_makes_no_sense_is_refused_and_what_is_under_way_can_be_s
     ] {
         post(&room, "/v1/admin/dead/bulk", &odd).await.must_be(422, "bad_params");
     }
-    // Nobody works, so it stays under way.
+    // No worker runs, so it stays in progress.
     room.rest().await;
     let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
     let path = format!("/v1/admin/dead/bulk/{}", begun["number"]);

@@ -1,4 +1,4 @@
-//! A node at work, as whoever watches it sees it.
+//! Snapshots, the stream of snapshots, and how streams end.
 
 use super::talk::Ask;
 use super::world::{ADMIN, ANNA, Room, order, path_of};
@@ -13,7 +13,7 @@ async fn now(room: &Room) -> Value {
     room.ask(Ask::get("/v1/admin/now").key(ADMIN)).await.order(200)
 }
 
-/// Looks until the picture is as it should be, or for as long as nobody would wait.
+/// Reads snapshots until one is as it should be.
 async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually("the picture is as it should be", async || {
         let picture = now(room).await;
@@ -102,7 +102,7 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("nobody watches, and nothing is made");
+    tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("without watchers no snapshot is made");
 }
 
 #[tokio::test]
@@ -140,11 +140,11 @@ async fn streams_end_when_the_node_does() {
     let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(room.address).await;
     live.greeting().await;
     live.next().await.unwrap();
-    assert!(room.gateway.drain(Duration::from_secs(5)).await, "nobody had to be cut off");
+    assert!(room.gateway.drain(Duration::from_secs(5)).await, "no request was cut off");
     while live.next().await.is_some() {}
 }
 
-/// An order is on record, so nobody needs to hold a connection for it: the next process has the answer.
+/// An order is on record, so no connection has to be held for it: the next process has the answer.
 #[tokio::test]
 async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
     let room = Room::new().await;
@@ -152,7 +152,7 @@ async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
     let (address, gateway) = (room.address, room.gateway.clone());
     let waiting = tokio::spawn(async move { ask.of(address).await });
     until(&room, |picture| picture["orders"]["open"] == 1).await;
-    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    assert!(gateway.drain(Duration::from_secs(60)).await, "no request was cut off");
     let answered = waiting.await.unwrap();
     let placed = answered.order(202);
     assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
@@ -170,7 +170,7 @@ async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends(
     let begun = gateway.counts().requests;
     let waiting = ask.send(room.address).await;
     eventually("it has been read", async || (gateway.counts().requests > begun).then_some(())).await;
-    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    assert!(gateway.drain(Duration::from_secs(60)).await, "no request was cut off");
     let answered = super::talk::read_callback(waiting).await;
     assert_eq!(answered.order(202)["status"], "pending");
     assert_eq!(answered.header("location"), Some(path.as_str()));
@@ -197,11 +197,7 @@ async fn the_last_hour_is_told_in_steps() {
     let asked: u64 = samples.iter().map(|sample| sample["asked"].as_u64().unwrap()).sum();
     assert_eq!((samples.len(), asked), (2, 7), "{history}");
     assert!(samples[1]["p50_ms"].is_u64() && samples[1]["spent_micros"] == 7 * 2990);
-    assert_eq!(
-        now(&room).await["sample"],
-        samples[1],
-        "whoever has read the curve goes on with the picture's step"
-    );
+    assert_eq!(now(&room).await["sample"], samples[1], "the sample of a snapshot continues the history");
 }
 
 #[tokio::test]

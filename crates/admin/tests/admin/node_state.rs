@@ -1,16 +1,16 @@
-//! What the operator's key opens, and nobody else's.
+//! What only the operator's key may do.
 
 use super::talk::Ask;
 use super::world::{ADMIN, ANNA, Room, order, path_of};
 use serde_json::json;
 
-const NOBODY: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
+const UNKNOWN_KEY: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 
 fn asks() -> Vec<Ask> {
     vec![
         Ask::get("/v1/admin/find?q=anna"),
-        Ask::get(format!("/v1/admin/orders/{NOBODY}")),
-        Ask::post(format!("/v1/admin/orders/{NOBODY}/note"), &json!({ "text": "mine" })),
+        Ask::get(format!("/v1/admin/orders/{UNKNOWN_KEY}")),
+        Ask::post(format!("/v1/admin/orders/{UNKNOWN_KEY}/note"), &json!({ "text": "mine" })),
         Ask::get("/v1/admin/dead"),
         Ask::get("/v1/admin/dead/export"),
         Ask::new("POST", "/v1/admin/dead/import").body("{}"),
@@ -18,8 +18,8 @@ fn asks() -> Vec<Ask> {
         Ask::get("/v1/admin/dead/bulk"),
         Ask::get("/v1/admin/dead/bulk/1"),
         Ask::new("DELETE", "/v1/admin/dead/bulk/1"),
-        Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/replay")),
-        Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/drop")),
+        Ask::new("POST", format!("/v1/admin/dead/{UNKNOWN_KEY}/replay")),
+        Ask::new("POST", format!("/v1/admin/dead/{UNKNOWN_KEY}/drop")),
         Ask::new("POST", "/v1/admin/release"),
         Ask::get("/v1/admin/state"),
         Ask::get("/v1/admin/now"),
@@ -43,7 +43,7 @@ async fn a_tenants_key_opens_nothing_of_the_operators() {
     for ask in asks() {
         room.ask(ask.clone()).await.must_be(401, "unauthorized");
         room.ask(ask.clone().key(ANNA)).await.must_be(403, "forbidden");
-        room.ask(ask.key("nobody")).await.must_be(401, "unauthorized");
+        room.ask(ask.key("unknown")).await.must_be(401, "unauthorized");
     }
 }
 
@@ -72,7 +72,7 @@ async fn dead_letters_of_all_tenants_are_listed_replayed_and_dropped() {
     let why = format!("Order {key} is failed, and no dead letter.");
     assert!(refused["detail"].as_str().unwrap().starts_with(&why), "{refused}");
     assert_eq!(room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200), json!({ "orders": [] }));
-    for odd in [NOBODY, "short", "%ff"] {
+    for odd in [UNKNOWN_KEY, "short", "%ff"] {
         let ask = Ask::new("POST", format!("/v1/admin/dead/{odd}/replay")).key(ADMIN);
         room.ask(ask).await.must_be(404, "unknown_order");
     }

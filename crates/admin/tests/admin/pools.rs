@@ -65,7 +65,7 @@ async fn a_pool_is_set_shown_changed_and_taken_away() {
         assert_eq!(set[field], value, "{field}: {set}");
     }
     assert_eq!(set["params"]["sitekey"], "0x4AAA");
-    assert_eq!(set["params"]["proxy"], "***@1.2.3.4:80", "a password is shown to nobody");
+    assert_eq!(set["params"]["proxy"], "***@1.2.3.4:80", "a password is never shown");
     assert!(set.get("size").is_none());
     assert_eq!(get("/v1/pools/shop.login-1").await.order(200)["hours"], set["hours"]);
 

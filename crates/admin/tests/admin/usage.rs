@@ -1,4 +1,4 @@
-//! The usage as whoever pays the bill sees them: sums by whatever part he asks for, and every payment with its reason.
+//! The usage, grouped, and every payment with its reason.
 
 use super::talk::Ask;
 use super::world::{ADMIN, ANNA, BERT, Room, exclusive, keyed, order};

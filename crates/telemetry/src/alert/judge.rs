@@ -251,7 +251,7 @@ impl Judge<'_> {
                 (lately.counts.doubts, lately.counts.attempts)
             })?;
         let words = format!(
-            "of {attempts} attempts in ten minutes, it is not known of {doubts} whether the provider took them: each may be paid for twice; \
+            "it is not known of {doubts} of {attempts} attempts in ten minutes whether the provider took them: each may be paid twice; \
              look at the network to the provider and at `timing.submit_wait`"
         );
         one("", level, words)

@@ -99,7 +99,7 @@ fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
     post.standing.insert((Rule::DeadLettersGrow, String::new()));
     post.standing.insert((Rule::DoubtRate, String::new()));
     let heard = post.watch(0..590, |_| well());
-    assert_eq!(heard, [], "nor does he raise it again");
+    assert_eq!(heard, [], "nor is it raised again");
     let heard = post.watch(590..4000, |_| well());
     assert_eq!(heard, [(660, false, Rule::DoubtRate), (3660, false, Rule::DeadLettersGrow)]);
 }
@@ -255,7 +255,7 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
         };
         Readings { pools: Some(vec![pool]), ..well() }
     };
-    assert_eq!(post.watch(0..600, |_| pool(0, 7, 0)), [], "nobody asks");
+    assert_eq!(post.watch(0..600, |_| pool(0, 7, 0)), [], "no demand");
     assert_eq!(post.watch(600..700, |second| pool(0, second, 0)), [(660, true, Rule::PoolStarves)]);
     assert_eq!(post.watch(700..800, |_| pool(2, 700, 0)), [(760, false, Rule::PoolStarves)]);
     assert_eq!(post.watch(800..900, |_| pool(2, 700, 950)), [(810, true, Rule::BudgetEnds)]);

@@ -91,8 +91,7 @@ impl Window {
         }
     }
 
-    /// What had been counted before anybody looked here, the oldest first. What is older than all that is asked about was not
-    /// counted lately, so nothing is counted from it.
+    /// Adds counts from before the first reading, oldest first. Counts that are older than the longest period are left out.
     pub(crate) fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counts)>) {
         let fresh = counted.into_iter().filter(|(at, _)| *at <= now && now.since(*at) <= RECALLED_MOST);
         fresh.for_each(|(at, counts)| self.note(at, counts));

@@ -1,5 +1,5 @@
-//! A life with a fault and a doubt in it, as spans: each attempt and each call by itself, what went wrong where it did, and the
-//! same names whoever tells it.
+//! A life with a fault and a doubt, as spans: each attempt and each call is a span, errors are where they happened, and a second
+//! export has the same ids.
 
 use quittance_lifecycle::{
     CallbackResult, DeadCause, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Gate,
@@ -105,7 +105,7 @@ fn each_attempt_has_its_span_and_what_went_wrong_stands_where_it_did() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), spans.len(), "no two have one name");
-    assert_eq!(told(&order), spans, "and whoever tells it tells the same");
+    assert_eq!(told(&order), spans, "a second export is the same");
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn who_asked_to_be_called_is_given_it_then_and_nothing_is_told_twice() {
         state: DeliveryState::Owed { at, tries: 0 },
     };
     order.webhooks = vec![owed(at(0))];
-    assert_eq!(told(&order).len(), 6, "he has waited for it");
+    assert_eq!(told(&order).len(), 6, "the caller has waited for it");
     order.webhooks = vec![owed(at(31))];
-    assert_eq!(told(&order), [], "it was written again because he is about to be called");
+    assert_eq!(told(&order), [], "it was written again because a webhook is due");
     order.webhooks.clear();
     order.timeline.tell(at(32), TimelineEvent::WebhookDelivered { webhook: 1 });
     let spans = told(&order);

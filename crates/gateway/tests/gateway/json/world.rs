@@ -1,64 +1,22 @@
 //! A whole gateway on a port of its own, in front of a provider that solves whatever it gets, at once.
 
 use crate::still_clock::StillClock;
-use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{Gateway, GatewaySettings, Hub, OrderService, Tenants, WebhookSettings, Webhooks};
-use quittance_lifecycle::{Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome};
-use quittance_ports::{
-    Account, Callback, CallbackMessage, Guard, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks,
-    Params, Provider, Submission,
-};
+use quittance_lifecycle::{Money, Payload, ProviderAnswer, SubmitOutcome};
+use quittance_ports::{Account, FixedProvider, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-struct Prompt;
-
-#[async_trait]
-impl Provider for Prompt {
-    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::Answered(ProviderAnswer {
-            payload: Payload::text("solved"),
-            solved_at: None,
-            cost: Some(Money(1000)),
-        })
-    }
-
-    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
-        Vec::new()
-    }
-
-    fn poll_batch_max(&self) -> usize {
-        1
-    }
-
-    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
-        None
-    }
-
-    fn submit_interval(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn read_callback(&self, _callback: &Callback<'_>) -> Option<CallbackMessage> {
-        None
-    }
-
-    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
-        ReportOutcome::Accepted
-    }
-
-    async fn account(&self) -> Option<Account> {
-        Some(Account { balance: Some(Money(3_500_000)), threads: None })
-    }
+/// Solves every task at once.
+fn prompt() -> FixedProvider {
+    let payload = Payload::text("solved");
+    let answer = ProviderAnswer { payload, solved_at: None, cost: Some(Money(1000)) };
+    let account = Account { balance: Some(Money(3_500_000)), threads: None };
+    FixedProvider { reply: SubmitOutcome::Answered(answer), account: Some(account) }
 }
 
 pub(crate) struct RequestHandler {
@@ -67,10 +25,9 @@ pub(crate) struct RequestHandler {
 
 impl RequestHandler {
     pub(crate) async fn open() -> Self {
-        let provider: Arc<dyn Provider> = Arc::new(Prompt);
         let world = World {
             store: Arc::new(MemoryStore::default()),
-            provider: Arc::clone(&provider),
+            provider: Arc::new(prompt()),
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
