@@ -58,8 +58,9 @@ pub struct Config {
     pub lifetimes: Vec<LifeRule>,
     /// What an answer of a kind costs, where the provider does not report it.
     pub(crate) prices: BTreeMap<String, Money>,
-    /// Days for which the usage is kept in detail, and in all.
+    /// Days for which the usage is kept in detail.
     pub(crate) usage_days: u64,
+    /// Days for which the usage is kept at all.
     pub(crate) sums_days: u64,
     /// Pools that exist from the start.
     pub pools: Vec<PoolSpec>,

@@ -95,6 +95,11 @@ impl Credential {
         self.found.is_ok()
     }
 
+    /// Whether it is there, in one word.
+    pub(crate) const fn word(&self) -> &'static str {
+        if self.is_set() { "set" } else { "missing" }
+    }
+
     /// Whether it is there, and where it is kept; never what it is.
     pub fn state(&self) -> String {
         let Self { keeper, .. } = self;

@@ -219,11 +219,10 @@ pub(crate) fn meant(name: &Name) -> Option<String> {
 
 /// The variable that was probably meant.
 pub(crate) fn meant_variable(variable: &str, labels: &[(&'static str, String)]) -> Option<String> {
-    let all = settings().flat_map(|row| {
-        let of_labels = labels.iter().filter(move |(list, _)| row.is_in(list));
-        let open =
-            of_labels.filter_map(move |(_, label)| Some(row.variable()?.replace('*', &as_variable(label))));
-        row.variable().filter(|_| !row.is_open()).into_iter().chain(open.filter(move |_| row.is_open()))
+    let closed = settings().filter(|row| !row.is_open()).filter_map(Setting::variable);
+    let open = labels.iter().flat_map(|(list, label)| {
+        let rows = settings().filter(move |row| row.is_in(list)).filter_map(Setting::variable);
+        rows.map(move |variable| variable.replace('*', &as_variable(label)))
     });
-    nearest(variable, all)
+    nearest(variable, closed.chain(open))
 }

@@ -17,66 +17,89 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    Flag,
-    /// A whole number, or the word `or`.
-    Count {
-        least: u64,
-        most: u64,
-        or: Option<&'static str>,
-    },
-    /// A ratio from 0 to 1.
-    Ratio,
-    /// A duration, or the word `or`.
-    Duration {
-        least: Duration,
-        most: Duration,
-        or: Option<&'static str>,
-    },
-    Money,
-    OneOf(&'static [&'static str]),
-    Dialect,
-    /// The class of a fault.
-    FaultClass,
-    /// The name of a provider, a tenant or a pool.
-    Label,
-    /// The name of a kind of captcha.
-    Kind,
-    /// The name of a node.
-    NodeName,
-    Host,
-    /// A host, an address or a network.
-    Network,
-    /// A part of the day.
-    Hours,
-    List(&'static Shape),
-    /// A program and its arguments.
-    Command,
-    /// A currency, by ISO 4217.
-    Currency,
-    /// Any text.
-    Text,
-    Rate,
-    /// The hash of a key.
-    KeyHash,
-    ListenAddress,
-    /// An http or https address to build others on.
-    WebAddress,
-    StoreUrl,
-    /// The address of PostgreSQL itself, not of a pooler.
-    PostgresUrl,
-    File,
-    Folder,
-    /// The name of an environment variable that holds a secret.
-    Variable,
-}
-
 pub(crate) const HOSTS: Shape = Shape::List(&Shape::Host);
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// The name of a node stands in its status in the store.
 const NODE_NAME_BYTES_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = TENANT_BYTES_MAX;
+const HOST_FORM: &str = "\"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\"";
+
+macro_rules! shapes {
+    ($($name:ident |$text:ident, $folder:pat_param| $read:expr, $form:expr;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Shape {
+            Flag,
+            /// A whole number, or the word `or`.
+            Count { least: u64, most: u64, or: Option<&'static str> },
+            /// A ratio from 0 to 1.
+            Ratio,
+            /// A duration, or the word `or`.
+            Duration { least: Duration, most: Duration, or: Option<&'static str> },
+            Money,
+            OneOf(&'static [&'static str]),
+            List(&'static Shape),
+            /// A program and its arguments.
+            Command,
+            $($name,)*
+        }
+
+        impl Shape {
+            /// A text as the value of this shape, if it is one. Relative paths are relative to `folder`.
+            fn read_text(self, text: &str, folder: &Path) -> Option<String> {
+                match self {
+                    $(Self::$name => { let ($text, $folder) = (text, folder); $read })*
+                    Self::OneOf(words) => same(text, words.contains(&text)),
+                    _ => None,
+                }
+            }
+
+            fn text_form(self) -> String {
+                match self {
+                    $(Self::$name => $form.into(),)*
+                    _ => String::new(),
+                }
+            }
+        }
+    };
+}
+// Each shape of a text: its name, the text to keep if a text has this shape, and what would be right.
+shapes! {
+    Text |text, _| same(text, true), "a text";
+    Dialect |text, _| same(text, text.parse::<Dialect>().is_ok()), either(Dialect::ALL.iter());
+    FaultClass |text, _| same(text, class_named(text).is_some()),
+        either(FaultClass::ALL.iter().map(|class| signal_word(*class)));
+    Label |text, _| same(text, is_label(text)),
+        format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`");
+    Kind |text, _| same(text, is_label(text)), "a kind, as `quittance kinds` names them";
+    NodeName |text, _| same(text, is_name(text, NODE_NAME_BYTES_MAX, "-_.:")),
+        format!("a name of at most {NODE_NAME_BYTES_MAX} letters, digits and `-`, `_`, `.`, `:`");
+    Host |text, _| same(text, HostPattern::parse(text).is_ok()), format!("a host: {HOST_FORM}");
+    Network |text, _| same(text, Allowed::parse(text).is_ok()),
+        "a host, an address or a network, such as \"10.0.0.0/8\"";
+    Hours |text, _| Hours::parse(text).ok().map(|hours| hours.to_string()),
+        "a part of the day in UTC, such as \"08:00-20:30\"";
+    Currency |text, _| same(text, text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())),
+        "a currency of three letters, such as \"USD\" or \"RUB\"";
+    Rate |text, _| same(text, rate::parse(text).is_some()), rate::FORM;
+    KeyHash |text, _| same(text, KeyDigest::parse(text).is_some()),
+        "64 hexadecimal digits, the SHA-256 of a key and never the key: `quittance tenant hash` makes it";
+    ListenAddress |text, _| same(text, text.parse::<SocketAddr>().is_ok()),
+        "an address and a port, such as \"127.0.0.1:8780\" or \"[::]:8780\"";
+    WebAddress |text, _| same(text, page_host(text).is_ok() && !text.contains(['?', '#', '@'])),
+        "an address that begins with http:// or https:// and has no user, `?` or `#` in it";
+    StoreUrl |text, folder| Scheme::of(text.trim()).and_then(|_| match text.strip_prefix("embedded:") {
+            Some(path) => in_folder(path, folder).map(|path| format!("embedded:{path}")),
+            None => Some(without_password(text.trim())),
+        }),
+        "\"embedded:FOLDER\", \"redis://HOST:PORT\" (or rediss, valkey, redis+cluster, redis+sentinel), \
+         \"postgres://USER@HOST:PORT/DATABASE\", or \"memory:\" to keep nothing after the end";
+    PostgresUrl |text, _| (Scheme::of(text.trim()) == Some(Scheme::Postgres)).then(|| without_password(text.trim())),
+        "the address of PostgreSQL itself, such as \"postgres://USER@HOST:PORT/DATABASE\"";
+    File |text, folder| in_folder(text, folder), "the path of a file";
+    Folder |text, folder| in_folder(text, folder), "the path of a folder";
+    Variable |text, _| same(text, is_variable(text)),
+        "the name of an environment variable that holds the secret, never the secret itself";
+}
 
 impl Shape {
     /// This shape, or one word instead.
@@ -98,98 +121,54 @@ impl Shape {
 
     /// What would be right, to follow "must be".
     pub(crate) fn describe(self) -> String {
-        let text = match self {
-            Self::Count { most: 0, .. } => "0: what is permanent is never tried again",
+        match self {
+            Self::Flag => "true or false".into(),
+            Self::Count { most: 0, .. } => "0: what is permanent is never tried again".into(),
             Self::Count { least, most, or } => {
-                return format!("{}a whole number from {least} to {most}", word_or(or));
+                format!("{}a whole number from {least} to {most}", word_or(or))
             }
+            Self::Ratio => "a ratio from 0 to 1, with at most three digits, such as 0.25".into(),
             Self::Duration { least, most, or: None } => {
                 let (least, most) = (duration::render(least), duration::render(most));
-                return format!("a duration from {least} to {most}: {}", duration::FORM);
+                format!("a duration from {least} to {most}: {}", duration::FORM)
             }
-            Self::Duration { or, .. } => return format!("{}a duration: {}", word_or(or), duration::FORM),
-            Self::OneOf(words) => return either(words.iter()),
-            Self::Dialect => return either(Dialect::ALL.iter()),
-            Self::FaultClass => return either(FaultClass::ALL.iter().map(|class| signal_word(*class))),
-            Self::Label => {
-                return format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`");
-            }
-            Self::NodeName => {
-                return format!(
-                    "a name of at most {NODE_NAME_BYTES_MAX} letters, digits and `-`, `_`, `.`, `:`"
-                );
-            }
-            Self::List(Self::Host) => return format!("a list of hosts: {HOST_FORM}"),
-            Self::Host => return format!("a host: {HOST_FORM}"),
-            Self::Flag => "true or false",
-            Self::Ratio => "a ratio from 0 to 1, with at most three digits, such as 0.25",
-            Self::Kind => "a kind, as `quittance kinds` names them",
-            Self::List(Self::Kind) => "a list of kinds, as `quittance kinds` names them",
-            Self::Network => "a host, an address or a network, such as \"10.0.0.0/8\"",
-            Self::List(Self::Network) => {
-                "a list of hosts, addresses or networks: \"hooks.example.org\", \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
-            }
-            Self::Hours => "a part of the day in UTC, such as \"08:00-20:30\"",
-            Self::List(_) => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]",
-            Self::Money => decimal::MONEY_FORM,
-            Self::Currency => "a currency of three letters, such as \"USD\" or \"RUB\"",
+            Self::Duration { or, .. } => format!("{}a duration: {}", word_or(or), duration::FORM),
+            Self::Money => decimal::MONEY_FORM.into(),
+            Self::OneOf(words) => either(words.iter()),
+            Self::List(Self::Host) => format!("a list of hosts: {HOST_FORM}"),
+            Self::List(Self::Kind) => "a list of kinds, as `quittance kinds` names them".into(),
+            Self::List(Self::Network) => "a list of hosts, addresses or networks: \"hooks.example.org\", \
+                                          \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
+                .into(),
+            Self::List(_) => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]".into(),
             Self::Command => {
-                "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; no shell reads it"
+                "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; \
+                              no shell reads it"
+                    .into()
             }
-            Self::Text => "a text",
-            Self::Rate => rate::FORM,
-            Self::KeyHash => {
-                "64 hexadecimal digits, the SHA-256 of a key and never the key: `quittance tenant hash` makes it"
-            }
-            Self::ListenAddress => "an address and a port, such as \"127.0.0.1:8780\" or \"[::]:8780\"",
-            Self::WebAddress => {
-                "an address that begins with http:// or https:// and has no user, `?` or `#` in it"
-            }
-            Self::StoreUrl => {
-                "\"embedded:FOLDER\", \"redis://HOST:PORT\" (or rediss, valkey, redis+cluster, redis+sentinel), \
-                 \"postgres://USER@HOST:PORT/DATABASE\", or \"memory:\" to keep nothing after the end"
-            }
-            Self::PostgresUrl => {
-                "the address of PostgreSQL itself, such as \"postgres://USER@HOST:PORT/DATABASE\""
-            }
-            Self::File => "the path of a file",
-            Self::Folder => "the path of a folder",
-            Self::Variable => {
-                "the name of an environment variable that holds the secret, never the secret itself"
-            }
-        };
-        text.into()
+            text => text.text_form(),
+        }
     }
 
-    /// Whether a wrong value may be a secret in the wrong place, which must not be repeated.
-    const fn is_delicate(self) -> bool {
-        matches!(
-            self,
-            Self::Variable
+    /// The wrong value, as far as it may be shown: a secret in the wrong place must not be repeated. Of a list, the entries
+    /// that are wrong.
+    pub(crate) fn found(self, raw: &Raw) -> String {
+        match (self, raw) {
+            (Self::WebAddress, Raw::Text(text)) if !text.contains(['@', '?', '#']) => raw.to_string(),
+            (
+                Self::Variable
                 | Self::WebAddress
                 | Self::StoreUrl
                 | Self::PostgresUrl
                 | Self::File
-                | Self::KeyHash
-        )
-    }
-
-    /// The wrong value, as far as it may be shown; of a list, the entries that are wrong.
-    pub(crate) fn found(self, raw: &Raw) -> String {
-        match raw {
-            Raw::Text(text) if self == Self::WebAddress && !text.contains(['@', '?', '#']) => raw.to_string(),
-            _ if self.is_delicate() => "a value that is not shown, because it may hold a secret".into(),
-            Raw::List(entries) => {
-                let is_wrong =
-                    |entry: &&String| self.read(&Raw::List(vec![(*entry).clone()]), Path::new("")).is_none();
+                | Self::KeyHash,
+                _,
+            ) => "a value that is not shown, because it may hold a secret".into(),
+            (Self::List(item), Raw::List(entries)) => {
                 let why = |entry: &str| if self == HOSTS { why_no_host(entry) } else { "" };
-                let wrong = entries.iter().filter(is_wrong);
+                let wrong = entries.iter().filter(|entry| item.read_text(entry, Path::new("")).is_none());
                 let named: Vec<String> = wrong.map(|entry| toml_text(entry) + why(entry)).collect();
-                if named.is_empty() {
-                    raw.to_string()
-                } else {
-                    format!("a list with {} in it", named.join(" and "))
-                }
+                format!("a list with {} in it", named.join(" and "))
             }
             _ => raw.to_string(),
         }
@@ -209,9 +188,10 @@ impl Shape {
             (Self::Count { .. } | Self::Ratio | Self::Money, _) if text.chars().all(is_number) => {
                 Raw::Number(text.into())
             }
-            (Self::List(_) | Self::Command, _) => Raw::List(
-                text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Into::into).collect(),
-            ),
+            (Self::List(_) | Self::Command, _) => {
+                let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+                Raw::List(entries.map(Into::into).collect())
+            }
             _ => Raw::Text(text.into()),
         }
     }
@@ -224,19 +204,16 @@ impl Shape {
                 digits.parse().ok().filter(|count| (least..=most).contains(count)).map(Value::Count)
             }
             (Self::Ratio, Raw::Number(digits)) => decimal::ratio(digits).map(Value::Ratio),
-            (Self::Count { or, .. } | Self::Duration { or, .. }, Raw::Text(text))
-                if or == Some(text.as_str()) =>
-            {
+            (shape, Raw::Text(text)) if shape.word() == Some(text.as_str()) => {
                 Some(Value::Text(text.clone()))
             }
-            (Self::Duration { least, most, .. }, Raw::Text(text)) => duration::parse(text)
-                .filter(|duration| (least..=most).contains(duration))
-                .map(Value::Duration),
-            (Self::List(item), Raw::List(entries)) => entries
-                .iter()
-                .map(|entry| item.read_text(entry, folder))
-                .collect::<Option<_>>()
-                .map(Value::List),
+            (Self::Duration { least, most, .. }, Raw::Text(text)) => {
+                duration::parse(text).filter(|time| (least..=most).contains(time)).map(Value::Duration)
+            }
+            (Self::List(item), Raw::List(entries)) => {
+                let read = entries.iter().map(|entry| item.read_text(entry, folder));
+                read.collect::<Option<_>>().map(Value::List)
+            }
             (Self::Command, Raw::List(words)) => {
                 words.first().is_none_or(|program| !program.is_empty()).then(|| Value::List(words.clone()))
             }
@@ -247,43 +224,19 @@ impl Shape {
             _ => None,
         }
     }
-
-    fn read_text(self, text: &str, folder: &Path) -> Option<String> {
-        let in_folder = |path: &str| match folder.to_str() {
-            Some("") => Some(path.to_owned()),
-            _ => folder.join(path.trim_start_matches("./")).to_str().map(str::to_owned),
-        };
-        let is_right = match self {
-            Self::OneOf(words) => words.contains(&text),
-            Self::Dialect => text.parse::<Dialect>().is_ok(),
-            Self::FaultClass => class_named(text).is_some(),
-            Self::Label | Self::Kind => is_label(text),
-            Self::Host => HostPattern::parse(text).is_ok(),
-            Self::Network => Allowed::parse(text).is_ok(),
-            Self::Hours => return Hours::parse(text).ok().map(|hours| hours.to_string()),
-            Self::Text => true,
-            Self::Currency => text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()),
-            Self::Rate => rate::parse(text).is_some(),
-            Self::KeyHash => KeyDigest::parse(text).is_some(),
-            Self::ListenAddress => text.parse::<SocketAddr>().is_ok(),
-            Self::WebAddress => page_host(text).is_ok() && !text.contains(['?', '#', '@']),
-            Self::Variable => is_variable(text),
-            Self::File | Self::Folder if !text.is_empty() => return in_folder(text),
-            Self::NodeName => is_name(text, NODE_NAME_BYTES_MAX, "-_.:"),
-            Self::StoreUrl => match (Scheme::of(text.trim())?, text.strip_prefix("embedded:")) {
-                (_, Some(path)) => return in_folder(path).map(|path| format!("embedded:{path}")),
-                _ => return Some(without_password(text.trim())),
-            },
-            Self::PostgresUrl if Scheme::of(text.trim()) == Some(Scheme::Postgres) => {
-                return Some(without_password(text.trim()));
-            }
-            _ => false,
-        };
-        is_right.then(|| text.to_owned())
-    }
 }
 
-const HOST_FORM: &str = "\"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\"";
+fn same(text: &str, is_right: bool) -> Option<String> {
+    is_right.then(|| text.to_owned())
+}
+
+fn in_folder(path: &str, folder: &Path) -> Option<String> {
+    match folder.to_str() {
+        _ if path.is_empty() => None,
+        Some("") => Some(path.to_owned()),
+        _ => folder.join(path.trim_start_matches("./")).to_str().map(str::to_owned),
+    }
+}
 
 /// The name of a fault class, or of an attempt in doubt, in settings.
 pub(crate) fn signal_word(signal: impl Into<Signal>) -> String {
@@ -307,8 +260,8 @@ pub fn is_label(text: &str) -> bool {
 }
 
 fn is_name(text: &str, bytes_max: usize, signs: &str) -> bool {
-    (1..=bytes_max).contains(&text.len())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
+    let is_right = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    (1..=bytes_max).contains(&text.len()) && text.chars().all(is_right)
 }
 
 /// A provider's key is 32 hexadecimal digits: no variable has such a name.

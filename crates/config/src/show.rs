@@ -4,6 +4,7 @@ use crate::effective::Held;
 use crate::file::{LISTS, POOLS};
 use crate::name::{Name, quoted};
 use crate::secret::{CallerKey, Credential, Keeper};
+use crate::setting::Setting;
 use crate::table::settings;
 use crate::value::Value;
 use crate::{ADMIN_KEY, Config, TENANT_KEY, alerts};
@@ -87,7 +88,7 @@ pub fn in_force(config: &Config) -> Vec<ShownSetting> {
     });
     let secrets = credentials(config).map(|credential| ShownSetting {
         name: credential.name.clone(),
-        value: if credential.is_set() { "set" } else { "missing" }.into(),
+        value: credential.word().into(),
         origin: credential.keeper.to_string(),
     });
     settings.chain(secrets).collect()
@@ -95,33 +96,28 @@ pub fn in_force(config: &Config) -> Vec<ShownSetting> {
 
 /// What `config show --json` prints.
 pub fn object(config: &Config) -> Json {
-    let settings: Map<String, Json> = config
-        .effective
-        .all()
-        .map(|(name, _, held)| {
-            let (from, place) = (held.origin.word(), held.origin.to_string());
-            (name.to_string(), json!({ "value": held.value.json(), "from": from, "where": place }))
-        })
-        .collect();
-    let secrets: Map<String, Json> = credentials(config)
-        .map(|credential| {
-            let state = if credential.is_set() { "set" } else { "missing" };
-            (credential.name.clone(), json!({ "state": state, "from": credential.keeper.to_string() }))
-        })
-        .collect();
-    let file = config.effective.file.as_ref().map(|path| path.display().to_string());
-    json!({ "file": file, "settings": settings, "secrets": secrets })
+    let settings = config.effective.all().map(|(name, _, Held { value, origin })| {
+        let shown = json!({ "value": value.json(), "from": origin.word(), "where": origin.to_string() });
+        (name.to_string(), shown)
+    });
+    let secrets = credentials(config).map(|credential| {
+        let shown = json!({ "state": credential.word(), "from": credential.keeper.to_string() });
+        (credential.name.clone(), shown)
+    });
+    let (settings, secrets): (Map<_, _>, Map<_, _>) = (settings.collect(), secrets.collect());
+    json!({ "file": config.file().map(|path| path.display().to_string()), "settings": settings, "secrets": secrets })
 }
 
 /// What `config show` prints.
 pub fn lines(config: &Config) -> Vec<Line> {
-    let mut page = Page { config, lines: Vec::new(), table: Name::top() };
-    page.opening();
+    let file = config
+        .file()
+        .map_or_else(|| "no config file was found".into(), |path| format!("read from {}", path.display()));
+    let first = Line::Comment(format!("The settings that hold; {file}."));
+    let mut page = Page { config, lines: vec![first], table: Name::top() };
     page.closed();
     page.open();
-    for list in LISTS.into_iter().chain([POOLS]) {
-        page.list(list);
-    }
+    LISTS.into_iter().chain([POOLS]).for_each(|list| page.list(list));
     page.lines
 }
 
@@ -133,114 +129,74 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn note(&mut self, note: &str) {
-        self.lines.push(Line::Comment(note.to_owned()));
+    fn comment(&mut self, comment: String) {
+        self.lines.push(Line::Comment(comment));
     }
 
-    fn opening(&mut self) {
-        let file = self.config.effective.file.as_ref();
-        let file = file.map_or_else(
-            || "no config file was found".into(),
-            |path| format!("read from {}", path.display()),
-        );
-        self.note(&format!("The settings that hold; {file}."));
-    }
-
-    fn heading(&mut self, heading: &str) {
-        self.lines.push(Line::Heading(heading.to_owned()));
-    }
-
-    fn enter(&mut self, table: &Name) {
+    fn enter(&mut self, table: &Name, heading: String) {
         if self.table != *table {
             self.table = table.clone();
-            self.heading(&format!("[{table}]"));
+            self.lines.push(Line::Heading(heading));
         }
     }
 
-    fn line(&mut self, key: &str, held: &Held) {
-        let setting = format!("{} = {}", quoted(key), held.value);
-        self.lines.push(Line::Setting { setting, origin: held.origin.to_string() });
-    }
-
-    /// Whether the secret `name` is there, after the line that names it.
-    fn secret(&mut self, name: &str) {
-        let found =
-            credentials(self.config).find(|credential| credential.name == name).map(Credential::state);
-        if let Some(state) = found {
-            let key = name.rsplit('.').next().unwrap_or(name);
-            self.note(&format!("{key}: {state}"));
+    /// The line of a setting, if it has a value, and after the name of a secret's file whether the secret is there.
+    fn setting(&mut self, name: &Name) {
+        let config = self.config;
+        if let Some(Held { value, origin }) = config.effective.get(name) {
+            let setting = format!("{} = {value}", quoted(name.last()));
+            self.lines.push(Line::Setting { setting, origin: origin.to_string() });
         }
-    }
-
-    /// Whether the store has a password, which may be part of its address.
-    fn password(&mut self) {
-        self.secret("store.password");
-        if self.config.store.url_has_password() {
-            self.note("password: set (in the address, from the environment)");
+        let Some(key) = name.last().strip_suffix("_file") else { return };
+        let secret = name.above().below(key).to_string();
+        if let Some(credential) = credentials(config).find(|credential| credential.name == secret) {
+            self.comment(format!("{key}: {}", credential.state()));
+        }
+        if secret == "store.password" && config.store.url.has_password() {
+            self.comment("password: set (in the address, from the environment)".into());
         }
     }
 
     /// The settings that always exist, in the order of the table.
     fn closed(&mut self) {
         for setting in settings().filter(|setting| !setting.is_open()) {
-            self.enter(&setting.name().above());
-            match self.config.effective.get(&setting.name()) {
-                Some(held) => self.line(setting.leaf(), held),
-                None => self.note(&format!("{} is not set: {}", setting.leaf(), setting.help)),
+            let (name, table) = (setting.name(), setting.name().above());
+            self.enter(&table, format!("[{table}]"));
+            if self.config.effective.get(&name).is_none() {
+                self.comment(format!("{} is not set: {}", setting.leaf(), setting.help));
             }
-            match setting.path {
-                "callback_secret_file" => self.secret("callback_secret"),
-                "store.password_file" => self.password(),
-                "admin.key_file" => self.secret("admin.key"),
-                "alerts.webhook_secret_file" => self.secret("alerts.webhook_secret"),
-                _ => {}
-            }
+            self.setting(&name);
         }
     }
 
     /// What the operator has added to other open tables than lists and pools.
     fn open(&mut self) {
-        let config = self.config;
-        let is_list =
-            |name: &Name| LISTS.iter().chain([&POOLS]).any(|list| name.segments().next() == Some(list));
-        for (name, setting, held) in config.effective.all() {
-            if setting.is_open() && !is_list(name) {
-                self.enter(&name.above());
-                self.line(name.last(), held);
+        let is_list = |setting: &Setting| LISTS.iter().chain([&POOLS]).any(|list| setting.is_in(list));
+        for (name, setting, _) in self.config.effective.all() {
+            if setting.is_open() && !is_list(setting) {
+                self.enter(&name.above(), format!("[{}]", name.above()));
+                self.setting(name);
             }
         }
     }
 
     fn list(&mut self, list: &str) {
-        let config = self.config;
-        for label in config.effective.labels(list) {
-            let table = Name::of([list, &label]);
-            let (heading, nested): (_, &[&str]) = match list {
-                POOLS => (format!("[{table}]"), &["params"]),
-                _ => (format!("[[{list}]]"), &["faults", "prices"]),
-            };
-            self.heading(&heading);
-            for setting in settings().filter(|setting| setting.is_in(list)) {
-                if let Some(held) = config.effective.get(&table.below(setting.leaf())) {
-                    self.line(setting.leaf(), held);
-                }
-                if let Some(secret @ ("key" | "webhook_secret")) = setting.leaf().strip_suffix("_file") {
-                    self.secret(&table.below(secret).to_string());
-                }
-            }
-            nested.iter().for_each(|key| self.nested(list, &table.below(key)));
-        }
-    }
-
-    fn nested(&mut self, list: &str, table: &Name) {
-        let config = self.config;
-        if config.effective.below(table).next().is_some() {
+        for label in self.config.effective.labels(list) {
+            let entry = Name::of([list, &label]);
             // In TOML, `[provider.prices]` belongs to the last `[[provider]]`.
-            let above = if list == POOLS { table.to_string() } else { format!("{list}.{}", table.last()) };
-            self.heading(&format!("[{above}]"));
-        }
-        for (name, held) in config.effective.below(table) {
-            self.line(name.last(), held);
+            let heading = |table: &Name| match (list == POOLS, *table == entry) {
+                (true, _) => format!("[{table}]"),
+                (false, true) => format!("[[{list}]]"),
+                (false, false) => format!("[{list}.{}]", table.last()),
+            };
+            self.enter(&entry, heading(&entry));
+            for setting in settings().filter(|setting| setting.is_in(list) && setting.leaf() != "*") {
+                self.setting(&entry.below(setting.leaf()));
+            }
+            for (name, ..) in self.config.effective.all().filter(|(name, ..)| name.above().is_below(&entry)) {
+                self.enter(&name.above(), heading(&name.above()));
+                self.setting(name);
+            }
         }
     }
 }

@@ -131,10 +131,6 @@ impl StoreConfig {
             || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
     }
 
-    pub(crate) fn url_has_password(&self) -> bool {
-        self.url.has_password()
-    }
-
     /// Where orders are kept, for the library; an error if the password is named and missing.
     pub fn place(&self) -> Result<Place, ConfigError> {
         let password = self.password.as_ref().map(|password| password.get()).transpose()?;

@@ -11,9 +11,9 @@ use quittance_engine::targets::HostPattern;
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use std::time::Duration;
 
-/// How many orders a tenant may have open, and how fast it may place them, where nothing is set: enough for many workers, and
-/// too little to fill a disk in an hour.
+/// How many orders a tenant may have open where `open_max` is not set: enough for many workers.
 pub const OPEN_MAX_DEFAULT: usize = 5_000;
+/// How fast a tenant may place orders where `rate` is not set: too slow to fill a disk in an hour.
 pub const RATE_DEFAULT: Rate = Rate { every: Duration::from_millis(10), burst: 2_500 };
 
 /// One tenant.
@@ -33,7 +33,7 @@ impl TenantConfig {
         &self.limits.name
     }
 
-    /// What is set for it, without defaults, secrets and hosts.
+    /// What is set for it, without defaults, secrets and hosts. Its key is a placeholder.
     pub const fn limits(&self) -> &TenantSettings {
         &self.limits
     }

@@ -1,11 +1,11 @@
-//! Configurations as people write them, right and wrong, through the one door that everybody uses.
+//! Configurations as people write them, right and wrong, through `Config::load`.
 
-mod doors;
+mod errors;
 mod fields;
 mod gateway;
+mod layers;
 mod stock;
 mod store;
-mod wrong;
 
 use super::{Config, ConfigErrors, Environment, Secret, Sources, StoreUrl, lines, object};
 use quittance_engine::Settings;
@@ -69,8 +69,8 @@ fn show_json(config: &Config) -> serde_json::Value {
     object(config)
 }
 
-/// The block of the issue, word for word; other tools rely on these names.
-const ISSUE: &str = r#"
+/// A small configuration with a provider and a tenant; other tools rely on these names.
+const SMALL: &str = r#"
 listen = "127.0.0.1:8780"
 public_url = "http://127.0.0.1:8780"        # absent: no callbacks, polling only
 [store]
@@ -182,7 +182,7 @@ fn full() -> Place {
 }
 
 #[test]
-fn nothing_said_means_the_defaults_of_the_engine_itself() {
+fn nothing_set_means_the_defaults_of_the_engine() {
     let config = Place::empty().load().unwrap();
     assert_eq!(config.policy, Policy::DEFAULT);
     assert_eq!(config.listen.to_string(), "127.0.0.1:8780");
@@ -191,8 +191,8 @@ fn nothing_said_means_the_defaults_of_the_engine_itself() {
 }
 
 #[test]
-fn the_block_of_the_issue_means_what_it_says() {
-    let place = Place::with_file(ISSUE).env(&[("CAPTCHAAI_API_KEY", " secret \n")]);
+fn a_small_configuration_means_what_it_says() {
+    let place = Place::with_file(SMALL).env(&[("CAPTCHAAI_API_KEY", " secret \n")]);
     let config = place.load().unwrap();
     assert_eq!(config.public_url.as_deref(), Some("http://127.0.0.1:8780"));
     assert_eq!(config.policy, Policy { callbacks: true, ..Policy::DEFAULT });
@@ -211,11 +211,11 @@ fn the_block_of_the_issue_means_what_it_says() {
 }
 
 #[test]
-fn everything_that_can_be_said_is_understood() {
+fn every_setting_is_understood() {
     let config = full().load().unwrap();
     let policy = Policy::DEFAULT.with_preset(Preset::Conservative);
     assert_eq!(config.policy.backoff.base, policy.backoff.base);
-    assert_eq!(config.policy.faults.rule(FaultClass::Busy).limit, Some(7), "what is said beats the preset");
+    assert_eq!(config.policy.faults.rule(FaultClass::Busy).limit, Some(7), "a setting beats the preset");
     assert_eq!(config.policy.faults.rule(FaultClass::Unreachable).limit, Some(5), "the rest is the preset's");
     assert_eq!(config.callback_secret().unwrap(), Some([0x0f; 32]));
     let [second] = &config.providers[..] else { panic!("one provider") };
@@ -292,7 +292,7 @@ fn what_config_show_prints_is_a_config_that_means_the_same() {
         (first, second)
     };
     for place in
-        [full(), Place::with_file(ISSUE), full().set(&["retry.preset=aggressive", "retry.jitter=3s"])]
+        [full(), Place::with_file(SMALL), full().set(&["retry.preset=aggressive", "retry.jitter=3s"])]
     {
         let (first, second) = same_place(&place);
         assert_eq!(meaning(&first), meaning(&second));
@@ -333,7 +333,7 @@ fn config_show_says_where_each_value_came_from() {
 
 #[test]
 fn config_show_never_shows_a_secret() {
-    let config = Place::with_file(ISSUE).env(&[("CAPTCHAAI_API_KEY", "s3cr3t")]).load().unwrap();
+    let config = Place::with_file(SMALL).env(&[("CAPTCHAAI_API_KEY", "s3cr3t")]).load().unwrap();
     let (text, object) = (show(&config), show_json(&config));
     for shown in [&text, &object.to_string(), &format!("{config:?}")] {
         assert!(!shown.contains("s3cr3t"), "{shown}");

@@ -108,10 +108,16 @@ macro_rules! plain_values {
 }
 plain_values!(bool = Flag; Duration = Duration; Money = Money; String = Text;);
 
-/// Types that are read from a text.
+/// Types that are read from a text, and the text of a default where one has a default.
 macro_rules! texts {
-    ($($type:ty: $text:ident => $read:expr;)*) => {$(
+    ($($type:ty: |$text:ident| $read:expr, |$field:pat_param| $value:expr;)*) => {$(
         impl Field for $type {
+            fn value(&self) -> Option<Value> {
+                let $field = self;
+                let value: Option<String> = $value;
+                value.map(Value::Text)
+            }
+
             fn of(value: &Value) -> Option<Self> {
                 let Value::Text($text) = value else { return None };
                 $read
@@ -120,37 +126,20 @@ macro_rules! texts {
     )*};
 }
 texts! {
-    PathBuf: text => Some(text.into());
-    HostPattern: text => Self::parse(text).ok();
-    Allowed: text => Self::parse(text).ok();
-    Hours: text => Self::parse(text).ok();
-    Rate: text => rate::parse(text);
-    Reuse: text => match text.as_str() {
-        "shared" => Some(Self::Shared),
-        "exclusive" => Some(Self::Exclusive),
-        _ => None,
-    };
+    PathBuf: |text| Some(text.into()), |_| None;
+    HostPattern: |text| Self::parse(text).ok(), |_| None;
+    Allowed: |text| Self::parse(text).ok(), |_| None;
+    Hours: |text| Self::parse(text).ok(), |_| None;
+    Rate: |text| rate::parse(text), |_| None;
+    Reuse: |text| [Self::Shared, Self::Exclusive].into_iter().find(|reuse| reuse.name() == text), |_| None;
+    SocketAddr: |text| text.parse().ok(), |address| Some(address.to_string());
+    tracing::Level: |text| text.parse().ok(), |level| Some(level.to_string().to_ascii_lowercase());
+    UnsettledDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
+        |doubt| DOUBTS.into_iter().find(|(known, _)| known == doubt).map(|(_, word)| word.into());
 }
 
-impl Field for SocketAddr {
-    fn value(&self) -> Option<Value> {
-        Some(Value::Text(self.to_string()))
-    }
-
-    fn of(value: &Value) -> Option<Self> {
-        String::of(value)?.parse().ok()
-    }
-}
-
-impl Field for tracing::Level {
-    fn value(&self) -> Option<Value> {
-        Some(Value::Text(self.to_string().to_ascii_lowercase()))
-    }
-
-    fn of(value: &Value) -> Option<Self> {
-        String::of(value)?.parse().ok()
-    }
-}
+const DOUBTS: [(UnsettledDoubt, &str); 2] =
+    [(UnsettledDoubt::Resubmit, "resubmit"), (UnsettledDoubt::DeadLetter, "dead_letter")];
 
 impl Field for Jitter {
     fn value(&self) -> Option<Value> {
@@ -162,20 +151,6 @@ impl Field for Jitter {
 
     fn of(value: &Value) -> Option<Self> {
         Some(Duration::of(value).map_or(Self::Full, Self::UpTo))
-    }
-}
-
-impl Field for UnsettledDoubt {
-    fn value(&self) -> Option<Value> {
-        let word = match self {
-            Self::Resubmit => "resubmit",
-            Self::DeadLetter => "dead_letter",
-        };
-        Some(Value::Text(word.into()))
-    }
-
-    fn of(value: &Value) -> Option<Self> {
-        Some(if String::of(value)? == "dead_letter" { Self::DeadLetter } else { Self::Resubmit })
     }
 }
 

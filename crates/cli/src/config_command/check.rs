@@ -1,43 +1,46 @@
-//! `config check`: whether `serve` would start with this configuration, by the code that `serve` asks before it starts.
+//! `config check`: whether `serve` would start with this configuration, by the same checks that `serve` makes first.
 
 use crate::exit::{CliError, Exit};
 use crate::{output, serve};
 use quittance_config::{Config, ConfigError};
 use serde_json::json;
 
-/// Says everything that is wrong, and changes nothing. `read` is what was made of the configuration, and what is wrong with
-/// its names and values.
+/// Reports everything that is wrong, and changes nothing. `read` is the configuration, and what is wrong with its names and
+/// values.
 pub(crate) async fn check(
     as_json: bool,
     read: Result<(Config, Vec<ConfigError>), ConfigError>,
 ) -> Result<Exit, CliError> {
-    let verdict = match read {
-        Ok((config, errors)) => Verdict::of(&config, &errors),
-        Err(error) => Verdict { wrong: vec![CliError::of(Exit::Config, &error).what], ..Verdict::default() },
+    let report = match read {
+        Ok((config, errors)) => CheckReport::of(&config, &errors),
+        Err(error) => {
+            CheckReport { wrong: vec![CliError::of(Exit::Config, &error).what], ..CheckReport::default() }
+        }
     };
     if !as_json {
-        let lines = verdict.wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
+        let lines = report.wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
         output::tell(&lines.collect::<String>());
     }
-    output::print(&verdict.render(as_json))?;
-    Ok(if verdict.wrong.is_empty() { Exit::Done } else { Exit::Config })
+    output::print(&report.render(as_json))?;
+    Ok(if report.wrong.is_empty() { Exit::Done } else { Exit::Config })
 }
 
+/// What `config check` found.
 #[derive(Default)]
-pub(super) struct Verdict {
+pub(super) struct CheckReport {
     file: Option<String>,
     pub(super) wrong: Vec<String>,
     notes: Vec<String>,
 }
 
-impl Verdict {
-    /// Must be called within a runtime: addresses are tried.
+impl CheckReport {
+    /// Must be called within a runtime, because it tries to listen on the addresses.
     pub(super) fn of(config: &Config, errors: &[ConfigError]) -> Self {
-        let refused = serve::refusals(config, None, false).into_iter().map(|trouble| trouble.what);
+        let refused = serve::refusals(config, None, false).into_iter().map(|refusal| refusal.what);
         let (in_use, unusable): (Vec<_>, Vec<_>) =
             serve::unusable_addresses(config).into_iter().partition(|address| address.is_in_use);
         let refused = refused.chain(unusable.into_iter().map(|address| address.what));
-        // What only follows from a wrong value is no news.
+        // An error that only follows from another is left out.
         let refused = refused.filter(|what| !errors.iter().any(|error| error.explains(what, None)));
         let wrong: Vec<String> =
             errors.iter().map(|error| CliError::of(Exit::Config, error).what).chain(refused).collect();
@@ -47,7 +50,7 @@ impl Verdict {
         });
         let risk = config.lost_reply_risk().map(str::to_owned);
         let alerts =
-            config.alerts.problems().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
+            config.alerts.problems().into_iter().filter(|problem| !wrong.contains(problem)).collect();
         let notes = [
             config.warnings.clone(),
             wide.into_iter().chain(risk).collect(),
@@ -73,9 +76,9 @@ impl Verdict {
             );
         }
         let file = file.as_deref().unwrap_or("the configuration (no file was found)");
-        let verdict =
+        let result =
             if is_right { "is right" } else { "is wrong: `quittance serve` would not start with it" };
         let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-        format!("{file} {verdict}\n{notes}")
+        format!("{file} {result}\n{notes}")
     }
 }

@@ -1,6 +1,6 @@
 //! `config check` finds what `serve` would refuse, all of it at once, and changes nothing.
 
-use super::check::Verdict;
+use super::check::CheckReport;
 use crate::test_config::Place;
 use serde_json::Value;
 
@@ -10,15 +10,15 @@ const TENANT: &str = "[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n";
 const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { sitekey = \"0x4A\", pageurl = \"https://example.com/\" }\n";
 
 /// What `config check --json` prints.
-fn verdict(place: &Place) -> Value {
+fn report(place: &Place) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _within = runtime.enter();
     let (config, errors) = place.read().unwrap();
-    serde_json::from_str(&Verdict::of(&config, &errors).render(true)).unwrap()
+    serde_json::from_str(&CheckReport::of(&config, &errors).render(true)).unwrap()
 }
 
 fn wrong(place: &Place) -> Vec<String> {
-    let wrong = verdict(place)["wrong"].as_array().unwrap().clone();
+    let wrong = report(place)["wrong"].as_array().unwrap().clone();
     wrong.iter().map(|what| what.as_str().unwrap().to_owned()).collect()
 }
 
@@ -135,7 +135,7 @@ fn http_and_https_cannot_share_an_address() {
 fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = place(&format!("listen = \"{}\"\n{PROVIDER}", taken.local_addr().unwrap()));
-    let told = verdict(&place);
+    let told = report(&place);
     assert_eq!(told["right"], true, "{told}");
     assert!(told["notes"].to_string().contains("another process listens there"), "{told}");
 }
@@ -146,7 +146,7 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
     let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
     let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
         let place = Place::with_file(&format!("listen = \"127.0.0.1:0\"\n{file}")).env(env);
-        verdict(&place)
+        report(&place)
     };
     let said = told(right, &[("K", key)]);
     assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");

@@ -1,5 +1,5 @@
-//! What `serve` refuses to start with, as far as the configuration tells. `serve` and `config check` ask here, so that they
-//! cannot differ: a configuration that is called right is one that starts.
+//! What `serve` refuses to start with, as far as the configuration shows it. `serve` and `config check` both use it, so that
+//! `config check` calls right what starts.
 
 use super::sockets::CannotListen;
 use super::{Source, setup, source, wanted};
@@ -9,14 +9,14 @@ use quittance_config::{Config, check_folder};
 use std::path::Path;
 
 /// Everything that is wrong, each with what to do; nothing is opened, called or changed. `tls_self_signed` and `has_https`
-/// are what the command line adds.
+/// come from the command line.
 pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<CliError> {
     let certificate = match source(tls_self_signed, has_https, config) {
         Ok(Some(Source::Files { cert, key })) => {
             super::load(&cert, &key).map(drop).map_err(|error| CliError::of(Exit::Config, &error))
         }
         Ok(_) => Ok(()),
-        Err(trouble) => Err(trouble),
+        Err(error) => Err(error),
     };
     let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets).map(drop));
     let admin = config.admin.iter().map(|key| key.digest().map(drop));
@@ -30,20 +30,20 @@ pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_http
         .filter_map(Result::err)
         .collect();
     found.extend(keys);
-    // Whatever else would be refused, in the words in which it would be.
+    // Everything else that `serve` would refuse.
     if found.is_empty() {
         found.extend(setup(config, "check").err());
     }
-    let mut told = Vec::new();
-    found.retain(|trouble| {
-        let is_new = !told.contains(&trouble.what);
-        told.push(trouble.what.clone());
+    let mut reported = Vec::new();
+    found.retain(|error| {
+        let is_new = !reported.contains(&error.what);
+        reported.push(error.what.clone());
         is_new
     });
     found
 }
 
-/// Which addresses of the configuration cannot be listened on: each is tried and given up again, as `serve` would try it.
+/// The addresses of the configuration on which `serve` could not listen: each is tried and closed again.
 pub(crate) fn unusable_addresses(config: &Config) -> Vec<CannotListen> {
     let has_https = source(None, false, config).is_ok_and(|source| source.is_some());
     wanted(config, None, None, has_https).unusable()

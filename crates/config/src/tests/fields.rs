@@ -1,4 +1,4 @@
-//! Nothing is hard-wired: every field of what the engine takes has a name here, and that name moves that field alone.
+//! Every field that the engine, the gateway and the adapters take has a setting, and the setting changes that field alone.
 
 use super::{Config, Place};
 use crate::setting::{Defaults, row};
@@ -15,7 +15,7 @@ use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
 /// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
-/// semicolon has no name of its own: it is taken apart in turn, or no operator's to set.
+/// semicolon has no name of its own: it is taken apart in turn, or is not a setting.
 macro_rules! named {
     ($fields:ident, $type:ident { $($field:ident: $path:literal),* $(,)? $(; $($apart:ident),*)? } = $value:expr) => {
         let $type { $($field,)* $($($apart: _),*)? } = $value;
@@ -175,7 +175,7 @@ fn every_field_has_a_name_that_moves_it_and_nothing_else() {
 }
 
 #[test]
-fn every_setting_is_a_field_of_somebodys() {
+fn every_setting_sets_a_field() {
     let fields = fields(&Place::empty().load().unwrap());
     let elsewhere = [
         "listen",

@@ -1,4 +1,4 @@
-//! What the daemon is told: who may ask, with which key and how much, where https is, and what is logged.
+//! The settings of the daemon: tenants, their keys and limits, https, webhooks and logs.
 
 use super::{Place, config_with, show, show_json};
 use crate::CallerKey;
@@ -49,7 +49,7 @@ webhook_secret_env = "HOOK"
 }
 
 #[test]
-fn every_word_about_a_tenant_reaches_the_gateway() {
+fn every_setting_of_a_tenant_reaches_the_gateway() {
     let config = full().load().unwrap();
     let settings = config.tenants[0].settings(&config.targets).unwrap();
     let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, flavour, webhook_secret, .. } =
@@ -67,7 +67,7 @@ fn every_word_about_a_tenant_reaches_the_gateway() {
 }
 
 #[test]
-fn the_rest_of_what_the_daemon_is_told_is_understood() {
+fn the_other_settings_of_the_daemon_are_understood() {
     let place = full();
     let config = place.load().unwrap();
     assert_eq!(config.tls.listen, Some("0.0.0.0:8743".parse().unwrap()));
@@ -99,7 +99,7 @@ fn a_webhook_secret_may_be_written_as_its_libraries_do() {
 }
 
 #[test]
-fn a_webhook_for_alerts_has_a_secret_that_whoever_is_called_knows_too() {
+fn a_webhook_for_alerts_has_a_secret_that_its_receiver_knows() {
     let hook = "[alerts]\nwebhook = \"https://hooks.example.org/t0\"\n";
     complains(hook, &["alerts.webhook", "alerts.webhook_secret_env", "_file"]);
     let named =

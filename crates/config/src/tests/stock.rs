@@ -56,7 +56,7 @@ fn a_pool_can_be_changed_for_once_and_its_origin_is_shown() {
 }
 
 #[test]
-fn rows_of_lifetimes_hold_in_their_order_and_only_for_the_provider_that_is_asked() {
+fn rules_of_lifetimes_apply_in_their_order_and_only_for_the_provider_in_use() {
     let config = full().load().unwrap();
     let [of_host, of_kind, _] = &config.lifetimes[..] else { panic!("{:?}", config.lifetimes) };
     assert_eq!(of_host.site.as_ref().map(ToString::to_string).as_deref(), Some("*.example.org"));

@@ -1,4 +1,4 @@
-//! Where orders are kept: every address that there is, passwords that are never shown, and what goes with which store.
+//! The store: every sort of address, passwords that are never shown, and which settings go with which store.
 
 use super::{Place, show, show_json};
 use crate::{Config, StoreUrl};
@@ -51,7 +51,7 @@ fn a_password_in_the_address_may_come_from_the_environment_only_and_is_never_sho
         says(&with_url(url), &["quittance.toml:2", "`store.url` has a password", "store.password_env"]);
         says(&Place::empty().set(&[&format!("store.url={url}")]), &["flag --set", "store.password_file"]);
         let config = Place::empty().env(&[("QUITTANCE_STORE_URL", url)]).load().unwrap();
-        assert!(config.store.url_has_password());
+        assert!(config.store.url.has_password());
         assert!(
             matches!(&config.store.url, StoreUrl::Redis(full) | StoreUrl::Postgres(full) if full.reveal() == url)
         );
@@ -86,7 +86,7 @@ fn the_password_of_a_store_is_named_and_kept_elsewhere() {
 }
 
 #[test]
-fn what_stands_nearer_to_the_prompt_beats_what_was_written_for_another_store() {
+fn a_stronger_layer_beats_what_was_written_for_another_store() {
     let file = "[store]\nurl = \"postgres://h/db\"\npassword_env = \"P\"\nlisten_url = \"postgres://i/db\"\nmigrate = false\n\
                 home = \"spill\"\n";
     let place = Place::with_file(file).env(&[("P", "s3cr3t")]);
@@ -98,7 +98,7 @@ fn what_stands_nearer_to_the_prompt_beats_what_was_written_for_another_store() {
     assert_eq!((elsewhere.password, elsewhere.listen_url, elsewhere.home), (None, None, None));
     let by_url =
         Place::with_file(file).env(&[("QUITTANCE_STORE_URL", "redis://:s3cr3t@h")]).load().unwrap().store;
-    assert!(by_url.url_has_password() && by_url.password.is_none(), "the address has one of its own");
+    assert!(by_url.url.has_password() && by_url.password.is_none(), "the address has one of its own");
 }
 
 #[test]

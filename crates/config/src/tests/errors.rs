@@ -1,11 +1,11 @@
-//! Every way to get it wrong, and the complaint: it names the setting and the place, and says what to do.
+//! Every way to get it wrong, and the error: it names the setting and the place, and says what to do.
 
-use super::{ISSUE, Place};
+use super::{Place, SMALL};
 use crate::{Config, ConfigErrors};
 use rustix::fs::{FileType, Mode};
 use std::time::Duration;
 
-/// A file, and what its complaint must say.
+/// A file, and what its error must say.
 #[track_caller]
 fn check(file: &str, words: &[&str]) {
     says(&Place::with_file(file), words);
@@ -45,7 +45,7 @@ fn an_unknown_flag_or_variable_is_told_in_its_own_words() {
     );
     says(&Place::empty().set(&["timing.deadline"]), &["--set timing.deadline", "NAME=VALUE"]);
     says(&Place::empty().set(&["..=s3cr3t"]), &["--set ..=...", "NAME=VALUE"]);
-    let place = |name| Place::with_file(ISSUE).env(&[(name, "1s")]);
+    let place = |name| Place::with_file(SMALL).env(&[(name, "1s")]);
     // A variable that is no setting belongs to another program, or is a mistake: it changes nothing, and a warning names it.
     for (name, words) in [
         ("QUITTANCE_TIMING_DEDLINE", "did you mean `QUITTANCE_TIMING_DEADLINE`?"),
@@ -84,10 +84,10 @@ fn what_kubernetes_puts_there_for_a_service_is_silent() {
         ("QUITTANCE_REUSE_KINDS_PORT", "tcp://10.0.0.1:8780"),
         ("QUITTANCE_REUSE_KINDS_SERVICE_HOST", "fd00::1"),
     ];
-    let config = Place::with_file(ISSUE).env(&variables).load().unwrap();
+    let config = Place::with_file(SMALL).env(&variables).load().unwrap();
     assert_eq!(config.warnings, [""; 0]);
     // What only ends like theirs is ours.
-    let price = Place::with_file(ISSUE).env(&[("QUITTANCE_PRICES_PORT", "0.1")]);
+    let price = Place::with_file(SMALL).env(&[("QUITTANCE_PRICES_PORT", "0.1")]);
     says(&price, &["prices.port"]);
 }
 
@@ -148,7 +148,7 @@ fn tables_and_values_are_not_confused() {
         "[[tenant]]\nname = \"a\"\nkey_env = \"K\"\n[[tenant]]\nname = \"a\"",
         &["quittance.toml:5", "a second `[[tenant]]` called `a`", "quittance.toml:2", "a name of its own"],
     );
-    says(&Place::with_file(ISSUE).set(&["tenant.team-a.name=b"]), &["tenant.team-a.name", "would rename"]);
+    says(&Place::with_file(SMALL).set(&["tenant.team-a.name=b"]), &["tenant.team-a.name", "would rename"]);
     says(&Place::empty().set(&["provider.\"a b\".url=http://x"]), &["provider.\"a b\"", "letters, digits"]);
 }
 

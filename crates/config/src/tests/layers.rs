@@ -1,6 +1,6 @@
-//! The environment and flags: every setting can come through them, and nothing of somebody else's does.
+//! The environment and flags: every setting can come through them, and variables of other programs change nothing.
 
-use super::{ISSUE, Place};
+use super::{Place, SMALL};
 use crate::name::Name;
 use crate::origin::Origin;
 use crate::setting::{Defaults, setting};
@@ -90,7 +90,7 @@ fn the_file_gives_way_to_the_environment_and_that_to_flags() {
 
 #[test]
 fn providers_and_tenants_are_reached_by_their_names() {
-    let config = Place::with_file(ISSUE)
+    let config = Place::with_file(SMALL)
         .env(&[
             ("QUITTANCE_PROVIDER_MAIN_URL", "https://b.example"),
             ("QUITTANCE_TENANT_TEAM_A_KEY_ENV", "B"),
@@ -126,7 +126,7 @@ fn what_kubernetes_puts_there_for_a_service_of_our_name_is_not_ours() {
         ("QUITTANCE_SERVICE_PORT_HTTP", "80"),
         ("QUITTANCE_PORT", "tcp://10.0.0.1:80"),
         ("QUITTANCE_PORT_80_TCP_ADDR", "10.0.0.1"),
-        ("SOMEBODY_ELSES", "x"),
+        ("OTHER_PROGRAM", "x"),
     ]);
     assert!(place.load().is_ok());
 }
