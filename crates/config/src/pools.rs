@@ -125,8 +125,17 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
         let remedy = "backups and colleagues would read it here; set such a pool through `/v1/pools`".into();
         return unsound(&table.below("params").below(name), "has a password in it", remedy);
     }
+    let meant =
+        match quittance_protocol::json::meaning(&spec.kind, &spec.params, &|name| config.kinds.kind(name)) {
+            Ok(meant) => meant,
+            Err(why) => return unsound(&table, "asks for what cannot be solved", why.to_string()),
+        };
+    let (kind, params) = match meant {
+        Some(meant) => (config.kinds.kind(&meant.kind).unwrap_or(kind), meant.params),
+        None => (kind, spec.params.clone()),
+    };
     let draft = Draft {
-        params: spec.params.clone(),
+        params: params.clone(),
         reuse: Some(Reuse::Exclusive),
         min_life: spec.min_life,
         ..Draft::new(spec.tenant.clone())
@@ -134,7 +143,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     if let Err(why) = config.targets.check(&kind, &draft.params) {
         return unsound(&table, "asks for what may not be bought", why.to_string());
     }
-    let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));
+    let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
         Ok((_, terms)) => Ok(Some(terms.target)),
         Err(why) => unsound(&table, "asks for what cannot be solved", why.to_string()),

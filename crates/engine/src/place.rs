@@ -84,7 +84,8 @@ fn refusal(refusal: &Refusal) -> String {
             )
         }
         Refusal::Expired => {
-            "the answer under this idempotency key has expired: use another key to buy a new one".into()
+            "the answer under this idempotency key has expired, or expires before a caller can fetch it: use another key to buy \
+             a new one".into()
         }
         Refusal::NeedsAPerson => {
             "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"

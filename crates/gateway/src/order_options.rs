@@ -37,7 +37,7 @@ pub(crate) enum BadOption {
     Seconds { field: String, least: u64, most: u64 },
     #[error("`{field}` must be `shared` or `exclusive`")]
     Reuse { field: String },
-    #[error("`{field}` must be a text, a number, true or false")]
+    #[error("`{field}` must be a text or a number")]
     Shape { field: String },
     #[error("`{field}` was sent twice, with different values: send it once")]
     SentTwice { field: String },

@@ -117,6 +117,11 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
         (with("budget = 1"), &["no setting `pools.login.budget`", "config show"]),
         (with("min_life = \"280s\""), &["`pools.login`", "cannot be solved"]),
         (POOL.into(), &["`pools.login`", "`sitekey` is missing"]),
+        (format!("{POOL}{PARAMS}usreAgent = \"x\"\n"), &["`pools.login`", "did you mean `userAgent`?"]),
+        (
+            format!("{POOL}{PARAMS}websiteURL = \"https://other.example.com/\"\n"),
+            &["`pools.login`", "two names of one parameter"],
+        ),
         (
             format!("{POOL}{}", PARAMS.replace("example.com", "shop.example.org")),
             &["`pools.login` asks for what may not be bought", "shop.example.org", "targets.allow"],

@@ -65,7 +65,12 @@ pub const OWN_CODES: &[OwnCode] = &[
         "a file of the task is not base64",
         "send the bytes of the file in base64, in one line",
     ),
-    own("ERROR_INVALID_TASK_DATA", HOST, HOST_ADVICE),
+    own(
+        "ERROR_INVALID_TASK_DATA",
+        "the page's host is not in the allowed list or its address is wrong; or the idempotency key belongs to an order with \
+         other parameters; or a field is wrong. The text beside the code says which",
+        "read the text beside the code. For a host: add it to `targets.allow`. For a key: use another key for another job",
+    ),
     own(
         "ERROR_IP_ADDRES",
         "the callback address is not one that is called: it leads into the operator's network, or is no address",

@@ -112,6 +112,11 @@ impl JsonBody {
     /// Refuses what stands beside the task and belongs into it, if the task does not say the same. Nothing beside the task goes to a
     /// provider, so its caller would get another order than the one that it wrote.
     fn check_beside(&self, task: &Map<String, Value>) -> Result<(), BadOption> {
+        if let Some((name, _)) =
+            self.0.iter().find(|(name, value)| is_nearly_callback(name) && !is_unset(value))
+        {
+            return Err(BadOption::Misspelt { field: name.clone(), meant: "callbackUrl" });
+        }
         let is_control = |name: &str| CONTROL.iter().any(|known| known.eq_ignore_ascii_case(name));
         let beside = self.0.iter().filter(|(name, value)| !is_control(name) && !is_unset(value));
         for (name, value) in beside {
@@ -169,6 +174,14 @@ const OF_THE_TASK: [&str; 10] = [
     "websiteURL",
 ];
 
+/// Whether this is most likely meant to be `callbackUrl`. To ignore it would leave its caller waiting for a webhook.
+fn is_nearly_callback(name: &str) -> bool {
+    let letters: String =
+        name.chars().filter(char::is_ascii_alphabetic).map(|letter| letter.to_ascii_lowercase()).collect();
+    letters != "callbackurl"
+        && (letters.starts_with("callback") || letters.starts_with("pingb") || letters.starts_with("webhook"))
+}
+
 /// Whether it is one of the ways in which clients write what they do not set.
 fn is_unset(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
@@ -184,9 +197,13 @@ fn option(field: &str, value: &Value) -> Result<Option<String>, BadOption> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),
-        Value::Bool(is_set) => Ok(Some(u8::from(*is_set).to_string())),
+        Value::Bool(is_set) if matches!(order_options::field_named(field), Some("no_stock" | "nocache")) => {
+            Ok(Some(u8::from(*is_set).to_string()))
+        }
         Value::Number(number) => Ok(Some(number.to_string())),
-        Value::Array(_) | Value::Object(_) => Err(BadOption::Shape { field: field.to_owned() }),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(BadOption::Shape { field: field.to_owned() })
+        }
     }
 }
 

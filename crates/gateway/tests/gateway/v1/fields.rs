@@ -212,9 +212,14 @@ async fn two_values_of_one_field_are_an_error_in_json() {
 async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_inside_it() {
     let room = Room::new().await;
     for dialect in DIALECTS {
-        for (name, meant) in
-            [("idempotency", "idempotency_key"), ("deadline_ms", "deadline_s"), ("minLife", "min_life_s")]
-        {
+        for (name, meant) in [
+            ("idempotency", "idempotency_key"),
+            ("indempotency_key", "idempotency_key"),
+            ("x-idempotency-key", "idempotency_key"),
+            ("deadline_ms", "deadline_s"),
+            ("minLife", "min_life_s"),
+            ("mn_life_s", "min_life_s"),
+        ] {
             let inside = with_task_field("near-1", name, &json!("20"));
             let mut beside = with_task_field("near-1", "websiteKey", &json!("near-1"));
             beside[name] = json!("20");
@@ -228,7 +233,9 @@ async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_insid
 }
 
 /// Names that only begin like a field of the order, and the field that is meant.
-const NEARLY_OURS: [(&str, &str); 6] = [
+const NEARLY_OURS: [(&str, &str); 8] = [
+    ("indempotency_key", "idempotency_key"),
+    ("resue", "reuse"),
     ("idempotency", "idempotency_key"),
     ("Idempotency", "idempotency_key"),
     ("idempotency_id", "idempotency_key"),
@@ -291,6 +298,26 @@ async fn what_belongs_beside_an_order_is_refused_among_the_params_with_the_place
         let (code, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
         assert_eq!(code, "bad_params", "{name}");
         assert!(reason.contains(place), "{name}: {reason}");
+    }
+    assert_eq!(room.provider.submits("fresh-1"), 0);
+}
+
+#[tokio::test]
+async fn a_misspelt_callback_address_beside_the_task_and_a_key_that_is_no_text_are_refused() {
+    let room = Room::new().await;
+    for dialect in DIALECTS {
+        for name in ["callback_ur", "callbackUr", "callback", "pingback", "pingbak"] {
+            let mut body = with_task_field("fresh-1", "action", &json!("login"));
+            body[name] = json!("http://127.0.0.1:1/");
+            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            assert!(reason.contains("did you mean `callbackUrl`?"), "{dialect} {name}: {reason}");
+        }
+        for name in ["idempotency_key", "deadline_s"] {
+            let mut body = with_task_field("fresh-1", "action", &json!("login"));
+            body[name] = json!(true);
+            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            assert!(reason.contains("must be a text or a number"), "{dialect} {name}: {reason}");
+        }
     }
     assert_eq!(room.provider.submits("fresh-1"), 0);
 }
