@@ -125,7 +125,7 @@ impl Report {
             usage.possible_doubles,
             "doubts waited out, then submitted again",
         );
-        page.row("wasted", usage.wasted, "answers that expired before they were used");
+        page.row("wasted", usage.wasted, "answers that expired unused");
         page.row("dead", self.dead_letters, "wait for a person: `quittance dead`");
         let style = if self.lost == 0 { GOOD } else { BAD };
         page.styled_row("lost", &grouped(self.lost), "counted by the judge, not by the engine", style);

@@ -15,7 +15,7 @@ fn an_unknown_setting_names_the_nearest_right_one_and_its_place() {
     let sandbox = Sandbox::of(&sim);
     for (setting, words) in [
         ("timing.first_pol=1s", &["timing.first_pol", "`timing.first_poll`"][..]),
-        ("timing.deadline=soon", &["timing.deadline", "soon", "span"]),
+        ("timing.deadline=soon", &["timing.deadline", "soon", "duration"]),
         ("retry.limits.account_blocked=3", &["retry.limits.account_blocked", "never"]),
         ("store.url=mongodb://127.0.0.1", &["store.url", "embedded", "redis", "postgres"]),
         ("kinds.recaptcha_v22.life=5s", &["recaptcha_v22"]),
