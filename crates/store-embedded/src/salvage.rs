@@ -3,6 +3,7 @@
 //! trail, so that the next process lists it and it is not bought again.
 
 use crate::batch::write_kept;
+use crate::notes;
 use crate::row::{Found, Kept, Reading};
 use crate::schema;
 use crate::shared::Shared;
@@ -40,6 +41,7 @@ pub(crate) fn save(
     }
     // Each has a sum of its own, by which the next process believes it.
     drop(copy_documents(conn, &copy));
+    drop(notes::copy(conn, &copy));
     copy.execute("UPDATE counter SET last_version = ?1", [last_version.cast_signed()])?;
     copy.execute_batch("COMMIT")?;
     let lost = shared.ledger().awaited().into_iter().filter(|(_, id)| !saved.contains(id));

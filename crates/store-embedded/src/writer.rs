@@ -4,6 +4,7 @@
 use crate::batch::Batch;
 use crate::discard;
 use crate::documents::DocumentWrite;
+use crate::notes;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
@@ -46,6 +47,8 @@ pub(crate) enum Task {
     Rescue,
     /// The lines of the trail are lost: write them again.
     Trail,
+    /// The digests of the secrets that the keys of orders are hashed under.
+    NoteSecrets(Vec<u8>),
 }
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
@@ -127,6 +130,7 @@ impl Writer {
                     | Task::Discard(_)
                     | Task::CompactUsage { .. }
                     | Task::Rescue
+                    | Task::NoteSecrets(_)
                     | Task::Trail => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
@@ -174,6 +178,9 @@ impl Writer {
             }
             // It is written again once the answers are given.
             [Task::Trail] => Ok(vec![Ok(Done::Counted)]),
+            [Task::NoteSecrets(digests)] => {
+                notes::note_secrets(&self.shared, &conn, digests).map(|()| vec![Ok(Done::Counted)])
+            }
             [Task::CompactUsage { detail, sums }] => {
                 usage::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }
