@@ -301,8 +301,9 @@ impl Engine {
         let now = self.now();
         kept.places.resize(document.generations.len().max(kept.places.len()), Place::Unknown);
         let mut unsure = Vec::new();
+        let secret = self.keys().secret;
         for (number, generation) in document.generations.iter().enumerate() {
-            let key = kept.key(number, *generation, self.settings.keys.secret.as_ref());
+            let key = kept.key(number, *generation, secret.as_ref());
             let place = &mut kept.places[number];
             match *place {
                 _ if *generation == 0 => *place = Place::Free,

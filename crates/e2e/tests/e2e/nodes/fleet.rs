@@ -3,10 +3,11 @@
 
 use crate::binary::{Running, drain};
 use crate::nodes::balancer;
+use crate::nodes::caller::Caller;
 use crate::nodes::server::Server;
 use crate::provider::Sim;
 use crate::room::Room;
-use crate::wait::LONG;
+use crate::wait::{LONG, until};
 use quittance_servers::Tap;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -149,6 +150,11 @@ impl Fleet {
         for node in &mut fleet.nodes {
             node.room.overrule("public_url", &public);
             node.start();
+        }
+        // The first node on an empty store waits for others that may know an older secret.
+        for node in &fleet.nodes {
+            let mut caller = Caller::of(&node.url);
+            until("a node is ready", || caller.get("/readyz").ok().filter(|ready| ready.status == 200));
         }
         fleet
     }
