@@ -99,6 +99,8 @@ pub struct Engine {
     suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
     recovering_until: AtomicU64,
+    /// What the keys of orders are hashed under.
+    key_secret: Mutex<Option<[u8; 32]>>,
     /// What the store has forgotten, until a person has seen it.
     forgetting: Mutex<Option<Forgetting>>,
     pools: Mutex<Pools>,
@@ -171,6 +173,7 @@ impl Engine {
             spilled: Mutex::default(),
             suspicion: Wakeup::default(),
             recovering_until: AtomicU64::new(0),
+            key_secret: Mutex::new(settings.keys.secret),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
             reach: Mutex::default(),

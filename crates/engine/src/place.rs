@@ -107,6 +107,7 @@ impl Engine {
     /// out whatever happens to the caller.
     pub async fn place(&self, kind: &str, draft: Draft) -> Result<Placed, PlaceError> {
         let now = self.now();
+        let secret = self.keys().secret;
         let (key, terms, policy) = self.agree(kind, draft)?;
         let terms = Arc::new(terms);
         // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that
@@ -168,6 +169,9 @@ impl Engine {
                     if before.is_none() && self.recovering().is_some() {
                         self.wait_for_recovery(now).await?;
                         continue;
+                    }
+                    if before.is_none() {
+                        self.check_key_secret(secret)?;
                     }
                     match self.write_placement(before.as_ref(), *advance, at, until).await? {
                         PlacementWrite::Ours(now) => {
@@ -254,7 +258,7 @@ impl Engine {
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
-        let (key, mut terms) = draft.check(&kind, self.settings.keys, policy, now, self.unique())?;
+        let (key, mut terms) = draft.check(&kind, self.keys(), policy, now, self.unique())?;
         terms.account = account(&self.settings.provider, &self.settings.currency);
         terms.price = listed_price(&self.settings.prices, &terms);
         Ok((key, terms))
@@ -317,7 +321,7 @@ impl Engine {
     /// The key of the order that a tenant placed under this idempotency key.
     #[must_use]
     pub fn chosen_key(&self, tenant: &str, idempotency_key: &str) -> Key {
-        Key::chosen(tenant, idempotency_key).hidden(self.settings.keys.secret.as_ref())
+        Key::chosen(tenant, idempotency_key).hidden(self.keys().secret.as_ref())
     }
 
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {
