@@ -149,8 +149,8 @@ struct SecretSource {
     known: Vec<[u8; 32]>,
 }
 
-/// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides: what this node
-/// remembers may be of another store. While the store cannot be read, what is remembered counts.
+/// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides: what this
+/// node remembers may be of another store. While the store cannot be read, what is remembered counts.
 async fn agreed_secret(opened: &Opened, memory: &mut StoreMemory) -> Result<([u8; 32], bool), SecretError> {
     match memory.agree().await {
         Ok(is_unsettled) => match memory.secrets().first() {

@@ -99,7 +99,8 @@ impl StoreMemory {
             self.agreed = Some(mark);
             return Ok(is_other);
         }
-        // The store may have been flushed a moment ago: no order is new until other nodes had the time to bring an older secret.
+        // The store may have been flushed a moment ago: no order is new until other nodes had the time to bring an
+        // older secret.
         let secrets = &[draw()?];
         let request = MarkRequest { secrets, drawn_at: None, ..self.request(false)? };
         if let Some(mark) = self.opened.mark(request).await? {
@@ -124,8 +125,8 @@ impl StoreMemory {
         })
     }
 
-    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has forgotten. Without
-    /// `webhooks`, the operator has given the secret of callbacks and webhooks.
+    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has
+    /// forgotten. Without `webhooks`, the operator has given the secret of callbacks and webhooks.
     pub(crate) fn hold_to(&mut self, engine: &Engine, secret: [u8; 32], webhooks: Option<Webhooks>) {
         self.in_use = Some(secret);
         self.webhooks = webhooks;
@@ -210,8 +211,8 @@ impl StoreMemory {
         self.put_back_pools(engine).await;
     }
 
-    /// All nodes of a store use one secret. If this node used another, the store has begun a recovery, and no order is new until
-    /// that is over.
+    /// All nodes of a store use one secret. If this node used another, the store has begun a recovery, and no order is
+    /// new until that is over.
     fn use_agreed_secret(&mut self, engine: &Engine, mark: &StoreMark, is_other: bool) {
         let Some(secret) = self.secrets.first().copied().filter(|secret| self.in_use != Some(*secret)) else {
             return;

@@ -298,7 +298,8 @@ impl Opened {
         }
     }
 
-    /// Writes the secret of a store on this machine again if its file is not what it was; says what happened to the file, in words.
+    /// Writes the secret of a store on this machine again if its file is not what it was; says what happened to the
+    /// file, in words.
     pub(crate) fn look_at_secret(&self) -> io::Result<Option<String>> {
         match &self.keeper {
             #[cfg(feature = "embedded")]

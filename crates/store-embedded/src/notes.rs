@@ -1,5 +1,5 @@
-//! What the database remembers besides orders, a row for each: digests of the secrets that the keys of orders were hashed under, and that
-//! the store has had a trail.
+//! What the database remembers besides orders, a row for each: digests of the secrets that the keys of orders were
+//! hashed under, and that the store has had a trail.
 
 use crate::failure::EmbeddedError;
 use crate::shared::EmbeddedShared;

@@ -321,7 +321,7 @@ fn a_log_and_a_trail_that_are_lost_together_are_not_forgotten_without_a_word() {
     fs::remove_file(dir.path().join(format!("{DATABASE}-wal"))).unwrap();
     fs::remove_file(dir.path().join(TRAIL)).unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    let note = store.trail_note().expect("it is told");
+    let note = store.trail_note().expect("it is reported");
     assert!(note.contains("was missing or emptied") && note.contains("could not be noticed"), "{note}");
     drop(store);
     let new = tempfile::tempdir().unwrap();

@@ -212,7 +212,7 @@ fn a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_
     fleet.nodes[2].start();
     job_at(&fleet, 2, "alone");
     fleet.nodes[0].thaw();
-    until("the newcomer says it", || {
+    until("the newcomer reports it", || {
         let alerts =
             NodeCaller::of(&fleet.nodes[2].url).get("/v1/admin/alerts").expect("a node answers").json();
         alerts["alerts"].as_array()?.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())

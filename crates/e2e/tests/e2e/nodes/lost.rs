@@ -219,7 +219,8 @@ fn callbacks_for_orders_that_were_lost_with_the_end_of_the_log_are_kept_and_answ
     });
 }
 
-/// The file of the secret is changed under the daemon. It is written again within seconds and reported, and a repeat is recognised.
+/// The file of the secret is changed under the daemon. It is written again within seconds and reported, and a repeat
+/// is recognised.
 fn the_secret_is_changed(what: &str, change: impl FnOnce(&Path)) {
     let sim = Sim::start();
     let mut node = FleetNode::new(Sandbox::of(&sim)).started();
