@@ -158,7 +158,8 @@ impl Daemon {
         let mut config = config.clone();
         config.listener.connections_max = descriptors::raise(config.listener.connections_max);
         let has_https = args.tls_listen.is_some();
-        if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next() {
+        if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next()
+        {
             return Err(first);
         }
         let source = source(args.tls_self_signed.as_deref(), has_https, &config)?;
