@@ -22,6 +22,8 @@ pub(crate) enum Reply {
     Takes(u64),
     /// Taken, and then silence: our side of the wire gives up after so many milliseconds.
     FallsSilent(u64),
+    /// Not taken, and a gateway before the provider says so with a page of its own (HTTP 502), so that it stays in doubt.
+    BadGateway,
     /// Taken, and nobody ever hangs up.
     Hangs,
     Answers(&'static str),
@@ -110,6 +112,11 @@ impl Script {
         self.notes().replies.entry(site.into()).or_default().extend(replies);
     }
 
+    /// From here on it takes every submit for a site.
+    pub(crate) fn takes_again(&self, site: &str) {
+        self.notes().replies.remove(site);
+    }
+
     /// What becomes of the next polls for a site's tasks; after that it tells the truth.
     pub(crate) fn on_poll(&self, site: &str, words: &[CallbackResult]) {
         self.notes().words.entry(site.into()).or_default().extend(words);
@@ -178,7 +185,7 @@ impl Script {
         let site = site(submission.terms);
         let mut notes = self.notes();
         let reply = notes.replies.get_mut(&site).and_then(VecDeque::pop_front).unwrap_or(Reply::Takes(0));
-        let is_taken = !matches!(reply, Reply::Refuses(..));
+        let is_taken = !matches!(reply, Reply::Refuses(..) | Reply::BadGateway);
         let task = format!("task-{}", 1 + notes.submits.len());
         notes.submits.push(Submit {
             at: since_start(self.executor.now()),
@@ -251,6 +258,7 @@ impl Provider for Script {
                 self.executor.sleep(after).await;
                 SubmitOutcome::InDoubt(Evidence::default())
             }
+            Reply::BadGateway => SubmitOutcome::InDoubt(Evidence::new("HTTP 502")),
             Reply::Hangs => pending().await,
             Reply::Answers(text) => SubmitOutcome::Answered(token(text)),
             Reply::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),
