@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod breaker;
 mod bulk;
 pub mod callback;
 mod chores;
@@ -164,6 +165,7 @@ impl Engine {
                 settings.policy.backoff,
                 settings.policy.faults,
                 settings.throttle,
+                settings.is_shared,
             )),
             unlisted: Mutex::default(),
             paces: Mutex::default(),
