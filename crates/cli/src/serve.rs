@@ -107,7 +107,7 @@ pub(crate) async fn run_with_mock(
 ) -> Result<Exit, CliError> {
     let setup = MockSetup::start(config_args).await?;
     output::tell(&setup.explain());
-    let exit = run(args, &setup.config, inherited, systemd).await;
+    let exit = Box::pin(run(args, &setup.config, inherited, systemd)).await;
     setup.end().await;
     exit
 }

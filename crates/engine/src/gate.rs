@@ -3,8 +3,10 @@
 //! closed the account is not tried at all until a person says so.
 
 use crate::Throttle;
+use crate::breaker::Breaker;
 use quittance_lifecycle::{Backoff, Fault, FaultTable, Gate, Reaction, Signal, SubmitOutcome, Timestamp};
 use quittance_ports::Penalty;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Whether the provider is given work, as people may see it.
@@ -68,17 +70,18 @@ pub(crate) struct ProviderGate {
     no_submit_until: Timestamp,
     no_poll_until: Timestamp,
     busy_in_a_row: u32,
-    lost_in_a_row: u32,
-    /// In thousandths: how many of the last submits have come to nothing. While that is less than the share that
-    /// retries may have, so are retries, and those that lie in wait need no budget.
-    failing: u64,
+    breaker: Breaker,
+    /// In thousandths, by tenant: how many of its last submits have come to nothing. While that is less than the share
+    /// that retries may have, so are the tenant's retries, and those that lie in wait need no budget. A tenant that is
+    /// not here has no failures.
+    failing: BTreeMap<String, u64>,
     /// Thousandths of a retry that may be made.
     retry_credit: u64,
     credited_at: Timestamp,
 }
 
 impl ProviderGate {
-    pub(crate) fn new(backoff: Backoff, faults: FaultTable, throttle: Throttle) -> Self {
+    pub(crate) fn new(backoff: Backoff, faults: FaultTable, throttle: Throttle, is_shared: bool) -> Self {
         Self {
             backoff,
             faults,
@@ -91,30 +94,30 @@ impl ProviderGate {
             no_submit_until: Timestamp::ZERO,
             no_poll_until: Timestamp::ZERO,
             busy_in_a_row: 0,
-            lost_in_a_row: 0,
-            failing: 0,
+            breaker: Breaker::new(backoff, throttle, is_shared),
+            failing: BTreeMap::new(),
             retry_credit: burst(throttle),
             credited_at: Timestamp::ZERO,
         }
     }
 
-    /// Whether one more submit may go out now; if so, it is counted.
-    pub(crate) fn pass(&mut self, now: Timestamp, is_retry: bool) -> Gate {
+    /// Whether one more submit of this tenant may go out now; if so, it is counted.
+    pub(crate) fn pass(&mut self, tenant: &str, now: Timestamp, is_retry: bool) -> Gate {
         if self.paused.is_some() {
             return Gate::ShutUntil(now + PAUSED_LOOK);
         }
-        if now < self.shut_until() {
-            return Gate::ShutUntil(self.shut_until());
+        let shut_until = self.shut_until().max(self.breaker.shut_until_for(tenant));
+        if now < shut_until {
+            return Gate::ShutUntil(shut_until);
         }
         if let Some(turn) = self.stand_in_line(now) {
             return Gate::ShutUntil(turn);
         }
-        if is_retry && self.failing > u64::from(self.throttle.retry_share) && !self.spend_retry(now) {
+        let failing = self.failing.get(tenant).copied().unwrap_or_default();
+        if is_retry && failing > u64::from(self.throttle.retry_share) && !self.spend_retry(now) {
             return Gate::ShutUntil(now + self.throttle.retry_trickle);
         }
-        if self.lost_in_a_row >= self.throttle.trip_at {
-            self.shut_until = now + self.throttle.probe;
-        }
+        self.breaker.passed(tenant, now);
         if !is_retry {
             self.retry_credit =
                 (self.retry_credit + u64::from(self.throttle.retry_share)).min(burst(self.throttle));
@@ -126,7 +129,7 @@ impl ProviderGate {
     /// When the next submit may go out, where submits are kept apart. `None`, where they are not, and where none
     /// would go out anyway: orders then ask the gate, and learn how long to wait.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
-        let is_shut = self.paused.is_some() || now < self.shut_until();
+        let is_shut = self.paused.is_some() || now < self.shut_until().max(self.breaker.shut_until());
         // A clock that was set back must not stop the queue until it has caught up.
         let is_ahead = self.next_turn > now + self.spacing;
         (!is_shut && !self.spacing.is_zero() && !is_ahead).then(|| self.next_turn.max(now))
@@ -158,47 +161,56 @@ impl ProviderGate {
         left.is_some()
     }
 
-    pub(crate) fn learn(&mut self, outcome: &SubmitOutcome, now: Timestamp, grain: u64) {
+    /// What a submit of this tenant met.
+    pub(crate) fn learn(&mut self, outcome: &SubmitOutcome, tenant: &str, now: Timestamp, grain: u64) {
         let signal = match outcome {
             SubmitOutcome::Accepted { .. } | SubmitOutcome::Answered(_) => {
-                (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
-                self.failing -= self.failing.div_ceil(FAILING_MEMORY);
-                self.quicken();
-                return;
+                return self.learn_accepted(tenant, now);
             }
             SubmitOutcome::Rejected(fault) => Signal::Fault(fault.class),
             SubmitOutcome::InDoubt(_) => Signal::InDoubt,
         };
-        let in_a_row = match self.faults.rule(signal).provider {
-            Reaction::Nothing => {
-                self.lost_in_a_row = 0;
-                return;
-            }
+        match self.faults.rule(signal).provider {
+            Reaction::Nothing => self.breaker.replied(),
             Reaction::Pause => {
                 if let SubmitOutcome::Rejected(fault) = outcome {
                     self.paused = Some(fault.clone());
                 }
-                return;
             }
             // The rest of a crowd that came too soon together says nothing new.
-            Reaction::Slow if self.busy_in_a_row > 0 && now < self.shut_until => return,
+            Reaction::Slow if self.busy_in_a_row > 0 && now < self.shut_until => {}
             Reaction::Slow => {
                 self.slow_down();
-                &mut self.busy_in_a_row
+                self.note_failure(tenant);
+                let pause = self.backoff.pause(self.busy_in_a_row, grain);
+                self.busy_in_a_row = self.busy_in_a_row.saturating_add(1);
+                self.shut_until = self.shut_until.max(now + pause);
             }
-            Reaction::Trip => &mut self.lost_in_a_row,
-        };
-        *in_a_row = in_a_row.saturating_add(1);
-        let in_a_row = *in_a_row;
-        self.failing += (1000 - self.failing) / FAILING_MEMORY;
-        let over = match self.faults.rule(signal).provider {
-            Reaction::Slow => in_a_row - 1,
-            _ if in_a_row < self.throttle.trip_at => return,
-            _ => in_a_row - self.throttle.trip_at,
-        };
-        self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
+            Reaction::Trip => {
+                self.note_failure(tenant);
+                self.breaker.lost(tenant, now, grain);
+            }
+        }
     }
 
+    fn learn_accepted(&mut self, tenant: &str, now: Timestamp) {
+        (self.busy_in_a_row, self.shut_until) = (0, Timestamp::ZERO);
+        self.breaker.accepted(tenant, now);
+        if let Some(failing) = self.failing.get_mut(tenant) {
+            *failing -= failing.div_ceil(FAILING_MEMORY);
+            if *failing == 0 {
+                self.failing.remove(tenant);
+            }
+        }
+        self.quicken();
+    }
+
+    fn note_failure(&mut self, tenant: &str) {
+        let failing = self.failing.entry(tenant.to_owned()).or_default();
+        *failing += (1000 - *failing) / FAILING_MEMORY;
+    }
+
+    /// Until when no submit of any tenant goes out, apart from the circuit breaker.
     fn shut_until(&self) -> Timestamp {
         self.shut_until.max(self.no_submit_until)
     }
@@ -234,10 +246,10 @@ impl ProviderGate {
         if let Some(fault) = &self.paused {
             return ProviderState::Paused { fault: fault.clone() };
         }
-        if self.lost_in_a_row >= self.throttle.trip_at {
-            return ProviderState::Tripped { until: self.shut_until() };
+        if let Some(until) = self.breaker.tripped(now) {
+            return ProviderState::Tripped { until: until.max(self.shut_until()) };
         }
-        let until = Some(self.shut_until()).filter(|until| now < *until);
+        let until = Some(self.shut_until().max(self.breaker.shut_until())).filter(|until| now < *until);
         if until.is_some() || self.spacing > self.throttle.submit_interval {
             return ProviderState::Throttled { spacing: self.spacing, until };
         }
@@ -252,9 +264,10 @@ impl ProviderGate {
     pub(crate) fn release(&mut self) {
         self.paused = None;
         self.spacing = self.throttle.submit_interval;
-        (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
+        (self.busy_in_a_row, self.shut_until) = (0, Timestamp::ZERO);
+        self.breaker.reset();
         (self.no_submit_until, self.no_poll_until) = (Timestamp::ZERO, Timestamp::ZERO);
-        self.failing = 0;
+        self.failing.clear();
     }
 }
 
@@ -268,8 +281,10 @@ mod tests {
     use super::*;
     use quittance_lifecycle::{Evidence, Fault, FaultClass, Preset};
 
+    const ANNA: &str = "anna";
+
     fn gate() -> ProviderGate {
-        ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Throttle::DEFAULT)
+        ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Throttle::DEFAULT, false)
     }
 
     const fn at(seconds: u64) -> Timestamp {
@@ -287,18 +302,22 @@ mod tests {
     #[test]
     fn a_busy_provider_slows_every_submit_and_more_so_each_time() {
         let mut gate = gate();
-        gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        let Gate::ShutUntil(first) = gate.pass(at(0), false) else { panic!("open") };
-        gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        assert_eq!(gate.pass(at(0), false), Gate::ShutUntil(first), "the rest of a crowd says nothing new");
-        gate.learn(&refused(FaultClass::Busy), first, 1);
-        let Gate::ShutUntil(third) = gate.pass(first, false) else { panic!("open") };
-        assert!(third.since(first) > first.since(at(0)));
-        assert_eq!(gate.pass(third, false), Gate::Pass);
-        gate.learn(&accepted(), third, 1);
-        gate.learn(&refused(FaultClass::Busy), third, 1);
+        gate.learn(&refused(FaultClass::Busy), ANNA, at(0), 1);
+        let Gate::ShutUntil(first) = gate.pass(ANNA, at(0), false) else { panic!("open") };
+        gate.learn(&refused(FaultClass::Busy), ANNA, at(0), 1);
         assert_eq!(
-            gate.pass(third, false),
+            gate.pass(ANNA, at(0), false),
+            Gate::ShutUntil(first),
+            "the rest of a crowd says nothing new"
+        );
+        gate.learn(&refused(FaultClass::Busy), ANNA, first, 1);
+        let Gate::ShutUntil(third) = gate.pass(ANNA, first, false) else { panic!("open") };
+        assert!(third.since(first) > first.since(at(0)));
+        assert_eq!(gate.pass(ANNA, third, false), Gate::Pass);
+        gate.learn(&accepted(), ANNA, third, 1);
+        gate.learn(&refused(FaultClass::Busy), ANNA, third, 1);
+        assert_eq!(
+            gate.pass(ANNA, third, false),
             Gate::ShutUntil(third + first.since(at(0))),
             "success starts again"
         );
@@ -307,48 +326,48 @@ mod tests {
     #[test]
     fn a_crowd_that_was_refused_comes_back_one_by_one_and_faster_with_each_that_is_taken() {
         let mut gate = gate();
-        gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Pass);
-        assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN), "the next in a moment");
-        assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN * 2));
+        gate.learn(&refused(FaultClass::Busy), ANNA, at(0), 1);
+        let Gate::ShutUntil(then) = gate.pass(ANNA, at(0), false) else { panic!("open") };
+        assert_eq!(gate.pass(ANNA, then, false), Gate::Pass);
+        assert_eq!(gate.pass(ANNA, then, false), Gate::ShutUntil(then + SPACING_MIN), "the next in a moment");
+        assert_eq!(gate.pass(ANNA, then, false), Gate::ShutUntil(then + SPACING_MIN * 2));
         for _ in 0..10 {
-            gate.learn(&accepted(), then, 1);
+            gate.learn(&accepted(), ANNA, then, 1);
         }
         let later = then + Duration::from_secs(1);
-        assert!((0..5).all(|_| gate.pass(later, false) == Gate::Pass), "there is room again, for all");
+        assert!((0..5).all(|_| gate.pass(ANNA, later, false) == Gate::Pass), "there is room again, for all");
     }
 
     #[test]
     fn submits_keep_their_distance_and_each_that_waits_has_a_turn_of_its_own() {
         let submit_interval = Duration::from_millis(100);
         let throttle = Throttle { submit_interval, ..Throttle::DEFAULT };
-        let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, throttle);
-        assert_eq!(gate.pass(at(0), false), Gate::Pass);
+        let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, throttle, false);
+        assert_eq!(gate.pass(ANNA, at(0), false), Gate::Pass);
         let turns: Vec<_> =
-            (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
+            (1..=50).map(|n| (gate.pass(ANNA, at(0), false), at(0) + submit_interval * n)).collect();
         for (given, turn) in turns {
             assert_eq!(given, Gate::ShutUntil(turn));
-            assert_eq!(gate.pass(turn, false), Gate::Pass, "and no order is refused twice");
+            assert_eq!(gate.pass(ANNA, turn, false), Gate::Pass, "and no order is refused twice");
         }
-        assert_eq!(gate.pass(at(3), false), Gate::Pass);
-        assert_eq!(gate.pass(at(1), false), Gate::Pass, "a clock that is set back stops no submit");
+        assert_eq!(gate.pass(ANNA, at(3), false), Gate::Pass);
+        assert_eq!(gate.pass(ANNA, at(1), false), Gate::Pass, "a clock that is set back stops no submit");
     }
 
     #[test]
     fn an_account_that_is_closed_stops_every_submit_until_a_person_says_so() {
         for class in [FaultClass::AccountBlocked, FaultClass::NoFunds] {
             let mut gate = gate();
-            gate.learn(&refused(class), at(0), 1);
-            assert_ne!(gate.pass(at(100_000), false), Gate::Pass);
-            gate.learn(&accepted(), at(0), 1);
+            gate.learn(&refused(class), ANNA, at(0), 1);
+            assert_ne!(gate.pass(ANNA, at(100_000), false), Gate::Pass);
+            gate.learn(&accepted(), ANNA, at(0), 1);
             assert_ne!(
-                gate.pass(at(100_000), false),
+                gate.pass(ANNA, at(100_000), false),
                 Gate::Pass,
                 "an earlier submit that was taken proves nothing"
             );
             gate.release();
-            assert_eq!(gate.pass(at(100_000), false), Gate::Pass);
+            assert_eq!(gate.pass(ANNA, at(100_000), false), Gate::Pass);
         }
     }
 
@@ -356,20 +375,20 @@ mod tests {
     fn a_provider_that_stays_unreachable_is_tried_by_one_at_a_time() {
         let mut gate = gate();
         for _ in 0..Throttle::DEFAULT.trip_at - 1 {
-            gate.learn(&refused(FaultClass::Unreachable), at(0), 1);
-            assert_eq!(gate.pass(at(0), false), Gate::Pass);
+            gate.learn(&refused(FaultClass::Unreachable), ANNA, at(0), 1);
+            assert_eq!(gate.pass(ANNA, at(0), false), Gate::Pass);
         }
-        gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
-        let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Pass, "one tries");
+        gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), ANNA, at(0), 1);
+        let Gate::ShutUntil(then) = gate.pass(ANNA, at(0), false) else { panic!("open") };
+        assert_eq!(gate.pass(ANNA, then, false), Gate::Pass, "one tries");
         assert_eq!(
-            gate.pass(then, false),
+            gate.pass(ANNA, then, false),
             Gate::ShutUntil(then + Throttle::DEFAULT.probe),
             "the others wait for it"
         );
-        gate.learn(&accepted(), then, 1);
-        assert_eq!(gate.pass(then, false), Gate::Pass);
-        assert_eq!(gate.pass(then, false), Gate::Pass);
+        gate.learn(&accepted(), ANNA, then, 1);
+        assert_eq!(gate.pass(ANNA, then, false), Gate::Pass);
+        assert_eq!(gate.pass(ANNA, then, false), Gate::Pass);
     }
 
     #[test]
@@ -381,27 +400,29 @@ mod tests {
             // Every second submit is lost: not so many in a row that the circuit breaker trips.
             gate.learn(
                 &if n % 2 == 0 { SubmitOutcome::InDoubt(Evidence::default()) } else { accepted() },
+                ANNA,
                 now,
                 n,
             );
-            firsts += u64::from(gate.pass(now, false) == Gate::Pass);
-            retries += u64::from(gate.pass(now, true) == Gate::Pass);
+            firsts += u64::from(gate.pass(ANNA, now, false) == Gate::Pass);
+            retries += u64::from(gate.pass(ANNA, now, true) == Gate::Pass);
         }
         assert_eq!(firsts, 10_000);
         assert!((2000..=2060).contains(&retries), "{retries}");
-        assert_eq!(gate.pass(at(100), true), Gate::Pass, "a lone order may always try again in time");
+        assert_eq!(gate.pass(ANNA, at(100), true), Gate::Pass, "a lone order may always try again in time");
     }
 
     #[test]
     fn retries_that_lie_in_wait_need_no_budget_when_the_outage_is_over() {
         let mut gate = gate();
         for _ in 0..Throttle::DEFAULT.trip_at - 1 {
-            gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
+            gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), ANNA, at(0), 1);
         }
-        let go = |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(at(0), true) == Gate::Pass).count();
+        let go =
+            |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(ANNA, at(0), true) == Gate::Pass).count();
         assert_eq!(go(&mut gate), Throttle::DEFAULT.retry_burst as usize, "no more than the budget");
         for _ in 0..Throttle::DEFAULT.retry_burst {
-            gate.learn(&accepted(), at(0), 1);
+            gate.learn(&accepted(), ANNA, at(0), 1);
         }
         assert_eq!(go(&mut gate), 100, "hardly anything fails any more");
     }
@@ -409,16 +430,29 @@ mod tests {
     #[test]
     fn a_crowd_that_met_one_refusal_is_not_kept_waiting_when_the_provider_is_free_again() {
         let mut gate = gate();
-        gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Pass);
+        gate.learn(&refused(FaultClass::Busy), ANNA, at(0), 1);
+        let Gate::ShutUntil(then) = gate.pass(ANNA, at(0), false) else { panic!("open") };
+        assert_eq!(gate.pass(ANNA, then, false), Gate::Pass);
         for _ in 0..10_000 {
-            let Gate::ShutUntil(turn) = gate.pass(then, false) else { panic!("open") };
+            let Gate::ShutUntil(turn) = gate.pass(ANNA, then, false) else { panic!("open") };
             assert!(turn <= then + LINE_SPAN, "{turn:?}");
         }
         for _ in 0..10 {
-            gate.learn(&accepted(), then, 1);
+            gate.learn(&accepted(), ANNA, then, 1);
         }
-        assert!((0..10_000).all(|_| gate.pass(then + LINE_SPAN, false) == Gate::Pass));
+        assert!((0..10_000).all(|_| gate.pass(ANNA, then + LINE_SPAN, false) == Gate::Pass));
+    }
+
+    #[test]
+    fn one_tenants_failures_leave_another_tenants_retries_their_budget() {
+        let mut gate =
+            ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Throttle::DEFAULT, true);
+        for _ in 0..100 {
+            gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), ANNA, at(0), 1);
+        }
+        assert_ne!(gate.pass(ANNA, at(0), false), Gate::Pass);
+        assert!((0..100).all(|_| gate.pass("bert", at(0), true) == Gate::Pass));
+        gate.learn(&accepted(), "bert", at(0), 1);
+        assert_eq!(gate.state(at(0)), ProviderState::Ok);
     }
 }

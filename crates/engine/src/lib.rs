@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod breaker;
 mod bulk;
 pub mod callback;
 mod chores;
@@ -99,6 +100,8 @@ pub struct Engine {
     suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
     recovering_until: AtomicU64,
+    /// What the keys of orders are hashed under.
+    key_secret: Mutex<Option<[u8; 32]>>,
     /// What the store has forgotten, until a person has seen it.
     forgetting: Mutex<Option<Forgetting>>,
     pools: Mutex<Pools>,
@@ -162,6 +165,7 @@ impl Engine {
                 settings.policy.backoff,
                 settings.policy.faults,
                 settings.throttle,
+                settings.is_shared,
             )),
             unlisted: Mutex::default(),
             paces: Mutex::default(),
@@ -171,6 +175,7 @@ impl Engine {
             spilled: Mutex::default(),
             suspicion: Wakeup::default(),
             recovering_until: AtomicU64::new(0),
+            key_secret: Mutex::new(settings.keys.secret),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
             reach: Mutex::default(),

@@ -40,6 +40,52 @@ pub struct Placed {
     pub order: Option<Arc<Order>>,
 }
 
+/// A placement under way.
+struct Placing {
+    key: Key,
+    terms: Arc<Terms>,
+    policy: Policy,
+    /// What the key was hashed under.
+    secret: Option<[u8; 32]>,
+    /// When the placement began.
+    now: Timestamp,
+    /// When it was last decided what the placement means.
+    at: Timestamp,
+    /// What is on record under the key, as far as it was read.
+    record: Option<Versioned>,
+}
+
+impl Placing {
+    fn placed(&self, key: Key, origin: Origin, order: Option<Arc<Order>>) -> Placed {
+        let terms = &self.terms;
+        Placed {
+            key,
+            claimant: key,
+            origin,
+            min_life: if origin == Origin::Cached { terms.margin } else { terms.min_life },
+            until: self.now + terms.timeout,
+            order,
+        }
+    }
+
+    /// What is on record under the key that is to be written.
+    fn before<'a>(&'a self, target: &Key, follower: Option<&'a Versioned>) -> Option<&'a Versioned> {
+        if *target == self.key { self.record.as_ref() } else { follower }
+    }
+
+    /// Whether it opens an order that is not open, or that no caller wants.
+    fn opens(&self, placement: &Placement, follower: Option<&Versioned>) -> bool {
+        match placement {
+            Placement::Stands { .. } | Placement::Refused(_) => false,
+            Placement::Follow { .. } => true,
+            Placement::Commit { advance, .. } => {
+                let before = self.before(&advance.next.key, follower);
+                advance.next.is_awaited() && !before.is_some_and(|before| before.order.is_awaited())
+            }
+        }
+    }
+}
+
 /// What became of a placement that was to be written.
 enum PlacementWrite {
     Ours(Versioned),
@@ -107,6 +153,7 @@ impl Engine {
     /// out whatever happens to the caller.
     pub async fn place(&self, kind: &str, draft: Draft) -> Result<Placed, PlaceError> {
         let now = self.now();
+        let secret = self.keys().secret;
         let (key, terms, policy) = self.agree(kind, draft)?;
         let terms = Arc::new(terms);
         // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that
@@ -119,70 +166,130 @@ impl Engine {
         {
             return Ok(placed);
         }
-        let placed = |key, origin, order| Placed {
-            key,
-            claimant: key,
-            origin,
-            min_life: if origin == Origin::Cached { terms.margin } else { terms.min_life },
-            until: now + terms.timeout,
-            order,
-        };
+        let mut placing = Placing { key, terms, policy, secret, now, at: now, record: None };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
         // What this node has in hand is there, or was forgotten and must not be bought again.
-        let mut record: Option<Versioned> = None;
         if self.is_held(&key) {
             match self.load(&key).await {
-                Ok(loaded) => record = loaded,
+                Ok(loaded) => placing.record = loaded,
                 Err(error) => self.note_error(&error),
             }
         }
-        let until = now + self.settings.place_wait;
         loop {
-            let follower = self.follower_of(record.as_ref()).await?;
-            let at = self.now();
-            let on_record =
-                |record: &Option<Versioned>| record.as_ref().map(|record| Arc::clone(&record.order));
-            let (order, next) = (on_record(&record), on_record(&follower));
-            match (self.settings.rules.place)(order.as_deref(), next.as_deref(), key, &terms, at, &policy) {
-                Placement::Refused(refusal) => {
-                    self.counters(&terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
-                    return Err(PlaceError::Refused(refusal));
-                }
-                Placement::Stands { key, origin, counters } => {
-                    NodeCounters::add(&self.node_counters.joined, 1);
-                    self.counters(&terms, counters, at);
-                    let order = [order, next].into_iter().flatten().find(|order| order.key == key);
-                    return Ok(placed(key, origin, order));
-                }
-                Placement::Follow { advance } => {
-                    let written = self.write_placement(record.as_ref(), *advance, at, until).await?;
-                    record = match written {
+            let (placement, follower) = self.decide_placement(&mut placing).await?;
+            if let Some(placed) = self.carry_out(&mut placing, placement, follower).await? {
+                return Ok(placed);
+            }
+        }
+    }
+
+    /// Places an order only if that opens none: the placement joins an order that is open and wanted, or gets an
+    /// answer or a refusal that is on record. `None` if it would open an order: a new one, a new life, or a cancelled
+    /// one that is wanted again. What is read decides and the commit compares versions, so that no order is opened
+    /// even if it ends or is cancelled meanwhile.
+    pub async fn place_without_opening(
+        &self,
+        kind: &str,
+        draft: &Draft,
+    ) -> Result<Option<Placed>, PlaceError> {
+        let now = self.now();
+        let secret = self.keys().secret;
+        let (meant, checked) = self.meant(kind, draft.clone())?;
+        // Which kinds there are is decided when the order is placed.
+        let Some(known) = (self.settings.kinds)(&meant) else { return Ok(None) };
+        let policy = self.policy_for(&known.name, || Some(known.pace));
+        let (key, terms) = self.check(&known, checked, &policy)?;
+        let record = match self.load(&key).await {
+            // What cannot be read is decided about when it is placed.
+            Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(None),
+            Ok(record) => record,
+            Err(error) => return Err(error.into()),
+        };
+        let mut placing = Placing { key, terms: Arc::new(terms), policy, secret, now, at: now, record };
+        loop {
+            let (placement, follower) = self.decide_placement(&mut placing).await?;
+            if placing.opens(&placement, follower.as_ref()) {
+                return Ok(None);
+            }
+            // The operator's lists hold for repeats, too.
+            self.agree(kind, draft.clone())?;
+            if let Some(placed) = self.carry_out(&mut placing, placement, follower).await? {
+                return Ok(Some(placed));
+            }
+        }
+    }
+
+    /// What the placement means for what was found, and for the order that follows that one.
+    async fn decide_placement(
+        &self,
+        placing: &mut Placing,
+    ) -> Result<(Placement, Option<Versioned>), StoreError> {
+        let follower = self.follower_of(placing.record.as_ref()).await?;
+        placing.at = self.now();
+        let Placing { key, terms, policy, at, record, .. } = placing;
+        let (order, next) =
+            (record.as_ref().map(|record| &*record.order), follower.as_ref().map(|record| &*record.order));
+        let placement = (self.settings.rules.place)(order, next, *key, terms, *at, policy);
+        Ok((placement, follower))
+    }
+
+    /// Writes what was decided. `None` if another node was faster, or if a step was written that another one follows:
+    /// then `placing` has what is on record now, and the decision is made again.
+    async fn carry_out(
+        &self,
+        placing: &mut Placing,
+        placement: Placement,
+        follower: Option<Versioned>,
+    ) -> Result<Option<Placed>, PlaceError> {
+        let (at, until) = (placing.at, placing.now + self.settings.place_wait);
+        match placement {
+            Placement::Refused(refusal) => {
+                self.counters(&placing.terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
+                Err(PlaceError::Refused(refusal))
+            }
+            Placement::Stands { key, origin, counters } => {
+                NodeCounters::add(&self.node_counters.joined, 1);
+                self.counters(&placing.terms, counters, at);
+                let records = [placing.record.as_ref(), follower.as_ref()].into_iter().flatten();
+                let order = records.map(|record| &record.order).find(|order| order.key == key).cloned();
+                Ok(Some(placing.placed(key, origin, order)))
+            }
+            Placement::Follow { advance } => {
+                placing.record =
+                    match self.write_placement(placing.record.as_ref(), *advance, at, until).await? {
                         PlacementWrite::Ours(now) => Some(now),
                         PlacementWrite::Theirs(theirs) => theirs,
                         PlacementWrite::Revived(_) => None,
                     };
+                Ok(None)
+            }
+            Placement::Commit { origin, advance } => {
+                let target = advance.next.key;
+                let before = placing.before(&target, follower.as_ref());
+                if before.is_none() && self.recovering().is_some() {
+                    self.wait_for_recovery(placing.now).await?;
+                    return Ok(None);
                 }
-                Placement::Commit { origin, advance } => {
-                    let target = advance.next.key;
-                    let before = if target == key { &record } else { &follower };
-                    if before.is_none() && self.recovering().is_some() {
-                        self.wait_for_recovery(now).await?;
-                        continue;
+                if before.is_none() {
+                    self.check_key_secret(placing.secret)?;
+                }
+                match self.write_placement(before, *advance, at, until).await? {
+                    PlacementWrite::Ours(now) => {
+                        self.note_placed(origin);
+                        let order = Arc::clone(&now.order);
+                        self.attend_soon(now);
+                        Ok(Some(placing.placed(target, origin, Some(order))))
                     }
-                    match self.write_placement(before.as_ref(), *advance, at, until).await? {
-                        PlacementWrite::Ours(now) => {
-                            self.note_placed(origin);
-                            let order = Arc::clone(&now.order);
-                            self.attend_soon(now);
-                            return Ok(placed(target, origin, Some(order)));
-                        }
-                        PlacementWrite::Revived(order) => {
-                            self.note_placed(origin);
-                            return Ok(placed(target, origin, Some(order)));
-                        }
-                        PlacementWrite::Theirs(theirs) if target == key => record = theirs,
+                    PlacementWrite::Revived(order) => {
+                        self.note_placed(origin);
+                        Ok(Some(placing.placed(target, origin, Some(order))))
+                    }
+                    PlacementWrite::Theirs(theirs) => {
                         // The order that follows is read again.
-                        PlacementWrite::Theirs(_) => {}
+                        if target == placing.key {
+                            placing.record = theirs;
+                        }
+                        Ok(None)
                     }
                 }
             }
@@ -254,32 +361,10 @@ impl Engine {
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
-        let (key, mut terms) = draft.check(&kind, self.settings.keys, policy, now, self.unique())?;
+        let (key, mut terms) = draft.check(&kind, self.keys(), policy, now, self.unique())?;
         terms.account = account(&self.settings.provider, &self.settings.currency);
         terms.price = listed_price(&self.settings.prices, &terms);
         Ok((key, terms))
-    }
-
-    /// Whether placing this would only join or repeat what is on record, and begin nothing.
-    pub async fn is_repeat(&self, kind: &str, draft: &Draft) -> Result<bool, PlaceError> {
-        let (kind, draft) = self.meant(kind, draft.clone())?;
-        let Some(kind) = (self.settings.kinds)(&kind) else { return Ok(false) };
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        let (key, terms) = self.check(&kind, draft, &policy)?;
-        let record = match self.load(&key).await {
-            // What cannot be read is decided about when it is placed.
-            Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(false),
-            Ok(Some(record)) => record,
-            Err(error) => return Err(error.into()),
-        };
-        let follower = self.follower_of(Some(&record)).await?;
-        let next = follower.as_ref().map(|follower| &*follower.order);
-        let (terms, now) = (Arc::new(terms), self.now());
-        Ok(match (self.settings.rules.place)(Some(&record.order), next, key, &terms, now, &policy) {
-            Placement::Stands { .. } | Placement::Refused(_) => true,
-            Placement::Follow { .. } => false,
-            Placement::Commit { origin, .. } => origin != Origin::Api,
-        })
     }
 
     async fn look_again_until(
@@ -317,7 +402,7 @@ impl Engine {
     /// The key of the order that a tenant placed under this idempotency key.
     #[must_use]
     pub fn chosen_key(&self, tenant: &str, idempotency_key: &str) -> Key {
-        Key::chosen(tenant, idempotency_key).hidden(self.settings.keys.secret.as_ref())
+        Key::chosen(tenant, idempotency_key).hidden(self.keys().secret.as_ref())
     }
 
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {

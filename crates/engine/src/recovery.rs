@@ -1,9 +1,9 @@
 //! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until
 //! then no order is new: one that this node takes for new may be paid for, and in the hands of another.
 
-use crate::Engine;
 use crate::callback::{beginning, nameless};
-use quittance_lifecycle::{CallbackResult, Counters, Decision, Event, Order, Timestamp};
+use crate::{Engine, lock};
+use quittance_lifecycle::{CallbackResult, Counters, Decision, Event, KeySettings, Order, Timestamp};
 use quittance_ports::{Commit, IncomingEvent, StoreError, StoreForgot, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,6 +37,24 @@ impl Engine {
             self.world.clock.sleep_until(until.min(give_up_at)).await;
         }
         Ok(())
+    }
+
+    /// How the keys of orders are made.
+    pub(crate) fn keys(&self) -> KeySettings {
+        KeySettings { secret: *lock(&self.key_secret), ..self.settings.keys }
+    }
+
+    /// From now on the keys of orders are hashed under this secret: the nodes of a store have agreed on it.
+    pub fn set_key_secret(&self, secret: [u8; 32]) {
+        *lock(&self.key_secret) = Some(secret);
+    }
+
+    /// An order whose key was hashed under another secret must not be new: no other node would recognise it.
+    pub(crate) fn check_key_secret(&self, secret: Option<[u8; 32]>) -> Result<(), StoreError> {
+        if self.keys().secret == secret {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable { doing: "accepting a new order", source: Box::new(StoreForgot) })
     }
 
     /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid

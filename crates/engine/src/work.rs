@@ -371,7 +371,7 @@ impl Engine {
             Phase::Queued { held: false, .. } | Phase::InDoubt { .. } => {
                 let is_retry =
                     record.order.attempts.last().is_some_and(|attempt| attempt.sent >= record.order.placed);
-                lock(&self.gate).pass(self.now(), is_retry)
+                lock(&self.gate).pass(&record.order.terms.tenant, self.now(), is_retry)
             }
             _ => Gate::Pass,
         };
@@ -439,7 +439,7 @@ impl Engine {
         let is_news =
             !(wants_a_person && self.was_let_go_since(sent)) && self.is_about_provider(order, &outcome);
         if is_news {
-            lock(&self.gate).learn(&outcome, self.now(), order.key.grain());
+            lock(&self.gate).learn(&outcome, &order.terms.tenant, self.now(), order.key.grain());
         }
         if let SubmitOutcome::Rejected(fault) = &outcome {
             self.obey_penalty(fault, false);

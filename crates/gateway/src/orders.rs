@@ -18,6 +18,7 @@ use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::webhooks::{BadCallback, Webhooks};
 use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
+use limits::Admission;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
@@ -28,6 +29,7 @@ use quittance_telemetry::{AccountCache, ApiCounts};
 use reuse::SharedSingleUse;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -367,9 +369,11 @@ impl OrderService {
             trace: request.trace,
         };
         self.check_host(settings, &request.kind, &draft)?;
-        let place = self.admit(caller, &request.kind, &draft).await?;
-        // When this returns the order itself is counted.
-        let placed = place.with(engine.place(&request.kind, draft)).await?;
+        let placed = match self.admit(caller, &request.kind, &draft).await? {
+            Admission::Repeat(placed) => placed,
+            // When this returns the order itself is counted.
+            Admission::Place(place) => place.with(pin!(engine.place(&request.kind, draft))).await?,
+        };
         self.note_shared(&placed, &decision);
         let id = OrderId::of(&placed.key, placed.origin);
         names.learn(&settings.name, id, placed.key);

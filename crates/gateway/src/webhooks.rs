@@ -26,7 +26,7 @@ use quittance_wire::call::Caller;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How long the first try of a delivery may take.
@@ -68,14 +68,6 @@ impl fmt::Debug for WebhookSettings {
     }
 }
 
-impl WebhookSettings {
-    /// With what a tenant's calls are signed.
-    #[must_use]
-    pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
-        self.secrets.get(tenant).copied().unwrap_or_else(|| derived_secret(&self.root_secret, tenant))
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCallback {
     #[error("it is not an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes")]
@@ -90,6 +82,7 @@ pub enum BadCallback {
 #[derive(Clone)]
 pub struct Webhooks {
     settings: Arc<WebhookSettings>,
+    root_secret: Arc<RwLock<[u8; 32]>>,
     clock: Arc<dyn Clock>,
     caller: Caller,
     other_methods: Arc<OtherMethods>,
@@ -104,7 +97,31 @@ impl fmt::Debug for Webhooks {
 impl Webhooks {
     #[must_use]
     pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings: Arc::new(settings), clock, caller: Caller::default(), other_methods: Arc::default() }
+        Self {
+            root_secret: Arc::new(RwLock::new(settings.root_secret)),
+            settings: Arc::new(settings),
+            clock,
+            caller: Caller::default(),
+            other_methods: Arc::default(),
+        }
+    }
+
+    /// What the secrets of tenants without one of their own follow from.
+    #[must_use]
+    pub fn root_secret(&self) -> [u8; 32] {
+        *self.root_secret.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes of a store have agreed on another secret.
+    pub fn set_root_secret(&self, secret: [u8; 32]) {
+        *self.root_secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
+    }
+
+    /// With what a tenant's calls are signed.
+    #[must_use]
+    pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
+        let own = self.settings.secrets.get(tenant).copied();
+        own.unwrap_or_else(|| derived_secret(&self.root_secret(), tenant))
     }
 
     #[must_use]
@@ -203,7 +220,7 @@ impl Webhooks {
         let message = Message::compose(order, &outcome(order, now), webhook, dialect, now, currency)
             .ok_or_else(|| format!("nobody speaks {dialect}"))?;
         let id = sign::message_id(&order.key, order.born, webhook.number);
-        let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, message.payload());
+        let signed = sign::sign(&self.secret_of(&order.terms.tenant), id, now, message.payload());
         let called = call(&self.caller, &message, &signed, &self.settings.allow).await;
         called.map_err(|trouble| trouble.to_string())
     }

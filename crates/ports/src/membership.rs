@@ -133,8 +133,10 @@ pub struct Finding {
 pub struct StoreMark {
     pub identity: [u8; 16],
     pub epoch: u64,
-    /// The first signs, all of them prove.
+    /// The first signs, and the keys of orders are hashed under it; all of them prove.
     pub secrets: Vec<[u8; 32]>,
+    /// When the first was drawn, by the store's clock. Of two that nodes bring, the older one is the first.
+    pub drawn_at: Timestamp,
     /// For how much longer nodes put back what the store has forgotten; no order is new until then. Zero, if it has
     /// forgotten nothing.
     pub recovery: Duration,
@@ -147,8 +149,14 @@ pub struct MarkRequest<'a> {
     pub drawn: [u8; 16],
     /// The identity and the epoch that this node knows, if it knows any.
     pub known: Option<([u8; 16], u64)>,
-    /// Added to those that the store knows.
+    /// Added to those that the store knows. The first is the one that this node signs with.
     pub secrets: &'a [[u8; 32]],
+    /// When the first was drawn, by the store's clock. Nothing, if it was drawn for this request: a store without a
+    /// secret may have been flushed, so no order is new until other nodes had the time to bring an older one.
+    pub drawn_at: Option<Timestamp>,
+    /// This node works with its first secret: a younger one in the store gives way to it, however long that has stood
+    /// there. Of a node that only begins, it gives way only while no order can have been made under it.
+    pub is_at_work: bool,
     /// This node still puts back what it had in hand: the recovery goes on.
     pub is_putting_back: bool,
 }

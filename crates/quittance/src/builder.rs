@@ -149,13 +149,20 @@ struct SecretSource {
     known: Vec<[u8; 32]>,
 }
 
-/// The store decides: what this node remembers may be of another store. While the store cannot be read, what is
-/// remembered counts.
-async fn agreed_secret(opened: &Opened, known: Option<[u8; 32]>) -> Result<[u8; 32], SecretError> {
-    let offered = known.map_or_else(secret::draw, Ok)?;
-    match (opened.secret(offered).await, known) {
-        (Err(_), Some(known)) => Ok(known),
-        (record, _) => record,
+/// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides: what this
+/// node remembers may be of another store. While the store cannot be read, what is remembered counts.
+async fn agreed_secret(opened: &Opened, memory: &mut StoreMemory) -> Result<([u8; 32], bool), SecretError> {
+    match memory.agree().await {
+        Ok(is_unsettled) => match memory.secrets().first() {
+            Some(secret) => Ok((*secret, is_unsettled)),
+            None => Ok((opened.secret(secret::draw()?).await?, is_unsettled)),
+        },
+        // A store that takes no writes just now must not keep a node from starting.
+        Err(error) => {
+            let stands = opened.standing_secret().await.ok().flatten();
+            let secret = stands.or_else(|| memory.secrets().first().copied()).ok_or(error)?;
+            Ok((secret, false))
+        }
     }
 }
 
@@ -293,17 +300,16 @@ impl Builder {
         let clock = FleetClock::default();
         let spill = self.spill()?;
         let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
-        // A store that takes no writes just now must not keep a node from starting.
-        let is_unsettled = memory.agree().await.unwrap_or(false);
-        let known = memory.secrets().to_vec();
-        let secrets = SecretSource { of_store: agreed_secret(&opened, known.first().copied()).await?, known };
-        let node = self
+        let (of_store, is_unsettled) = agreed_secret(&opened, &mut memory).await?;
+        let secrets = SecretSource { of_store, known: memory.secrets().to_vec() };
+        let is_own = callbacks.as_ref().is_none_or(|callbacks| callbacks.secret.is_none());
+        let (node, webhooks) = self
             .assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone(), secrets)
             .await?;
         if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
-        memory.hold_to(&node.engine);
+        memory.hold_to(&node.engine, of_store, is_own.then_some(webhooks));
         for key in &lost {
             node.engine.lose(key).await?;
         }
@@ -360,7 +366,8 @@ impl Builder {
         let spill = Arc::new(MemorySpill::default());
         let drawn = secret::draw().map_err(SecretError::from)?;
         let secrets = SecretSource { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
-        self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await
+        let (node, _) = self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await?;
+        Ok(node)
     }
 
     /// The folder of this node, if it has one.
@@ -400,7 +407,7 @@ impl Builder {
         callbacks: Option<&Callbacks>,
         clock: FleetClock,
         secrets: SecretSource,
-    ) -> Result<Quittance, StartError> {
+    ) -> Result<(Quittance, Webhooks), StartError> {
         let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
         let mut settings = Settings::new(number, |name| {
@@ -464,7 +471,7 @@ impl Builder {
         let engine = Arc::new(Engine::new(world, settings));
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
-            let orders = OrderService::new(Arc::clone(&engine), tenants, hub, webhooks);
+            let orders = OrderService::new(Arc::clone(&engine), tenants, hub, webhooks.clone());
             let orders = orders.with_requests_max(setup.settings.limits.requests_max);
             let orders = match leases {
                 Some(leases) => orders.with_neighbours(leases, number),
@@ -474,7 +481,8 @@ impl Builder {
             (Gateway::mounted(orders, setup.settings, admin.mount()), admin)
         });
         let (gateway, admin) = gateway.unzip();
-        Ok(Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() })
+        let node = Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() };
+        Ok((node, webhooks))
     }
 }
 

@@ -229,14 +229,13 @@ impl Before {
 async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     let drawn = secret::draw().map_err(SecretError::from)?;
     let ours = from.secret(drawn).await?;
-    if to.secret(ours).await? == ours {
-        return Ok(false);
-    }
-    let is_empty = to.store.list(Which::ALL, None, 1).await?.is_empty();
-    if is_empty {
+    let is_same = to.secret(ours).await? == ours;
+    let may_be_replaced = is_same || to.store.list(Which::ALL, None, 1).await?.is_empty();
+    if may_be_replaced {
+        // Also if it is there: it came with orders, and no node may bring another in its place.
         to.replace_secret(ours).await?;
     }
-    Ok(!is_empty)
+    Ok(!may_be_replaced)
 }
 
 /// All orders, page by page; a record that cannot be read is reported by its key.

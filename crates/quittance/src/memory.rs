@@ -5,6 +5,8 @@
 use crate::place::Opened;
 use crate::secret;
 use quittance_engine::{Engine, PutBack};
+use quittance_gateway::Webhooks;
+use quittance_lifecycle::Timestamp;
 use quittance_ports::{MarkRequest, StoreError, StoreMark, StoredDocument};
 use std::fs;
 use std::io;
@@ -31,6 +33,13 @@ pub(crate) struct StoreMemory {
     address: String,
     mark: Option<([u8; 16], u64)>,
     secrets: Vec<[u8; 32]>,
+    /// When the first secret was drawn, by the store's clock.
+    drawn_at: Option<Timestamp>,
+    /// The secret that this node works with, once it has agreed on it with the store.
+    in_use: Option<[u8; 32]>,
+    has_agreed: bool,
+    /// Signs calls to callers with what follows from the secret, unless the operator has given one.
+    webhooks: Option<Webhooks>,
     kept_at: Option<Instant>,
     has_note: bool,
     /// What the store reported when it was opened, until it is acted on.
@@ -54,6 +63,10 @@ impl StoreMemory {
             address,
             mark: None,
             secrets: Vec::new(),
+            drawn_at: None,
+            in_use: None,
+            has_agreed: false,
+            webhooks: None,
             kept_at: None,
             has_note: false,
             agreed: None,
@@ -65,6 +78,7 @@ impl StoreMemory {
         if let Some(dir) = dir {
             let identity = fs::read_to_string(dir.join(IDENTITY)).unwrap_or_default();
             memory.mark = read_identity(&identity, &memory.address);
+            memory.drawn_at = read_drawn_at(&identity, &memory.address);
             let secrets = fs::read(dir.join(SECRETS)).unwrap_or_default();
             // Those of another store prove nothing here, and do no harm.
             memory.secrets = secrets.chunks_exact(32).filter_map(|secret| secret.try_into().ok()).collect();
@@ -85,8 +99,10 @@ impl StoreMemory {
             self.agreed = Some(mark);
             return Ok(is_other);
         }
-        let request =
-            MarkRequest { drawn: draw()?, known: None, secrets: &[draw()?], is_putting_back: false };
+        // The store may have been flushed a moment ago: no order is new until other nodes had the time to bring an
+        // older secret.
+        let secrets = &[draw()?];
+        let request = MarkRequest { secrets, drawn_at: None, ..self.request(false)? };
         if let Some(mark) = self.opened.mark(request).await? {
             self.learn(&mark);
             self.agreed = Some(mark);
@@ -95,14 +111,25 @@ impl StoreMemory {
     }
 
     async fn mark_of_store(&self, is_putting_back: bool) -> Result<Option<StoreMark>, StoreError> {
-        let request =
-            MarkRequest { drawn: draw()?, known: self.mark, secrets: &self.secrets, is_putting_back };
-        self.opened.mark(request).await
+        self.opened.mark(self.request(is_putting_back)?).await
+    }
+
+    fn request(&self, is_putting_back: bool) -> Result<MarkRequest<'_>, StoreError> {
+        Ok(MarkRequest {
+            drawn: draw()?,
+            known: self.mark,
+            secrets: &self.secrets,
+            drawn_at: self.drawn_at,
+            is_at_work: self.has_agreed,
+            is_putting_back,
+        })
     }
 
     /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has
-    /// forgotten.
-    pub(crate) fn hold_to(&mut self, engine: &Engine) {
+    /// forgotten. Without `webhooks`, the operator has given the secret of callbacks and webhooks.
+    pub(crate) fn hold_to(&mut self, engine: &Engine, secret: [u8; 32], webhooks: Option<Webhooks>) {
+        self.in_use = Some(secret);
+        self.webhooks = webhooks;
         if let Some(mark) = self.agreed.take() {
             engine.recover_for(mark.recovery);
             self.opened.trust(&mark);
@@ -127,6 +154,7 @@ impl StoreMemory {
         secrets.extend(self.secrets.iter().filter(|known| !mark.secrets.contains(known)));
         let is_new = secrets != self.secrets;
         self.secrets = secrets;
+        (self.drawn_at, self.has_agreed) = (Some(mark.drawn_at), true);
         if is_new {
             self.keep(SECRETS, &self.secrets.concat());
         }
@@ -155,11 +183,12 @@ impl StoreMemory {
         let vanished = engine.vanished_pools();
         let Ok(Some(mark)) = self.mark_of_store(false).await else { return };
         if self.learn(&mark)
-            && let Some(address) = engine.callback_address()
+            && let Some(address) = engine.callback_address().filter(|_| self.webhooks.is_some())
         {
             address.set_secrets(self.secrets.clone());
         }
         let is_other = self.is_other(&mark);
+        self.use_agreed_secret(engine, &mark, is_other);
         if is_other {
             self.owed_pools.extend(engine.take_known_pools());
         } else {
@@ -170,12 +199,37 @@ impl StoreMemory {
         if is_other || is_due {
             self.kept_at = Some(Instant::now());
             let identity = secret::hex(&mark.identity);
-            self.keep(IDENTITY, format!("{}\n{identity}\n{}\n", self.address, mark.epoch).as_bytes());
+            self.keep(
+                IDENTITY,
+                format!("{}\n{identity}\n{}\n{}\n", self.address, mark.epoch, mark.drawn_at.as_millis())
+                    .as_bytes(),
+            );
         }
         if is_other || is_suspected || std::mem::take(&mut self.is_incomplete) {
             self.put_back(engine, is_other).await;
         }
         self.put_back_pools(engine).await;
+    }
+
+    /// All nodes of a store use one secret. If this node used another, the store has begun a recovery, and no order is
+    /// new until that is over.
+    fn use_agreed_secret(&mut self, engine: &Engine, mark: &StoreMark, is_other: bool) {
+        let Some(secret) = self.secrets.first().copied().filter(|secret| self.in_use != Some(*secret)) else {
+            return;
+        };
+        engine.recover_for(mark.recovery);
+        engine.set_key_secret(secret);
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.set_root_secret(secret);
+        }
+        self.in_use = Some(secret);
+        let words = "this node used another secret than the nodes that worked on the store before it lost its secret, and uses \
+                     theirs from now on; an order that was placed here under the other secret is not recognised when it is placed \
+                     again: find out what happened to the store, then mark this alert as seen";
+        tracing::warn!(store = self.address, "{words}");
+        if !is_other {
+            self.note(engine, words.to_owned());
+        }
     }
 
     /// First nothing is new any more, and only then commits are taken for this store.
@@ -250,10 +304,18 @@ impl StoreMemory {
     /// The embedded store says itself what happened to its files.
     fn look_at_files(&mut self, engine: &Engine) {
         let damage = self.opened.damage();
-        if damage.is_some()
-            && let Err(error) = self.opened.keep_secret_again()
-        {
-            tracing::warn!(%error, "the folder of the store is gone, and the callback secret cannot be written there again");
+        match self.opened.look_at_secret() {
+            Ok(None) => {}
+            Ok(Some(words)) => {
+                tracing::warn!(store = self.address, "{words}");
+                // What became of the files says more.
+                if damage.is_none() {
+                    self.note(engine, words);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the callback secret is gone or replaced, and cannot be written again");
+            }
         }
         if damage.is_some() && damage != self.last_error {
             self.last_error.clone_from(&damage);
@@ -302,9 +364,19 @@ fn read_identity(text: &str, address: &str) -> Option<([u8; 16], u64)> {
     Some((identity, lines.next()?.parse().ok()?))
 }
 
+/// When the secret was drawn that is kept beside it.
+fn read_drawn_at(text: &str, address: &str) -> Option<Timestamp> {
+    let mut lines = text.lines();
+    if lines.next()? != address {
+        return None;
+    }
+    lines.nth(2)?.parse().ok().map(Timestamp::from_millis)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read_identity;
+    use super::{read_drawn_at, read_identity};
+    use quittance_lifecycle::Timestamp;
 
     #[test]
     fn what_is_known_of_another_store_says_nothing_about_this_one() {
@@ -313,5 +385,10 @@ mod tests {
         assert_eq!(read_identity(text, "redis://a:1"), Some((identity, 77)));
         assert_eq!(read_identity(text, "redis://b:1"), None);
         assert_eq!(read_identity("", "redis://a:1"), None);
+        assert_eq!(read_drawn_at(text, "redis://a:1"), None);
+        let text = format!("{text}99\n");
+        assert_eq!(read_identity(&text, "redis://a:1"), Some((identity, 77)));
+        assert_eq!(read_drawn_at(&text, "redis://a:1"), Some(Timestamp::from_millis(99)));
+        assert_eq!(read_drawn_at(&text, "redis://b:1"), None);
     }
 }

@@ -10,8 +10,14 @@ use quittance_ports::{
 };
 use std::fmt;
 use std::io;
+#[cfg(feature = "embedded")]
+use std::path::Path;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(feature = "embedded")]
+use std::sync::OnceLock;
+#[cfg(feature = "embedded")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "embedded")]
 use quittance_store_embedded::EmbeddedStore;
@@ -55,6 +61,12 @@ pub enum SecretError {
     File(#[from] io::Error),
     #[error("the callback secret that nodes share cannot be read or kept")]
     Store(#[from] StoreError),
+    #[error(
+        "the file {path} is not the secret that the orders of this store were made with: restore that file from a backup. With \
+         this one, orders that are placed again are not recognised and are bought again, and true callbacks count as forged. \
+         If the right file is lost for good, delete this one: a new secret is drawn at the next start"
+    )]
+    Foreign { path: PathBuf },
 }
 
 /// An open place.
@@ -74,11 +86,20 @@ enum SecretHome {
     Absent,
     #[cfg(feature = "embedded")]
     /// With the secret, once it is known: the folder may be lost.
-    Folder(PathBuf, EmbeddedStore, Arc<OnceLock<[u8; 32]>>),
+    Folder(PathBuf, EmbeddedStore, Arc<FolderSecret>),
     #[cfg(feature = "redis")]
     Redis(RedisStore),
     #[cfg(feature = "postgres")]
     Postgres(PostgresStore),
+}
+
+/// The secret of a store on this machine.
+#[cfg(feature = "embedded")]
+#[derive(Default)]
+struct FolderSecret {
+    known: OnceLock<[u8; 32]>,
+    /// The file was gone when the store was opened, and that is still to be reported.
+    was_gone: AtomicBool,
 }
 
 impl Place {
@@ -153,16 +174,29 @@ impl Opened {
     /// The secret for a look: the one that stands. If there is none, `drawn` is kept in the folder of an embedded
     /// store, and nowhere in a shared one: that may be empty because it was flushed, and its nodes bring theirs back.
     pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
-        let record = match &self.keeper {
-            SecretHome::Absent => None,
+        match &self.keeper {
             #[cfg(feature = "embedded")]
-            SecretHome::Folder(..) => Some(self.secret(drawn).await?),
+            SecretHome::Folder(dir, store, _) => match secret::found_in(dir)? {
+                Some(secret) => Ok(secret),
+                // A look must not hide from the next start that the secret is gone.
+                None if has_orders(store).await? => Ok(drawn),
+                None => self.secret(drawn).await,
+            },
+            _ => Ok(self.standing_secret().await?.unwrap_or(drawn)),
+        }
+    }
+
+    /// The secret that stands in a shared store, if one does.
+    pub(crate) async fn standing_secret(&self) -> Result<Option<[u8; 32]>, StoreError> {
+        match &self.keeper {
+            SecretHome::Absent => Ok(None),
+            #[cfg(feature = "embedded")]
+            SecretHome::Folder(..) => Ok(None),
             #[cfg(feature = "redis")]
-            SecretHome::Redis(store) => store.secret_as_it_is().await?,
+            SecretHome::Redis(store) => store.secret_as_it_is().await,
             #[cfg(feature = "postgres")]
-            SecretHome::Postgres(store) => store.secret_as_it_is().await?,
-        };
-        Ok(record.unwrap_or(drawn))
+            SecretHome::Postgres(store) => store.secret_as_it_is().await,
+        }
     }
 
     /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none
@@ -172,15 +206,22 @@ impl Opened {
             SecretHome::Absent => drawn,
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, known) => {
-                if !secret::is_kept_in(dir) && !store.list(Which::ALL, None, 1).await?.is_empty() {
-                    tracing::warn!(
-                        folder = %dir.display(),
-                        "the store has orders and its file `callback-secret` is gone, so a new secret is drawn: orders that are \
-                         placed again are not recognised and are bought again; restore the file from a backup"
-                    );
+                let found = secret::found_in(dir)?;
+                let noted = store.secret_digests();
+                let is_noted =
+                    |secret: &[u8; 32]| noted.is_empty() || noted.contains(&secret::digest(secret));
+                if !found.as_ref().is_some_and(is_noted) && has_orders(store).await? {
+                    if found.is_some() {
+                        return Err(SecretError::Foreign { path: dir.join(secret::SECRET_NAME) });
+                    }
+                    known.was_gone.store(true, Ordering::Relaxed);
                 }
                 let secret = secret::kept_in(dir, drawn)?;
-                *known.get_or_init(|| secret)
+                // A disk that is full must not keep a node from starting; it is noted the next time.
+                if let Err(error) = store.note_secret(secret::digest(&secret)).await {
+                    tracing::warn!(%error, "the digest of the callback secret cannot be noted in the store");
+                }
+                *known.known.get_or_init(|| secret)
             }
             #[cfg(feature = "redis")]
             SecretHome::Redis(store) => store.shared_secret(drawn).await?,
@@ -195,7 +236,10 @@ impl Opened {
         match &self.keeper {
             SecretHome::Absent => {}
             #[cfg(feature = "embedded")]
-            SecretHome::Folder(dir, ..) => secret::replace_in(dir, &secret)?,
+            SecretHome::Folder(dir, store, _) => {
+                secret::replace_in(dir, &secret)?;
+                store.note_secret(secret::digest(&secret)).await?;
+            }
             #[cfg(feature = "redis")]
             SecretHome::Redis(store) => store.replace_secret(secret).await?,
             #[cfg(feature = "postgres")]
@@ -254,14 +298,33 @@ impl Opened {
         }
     }
 
-    /// Writes the secret again if the folder that it was in is lost.
-    pub(crate) fn keep_secret_again(&self) -> io::Result<()> {
+    /// Writes the secret of a store on this machine again if its file is not what it was; says what happened to the
+    /// file, in words.
+    pub(crate) fn look_at_secret(&self) -> io::Result<Option<String>> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            SecretHome::Folder(dir, _, known) => {
-                known.get().map_or(Ok(()), |secret| secret::keep_again(dir, *secret))
+            SecretHome::Folder(dir, store, known) => {
+                if known.was_gone.swap(false, Ordering::Relaxed) {
+                    return Ok(Some(words_for_gone(dir)));
+                }
+                let Some(secret) = known.known.get() else { return Ok(None) };
+                // A folder that is gone is made again once that was noticed.
+                if !dir.exists() && store.damage().is_none() {
+                    return Ok(None);
+                }
+                let what = match secret::look_at(dir, secret) {
+                    secret::Kept::Unchanged => return Ok(None),
+                    secret::Kept::Deleted => "deleted",
+                    secret::Kept::Replaced => "replaced",
+                };
+                secret::keep_again(dir, *secret)?;
+                Ok(Some(format!(
+                    "{} was {what} while the node used it, and was written again: find out what changed it, and keep it with \
+                     every backup of the store; then mark this alert as seen",
+                    dir.join(secret::SECRET_NAME).display()
+                )))
             }
-            _ => Ok(()),
+            _ => Ok(None),
         }
     }
 
@@ -291,6 +354,21 @@ impl Opened {
             _ => Vec::new(),
         }
     }
+}
+
+#[cfg(feature = "embedded")]
+async fn has_orders(store: &EmbeddedStore) -> Result<bool, StoreError> {
+    Ok(!store.list(Which::ALL, None, 1).await?.is_empty())
+}
+
+#[cfg(feature = "embedded")]
+fn words_for_gone(dir: &Path) -> String {
+    format!(
+        "the store has orders and its file {} was gone, so a new secret was drawn: orders that are placed again are not recognised and \
+         are bought again, and true callbacks count as forged; stop the node and restore the file from a backup, or mark this \
+         alert as seen",
+        dir.join(secret::SECRET_NAME).display()
+    )
 }
 
 impl fmt::Debug for Opened {

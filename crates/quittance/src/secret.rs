@@ -2,6 +2,7 @@
 //! once and kept beside the store: addresses that were given out before a restart must still be ours after it, and a
 //! repeat must be recognised.
 
+use quittance_lifecycle::Key;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -26,11 +27,31 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     Ok(secret)
 }
 
-/// Writes the secret of this directory again if it is gone, and the directory, too.
-pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
-    if dir.join(SECRET_NAME).exists() {
-        return Ok(());
+/// What has become of the secret of a directory while a node used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Unchanged,
+    Deleted,
+    Replaced,
+}
+
+/// Whether the file of the secret is what it was. One that cannot be read now is looked at again later.
+pub(crate) fn look_at(dir: &Path, secret: &[u8; 32]) -> Kept {
+    match read(&dir.join(SECRET_NAME)) {
+        Ok(None) => Kept::Deleted,
+        Ok(Some(found)) if found != *secret => Kept::Replaced,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Kept::Replaced,
+        Ok(Some(_)) | Err(_) => Kept::Unchanged,
     }
+}
+
+/// A digest by which a secret is recognised, and which does not tell what it is.
+pub(crate) fn digest(secret: &[u8; 32]) -> [u8; 32] {
+    Key([0; 32]).hidden(Some(secret)).0
+}
+
+/// Writes the secret of this directory again, and the directory, too, if it is gone.
+pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -39,8 +60,9 @@ pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
     keep(dir, SECRET_NAME, &secret)
 }
 
-pub(crate) fn is_kept_in(dir: &Path) -> bool {
-    dir.join(SECRET_NAME).exists()
+/// The secret of this directory, if there is one.
+pub(crate) fn found_in(dir: &Path) -> io::Result<Option<[u8; 32]>> {
+    read(&dir.join(SECRET_NAME))
 }
 
 /// From now on this is the secret of this directory.

@@ -91,7 +91,7 @@ impl<'a> EmbeddedBatch<'a> {
                 WriteTask::Purge { .. } => Ok(WriteResult::Purged(0)),
                 WriteTask::Discard(_) => Ok(WriteResult::Discarded(false)),
                 WriteTask::CompactUsage { .. } => Ok(WriteResult::Closed(true)),
-                WriteTask::Rescue | WriteTask::Trail => Ok(WriteResult::Counted),
+                WriteTask::Rescue | WriteTask::Trail | WriteTask::NoteSecrets(_) => Ok(WriteResult::Counted),
             };
             batch.answers.push(answer);
         }

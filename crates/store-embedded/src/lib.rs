@@ -49,6 +49,7 @@ mod intact;
 mod ledger;
 mod lists;
 mod membership;
+mod notes;
 mod purge;
 mod reader;
 mod row;
@@ -74,13 +75,13 @@ use crate::scan::ScanResult;
 use crate::shared::{EmbeddedShared, READERS};
 use crate::trail::{Losses, Trail};
 use crate::watchdog::Watchdog;
-use crate::writer::EmbeddedWriter;
+use crate::writer::{EmbeddedWriter, WriteTask};
 use quittance_lifecycle::{Key, Timestamp};
-use quittance_ports::Unreadable;
+use quittance_ports::{StoreError, Unreadable};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// A handle; its clones share the same orders. When the last one is dropped what waits is written, the log is moved
@@ -110,8 +111,13 @@ impl EmbeddedStore {
         let not_writable =
             |source: std::io::Error| OpenError::NotWritable { dir: dir.to_owned(), source: source.into() };
         let (mut trail, lines) = Trail::open(home.dir()).map_err(not_writable)?;
-        let is_trail_lost =
-            if lines.is_there { lines.steps.is_empty() && ledger.len() > 0 } else { last_version > 0 };
+        let trail_noted = notes::read(&conn, notes::TRAIL);
+        let is_trail_lost = if lines.is_there {
+            lines.steps.is_empty() && ledger.len() > 0
+        } else {
+            last_version > 0 || matches!(trail_noted, Ok(Some(_)))
+        };
+        let secret_digests = notes::read(&conn, notes::SECRETS).ok().flatten().unwrap_or_default();
         let Losses { missing, stale, last_version: written } =
             trail::losses(&conn, &ledger, lines.steps).map_err(failed)?;
         let last_version = last_version.max(written);
@@ -124,8 +130,15 @@ impl EmbeddedStore {
         if is_trail_lost {
             trail.write_again(&conn).map_err(failed)?;
         }
+        if matches!(trail_noted, Ok(None)) {
+            // A disk that is full is no reason not to open; it is noted the next time.
+            drop(notes::note_trail(&conn));
+        }
         let files = Files::of(&home);
-        let shared = Arc::new(EmbeddedShared::new(home, settings, ledger, (trail, files, loss, stale)));
+        let mut shared = EmbeddedShared::new(home, settings, ledger, (trail, files, loss, stale));
+        let digests = secret_digests.chunks_exact(32).filter_map(|digest| digest.try_into().ok());
+        shared.secret_digests = Mutex::new(digests.collect());
+        let shared = Arc::new(shared);
         let writer = EmbeddedWriter::new(Arc::clone(&shared), conn, last_version, next_id);
         // From here on whatever goes wrong is dropped in good order.
         let mut inner = EmbeddedInner { shared, watchdog: Arc::default(), threads: Vec::new() };
@@ -154,6 +167,23 @@ impl EmbeddedStore {
     #[must_use]
     pub fn trail_note(&self) -> Option<String> {
         self.0.shared.trail().note()
+    }
+
+    /// The digests of the secrets that the keys of its orders were hashed under, as far as they were noted.
+    #[must_use]
+    pub fn secret_digests(&self) -> Vec<[u8; 32]> {
+        self.0.shared.secret_digests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the digest of the secret that the keys of its orders are hashed under from now on.
+    pub async fn note_secret(&self, digest: [u8; 32]) -> Result<(), StoreError> {
+        let mut digests = self.secret_digests();
+        if !digests.contains(&digest) {
+            digests.push(digest);
+            self.write(WriteTask::NoteSecrets(digests.concat())).await?;
+            *self.0.shared.secret_digests.lock().unwrap_or_else(PoisonError::into_inner) = digests;
+        }
+        Ok(())
     }
 
     /// The orders whose last steps were lost with the end of the log. They can be read, and say what was known before.

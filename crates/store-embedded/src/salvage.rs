@@ -3,6 +3,7 @@
 //! and what cannot be saved is named in the trail, so that the next process lists it and it is not bought again.
 
 use crate::batch::write_stored_order;
+use crate::notes;
 use crate::row::{EmbeddedRow, RowReader, StoredOrder};
 use crate::schema;
 use crate::shared::EmbeddedShared;
@@ -41,6 +42,7 @@ pub(crate) fn save(
     }
     // Each has a sum of its own, by which the next process believes it.
     drop(copy_documents(conn, &copy));
+    drop(notes::copy(conn, &copy));
     copy.execute("UPDATE counter SET last_version = ?1", [last_version.cast_signed()])?;
     copy.execute_batch("COMMIT")?;
     let lost = shared.ledger().awaited().into_iter().filter(|(_, id)| !saved.contains(id));

@@ -2,6 +2,7 @@
 //! people read is in `views.sql`.
 
 use crate::home::{OpenError, StoreHome};
+use crate::notes;
 use crate::sum::Sum;
 use crate::usage::columns;
 use quittance_lifecycle::Counters;
@@ -42,11 +43,13 @@ pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), OpenErro
     if is_up_to_date(conn).map_err(failed)? { Ok(()) } else { write(conn).map_err(failed) }
 }
 
-/// Of the views, and of the lines of the usage that they show.
+/// Of the views, of the table of notes, and of the lines of the usage that they show.
 fn views_sum() -> i64 {
     Counters::NAMES
         .iter()
-        .fold(Sum::new().bytes(VIEWS.as_bytes()), |sum, name| sum.bytes(name.as_bytes()))
+        .fold(Sum::new().bytes(VIEWS.as_bytes()).bytes(notes::TABLE.as_bytes()), |sum, name| {
+            sum.bytes(name.as_bytes())
+        })
         .finish()
         .cast_signed()
 }
@@ -102,6 +105,7 @@ fn write_tables(conn: &Connection) -> rusqlite::Result<()> {
     for name in Counters::NAMES.iter().filter(|name| !there.contains(**name)) {
         conn.execute_batch(&format!("ALTER TABLE counters ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"))?;
     }
+    conn.execute_batch(notes::TABLE)?;
     conn.execute_batch(VIEWS)?;
     conn.execute("UPDATE counter SET views_sum = ?1", [views_sum()]).map(drop)
 }

@@ -5,6 +5,7 @@ use crate::batch::EmbeddedBatch;
 use crate::discard;
 use crate::documents::DocumentWrite;
 use crate::failure::{EmbeddedError, unavailable};
+use crate::notes;
 use crate::purge;
 use crate::scan::{ScanResult, scan};
 use crate::shared::EmbeddedShared;
@@ -46,6 +47,8 @@ pub(crate) enum WriteTask {
     Rescue,
     /// The lines of the trail are lost: write them again.
     Trail,
+    /// The digests of the secrets that the keys of orders are hashed under.
+    NoteSecrets(Vec<u8>),
 }
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
@@ -132,6 +135,7 @@ impl EmbeddedWriter {
                     | WriteTask::Discard(_)
                     | WriteTask::CompactUsage { .. }
                     | WriteTask::Rescue
+                    | WriteTask::NoteSecrets(_)
                     | WriteTask::Trail => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
@@ -178,6 +182,9 @@ impl EmbeddedWriter {
             }
             // It is written again once the answers are given.
             [WriteTask::Trail] => Ok(vec![Ok(WriteResult::Counted)]),
+            [WriteTask::NoteSecrets(digests)] => {
+                notes::note_secrets(&self.shared, &conn, digests).map(|()| vec![Ok(WriteResult::Counted)])
+            }
             [WriteTask::CompactUsage { detail, sums }] => usage::close(&self.shared, &conn, *detail, *sums)
                 .map(|more| vec![Ok(WriteResult::Closed(more))]),
             _ => self.write(&conn, tasks),

@@ -7,6 +7,7 @@ use crate::failure::PostgresError;
 use crate::lane::SqlParams;
 use crate::notices::hex;
 use crate::row::column;
+use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::RECOVERY_SPAN;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use std::sync::PoisonError;
@@ -21,6 +22,8 @@ const IDENTITY: &str = "identity";
 const EPOCH: &str = "epoch";
 /// The identity before this one.
 const FORMER: &str = "former";
+/// When the secret was drawn, and how it begins.
+const DRAWN: &str = "drawn";
 /// Until when nodes put back what they had in hand.
 const RECOVERY: &str = "recovery";
 /// The file that the orders are in: another, after they were truncated, and after `VACUUM FULL`.
@@ -43,11 +46,35 @@ struct MarkRow {
     epoch: u64,
     former: Option<[u8; 16]>,
     secrets: Vec<[u8; 32]>,
+    /// The one that nodes use.
+    standing: Option<[u8; 32]>,
+    /// When a secret was drawn, and how that begins.
+    drawn: Option<(Timestamp, [u8; 8])>,
     recovery: i64,
     noted_file: Option<u32>,
     now: i64,
     file: u32,
     has_orders: bool,
+}
+
+/// What becomes of the secret that all nodes use.
+enum SecretStep {
+    Stays,
+    /// The store has none: this one, drawn then.
+    First([u8; 32], Timestamp),
+    /// The one that stands was drawn then.
+    Note([u8; 32], Timestamp),
+    /// The one that stands is younger than the one that this node brings.
+    GivesWay {
+        standing: [u8; 32],
+        own: [u8; 32],
+        at: Timestamp,
+    },
+}
+
+/// When a secret was drawn, as it is written down.
+fn drawn_note(secret: &[u8; 32], at: Timestamp) -> Vec<u8> {
+    [&at.as_millis().to_be_bytes()[..], &secret[..8]].concat()
 }
 
 impl MarkRow {
@@ -57,12 +84,41 @@ impl MarkRow {
         self.identity == Some(known.0) && (self.epoch <= known.1 || is_emptied)
     }
 
+    /// Since when the secret stands that nodes use. One that was put there by another hand counts as drawn now.
+    fn standing_since(&self) -> Timestamp {
+        let is_noted = |begins: [u8; 8]| self.standing.is_some_and(|secret| secret[..8] == begins);
+        let noted = self.drawn.filter(|(_, begins)| is_noted(*begins)).map(|(at, _)| at);
+        noted.unwrap_or_else(|| Timestamp::from_millis(u64::try_from(self.now).unwrap_or(0)))
+    }
+
+    /// What becomes of the secret that nodes use.
+    fn step(&self, request: &MarkRequest<'_>) -> SecretStep {
+        let Some(own) = request.secrets.first().copied() else { return SecretStep::Stays };
+        let since = self.standing_since();
+        let now = Timestamp::from_millis(u64::try_from(self.now).unwrap_or(0));
+        let is_older = request.drawn_at.is_some_and(|drawn_at| drawn_at < since);
+        match (self.standing, request.drawn_at) {
+            (None, drawn_at) => SecretStep::First(own, drawn_at.unwrap_or(now)),
+            (Some(standing), _) if standing == own => {
+                let at = request.drawn_at.unwrap_or(since).min(since);
+                let is_noted = self.drawn.is_some_and(|(noted, begins)| noted == at && own[..8] == begins);
+                if is_noted { SecretStep::Stays } else { SecretStep::Note(own, at) }
+            }
+            (Some(standing), Some(at)) if is_older && (request.is_at_work || now < since + RECOVERY_SPAN) => {
+                SecretStep::GivesWay { standing, own, at }
+            }
+            _ => SecretStep::Stays,
+        }
+    }
+
     fn mark(self) -> Result<StoreMark, PostgresError> {
         let recovery = u64::try_from(self.recovery.saturating_sub(self.now)).unwrap_or(0);
+        let drawn_at = self.standing_since();
         Ok(StoreMark {
             identity: self.identity.ok_or(PostgresError::Contended)?,
             epoch: self.epoch,
             secrets: self.secrets,
+            drawn_at,
             recovery: Duration::from_millis(recovery),
         })
     }
@@ -99,12 +155,16 @@ impl PostgresStore {
             request.known.is_some_and(|known| is_other(known) && record.former != Some(known.0));
         let file_is_new = record.noted_file != Some(record.file);
         let new_secrets = request.secrets.iter().any(|secret| !record.secrets.contains(secret));
+        let step = record.step(request);
+        let is_drawn = matches!(step, SecretStep::First(..)) && request.drawn_at.is_none();
+        let gives_way = matches!(step, SecretStep::GivesWay { .. });
         if !(is_new || went_back || begins_recovery || file_is_new || new_secrets || request.is_putting_back)
+            && matches!(step, SecretStep::Stays)
         {
             return record.mark();
         }
         // A reader of the new identity must find the recovery, too.
-        if begins_recovery || request.is_putting_back {
+        if begins_recovery || request.is_putting_back || is_drawn || gives_way {
             let span = i64::try_from(RECOVERY_SPAN.as_millis()).unwrap_or(i64::MAX);
             self.shared().ask(&statements.begin_recovery, &[(&span, Type::INT8)]).await?;
         }
@@ -122,13 +182,38 @@ impl PostgresStore {
         if file_is_new {
             self.note_mark(FILE, &record.file.to_be_bytes()).await?;
         }
-        for (n, secret) in request.secrets.iter().enumerate() {
-            if n == 0 {
-                self.share(SECRET, secret).await?;
-            }
+        self.take_step(step).await?;
+        if let Some(identity) = record.identity.filter(|_| gives_way && !went_back) {
+            // No node may go on with the other secret before it has looked.
+            self.note_mark(FORMER, &identity).await?;
+            let (old, new) = (&identity[..], &request.drawn[..]);
+            self.shared().ask(&statements.renew, &[(&old, Type::BYTEA), (&new, Type::BYTEA)]).await?;
+        }
+        for secret in request.secrets {
             self.share(&format!("{SECRET}/{}", hex(&secret[..8])), secret).await?;
         }
         self.read_mark().await?.mark()
+    }
+
+    async fn take_step(&self, step: SecretStep) -> Result<(), PostgresError> {
+        let statements = &self.shared().statements;
+        match step {
+            SecretStep::Stays => {}
+            SecretStep::First(secret, at) => {
+                let (secret, note) = (&secret[..], &drawn_note(&secret, at)[..]);
+                let params: SqlParams<'_> = &[(&secret, Type::BYTEA), (&note, Type::BYTEA)];
+                self.shared().ask(&statements.first_secret, params).await?;
+            }
+            SecretStep::Note(secret, at) => self.note_mark(DRAWN, &drawn_note(&secret, at)).await?,
+            SecretStep::GivesWay { standing, own, at } => {
+                // It proves still.
+                self.share(&format!("{SECRET}/{}", hex(&standing[..8])), &standing).await?;
+                let (old, new, note) = (&standing[..], &own[..], &drawn_note(&own, at)[..]);
+                let params: SqlParams<'_> = &[(&old, Type::BYTEA), (&new, Type::BYTEA), (&note, Type::BYTEA)];
+                self.shared().ask(&statements.older_secret, params).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Unless it is there.
@@ -156,7 +241,11 @@ impl PostgresStore {
                 EPOCH => record.epoch = u64::from_be_bytes(value.try_into().map_err(garbled)?),
                 RECOVERY => record.recovery = i64::from_be_bytes(value.try_into().map_err(garbled)?),
                 FILE => record.noted_file = Some(u32::from_be_bytes(value.try_into().map_err(garbled)?)),
+                DRAWN => record.drawn = read_drawn(value),
                 name if name.starts_with(SECRET) => {
+                    if name == SECRET {
+                        record.standing = value.try_into().ok();
+                    }
                     if let Ok(secret) = value.try_into()
                         && !record.secrets.contains(&secret)
                     {
@@ -168,4 +257,9 @@ impl PostgresStore {
         }
         Ok(record)
     }
+}
+
+fn read_drawn(note: &[u8]) -> Option<(Timestamp, [u8; 8])> {
+    let (at, begins) = note.split_at_checked(8)?;
+    Some((Timestamp::from_millis(u64::from_be_bytes(at.try_into().ok()?)), begins.try_into().ok()?))
 }

@@ -38,6 +38,8 @@ pub(crate) struct Statements {
     pub(crate) secret: String,
     pub(crate) share_secret: String,
     pub(crate) replace_secret: String,
+    pub(crate) first_secret: String,
+    pub(crate) older_secret: String,
     pub(crate) mark: String,
     pub(crate) listed_version: String,
     pub(crate) epoch: String,
@@ -93,6 +95,8 @@ impl Statements {
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
             replace_secret: say(REPLACE_SECRET),
+            first_secret: say(FIRST_SECRET),
+            older_secret: say(OLDER_SECRET),
             mark: number(MARK),
             listed_version: say("SELECT coalesce(max(version), 0) FROM {schema}.schema_versions"),
             epoch: say(EPOCH),
@@ -291,8 +295,27 @@ WITH drawn AS (
 )
 SELECT secret FROM drawn UNION ALL SELECT secret FROM {schema}.secrets WHERE name = $1::text LIMIT 1";
 
+/// The secret counts as the oldest: no node may bring another in its place.
 const REPLACE_SECRET: &str = "
-INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
+INSERT INTO {schema}.secrets (name, secret)
+VALUES ($1::text, $2::bytea), ('drawn', int8send(0) || substring($2::bytea FROM 1 FOR 8))
+ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
+
+/// The secret of a store that has none, and when it was drawn.
+const FIRST_SECRET: &str = "
+WITH first AS (
+    INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('callbacks', $1::bytea)
+    ON CONFLICT (name) DO UPDATE SET secret = excluded.secret WHERE length(s.secret) <> 32 RETURNING 1
+)
+INSERT INTO {schema}.secrets (name, secret) SELECT 'drawn', $2::bytea FROM first
+ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
+
+/// An older secret in the place of the one that stands, and when it was drawn; unless another node was quicker.
+const OLDER_SECRET: &str = "
+WITH older AS (
+    UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'callbacks' AND secret = $1::bytea RETURNING 1
+)
+INSERT INTO {schema}.secrets (name, secret) SELECT 'drawn', $3::bytea FROM older
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
 #[cfg(test)]

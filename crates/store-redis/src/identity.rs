@@ -6,6 +6,7 @@ use crate::layout::{FIRST, FORMAT};
 use crate::row::text;
 use crate::{RedisInner, RedisStore};
 use futures_util::future::try_join_all;
+use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::RECOVERY_SPAN;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use redis::Value;
@@ -60,6 +61,8 @@ impl RedisInner {
             flag(request.is_putting_back),
         ];
         args.push(flag(is_renewed));
+        let drawn_at = request.drawn_at.map(|at| at.as_millis().to_string()).unwrap_or_default();
+        args.extend([drawn_at.as_bytes(), flag(request.is_at_work)]);
         args.extend(request.secrets.iter().map(|secret| &secret[..]));
         let Value::Array(values) = self.run_plain(&self.scripts.mark, &keys, &args).await? else {
             return Err(RedisFailure::Garbled);
@@ -68,7 +71,9 @@ impl RedisInner {
         for value in values {
             texts.push(text(value)?.unwrap_or_default());
         }
-        let [identity, epoch, recovery, secrets @ ..] = &texts[..] else { return Err(RedisFailure::Garbled) };
+        let [identity, epoch, recovery, drawn_at, secrets @ ..] = &texts[..] else {
+            return Err(RedisFailure::Garbled);
+        };
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         let epoch = number(epoch).ok_or(RedisFailure::Garbled)?;
         if epoch == 1 {
@@ -81,6 +86,7 @@ impl RedisInner {
             identity: identity.as_slice().try_into().map_err(|_| RedisFailure::Garbled)?,
             epoch,
             secrets: secrets.iter().filter_map(|secret| secret.as_slice().try_into().ok()).collect(),
+            drawn_at: Timestamp::from_millis(number(drawn_at).ok_or(RedisFailure::Garbled)?),
             recovery: Duration::from_millis(number(recovery).ok_or(RedisFailure::Garbled)?),
         })
     }

@@ -135,9 +135,8 @@ impl RedisStore {
     /// for a store without orders.
     pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
         let inner = self.inner();
-        let mut set = redis::cmd("SET");
-        set.arg(inner.layout.name(FIRST, "secret")).arg(&secret[..]);
-        let set = inner.ask(&set).await;
+        let keys = ["identity", "secret"].map(|what| inner.layout.name(FIRST, what));
+        let set = inner.run_plain(&inner.scripts.replace_secret, &keys, &[&secret]).await;
         set.map(drop).map_err(|failure| failure.unavailable("replacing the secret of the store"))
     }
 

@@ -62,8 +62,9 @@ static TENANTS: &[Setting] = rows! {
         "orders that the tenant may place per unit of time, on each node separately; absent: 100 a second, 2500 at \
          once";
     "tenant.*.open_max" [open_max] SOME,
-        "orders of the tenant that may be open at once, on all nodes together; exact also under concurrency. Places \
-         that a killed node has leased are free again after 30 s; absent: 5000";
+        "orders of the tenant that may be open at once, on all nodes together; exact also under concurrency. A new \
+         order needs a place, and so does an order that has ended or was cancelled and is placed again; an operator's \
+         replay needs none. Places that a killed node has leased are free again after 30 s; absent: 5000";
     "tenant.*.balance" [sees_balance] Shape::Flag,
         "whether the tenant may see the balance of the provider's account, and so what all tenants spend; absent: it \
          sees 10";

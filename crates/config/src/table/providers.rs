@@ -26,7 +26,8 @@ macro_rules! throttle {
 }
 throttle! {
     "submit_interval" [submit_interval] ANY, "shortest time between two submits to one provider";
-    "trip_at" [trip_at] SOME, "failed submits in a row that trip the circuit breaker";
+    "trip_at" [trip_at] SOME,
+        "failed submits in a row that trip the circuit breaker; for all tenants only if submits of several fail";
     "probe" [probe] POSITIVE, "how long one order may probe the provider while the others wait";
     "retry_share" [retry_share] Shape::Ratio, "most retries, as a ratio of first submits";
     "retry_burst" [retry_burst] SOME, "retries that may come at once";

@@ -304,8 +304,9 @@ impl Engine {
         let now = self.now();
         local.places.resize(document.generations.len().max(local.places.len()), PoolPlace::Unknown);
         let mut unsure = Vec::new();
+        let secret = self.keys().secret;
         for (number, generation) in document.generations.iter().enumerate() {
-            let key = local.key(number, *generation, self.settings.keys.secret.as_ref());
+            let key = local.key(number, *generation, secret.as_ref());
             let place = &mut local.places[number];
             match *place {
                 _ if *generation == 0 => *place = PoolPlace::Free,

@@ -9,7 +9,7 @@ use crate::wrong_keys::WrongKeys;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hashbrown::HashSet;
-use quittance_engine::PlaceError;
+use quittance_engine::{PlaceError, Placed};
 use quittance_lifecycle::{Draft, Money};
 use quittance_ports::{Leases, StoreError, Threads, Which};
 use std::sync::Arc;
@@ -37,6 +37,15 @@ pub(super) enum Place {
     Reserved(#[expect(dead_code, reason = "it is given back when it is dropped")] Reservation),
     /// Of several nodes.
     Leased(Unit),
+}
+
+/// How a placement keeps within its tenant's limits.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// It opened no order, and is done.
+    Repeat(Placed),
+    /// It may open an order with this place.
+    Place(Place),
 }
 
 impl Place {
@@ -105,19 +114,25 @@ impl OrderService {
         self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
     }
 
-    /// Keeps a tenant within its limits. Limits are for what is new: a caller that repeats itself must get what is its own, and
-    /// needs no place.
-    pub(super) async fn admit(&self, caller: &Caller, kind: &str, draft: &Draft) -> Result<Place, Declined> {
+    /// Keeps a tenant within its limits. Limits are for placements that open an order: a new one, a new life of one
+    /// that has ended, or a cancelled one that is wanted again. A placement that joins an open order, or gets an
+    /// answer that is on record, needs no place and is done here.
+    pub(super) async fn admit(
+        &self,
+        caller: &Caller,
+        kind: &str,
+        draft: &Draft,
+    ) -> Result<Admission, Declined> {
         let Inner { engine, hub, quotas, .. } = &*self.inner;
         let TenantSettings { name, open_max, rate, .. } = &caller.tenant.settings;
         if open_max.is_none() && rate.is_none() {
-            return Ok(Place::NotNeeded);
+            return Ok(Admission::Place(Place::NotNeeded));
         }
         let mut full = None;
         let place = loop {
             // Another placement may have begun the very same order since the last look.
-            if engine.is_repeat(kind, draft).await? {
-                return Ok(Place::NotNeeded);
+            if let Some(placed) = engine.place_without_opening(kind, draft).await? {
+                return Ok(Admission::Repeat(placed));
             }
             if let Some(open) = full {
                 return Err(Declined::TooManyOpen { open });
@@ -138,7 +153,7 @@ impl OrderService {
             }
         };
         match caller.tenant.spend(engine.now()) {
-            Ok(()) => Ok(place),
+            Ok(()) => Ok(Admission::Place(place)),
             Err(again_in) => {
                 place.give_back();
                 Err(Declined::TooFast { again_in })

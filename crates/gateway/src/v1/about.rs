@@ -120,7 +120,7 @@ pub(super) async fn me(State(state): State<AppState>, Tenanted(caller): Tenanted
             targets: targets.map(|targets| targets.allow.iter().map(ToString::to_string).collect()),
         },
         open_orders: settings.open_max.map(|_| state.orders.hub().open_orders(&settings.name)),
-        webhook_secret: secret_for_people(&state.orders.webhooks().settings().secret_of(&settings.name)),
+        webhook_secret: secret_for_people(&state.orders.webhooks().secret_of(&settings.name)),
     };
     super::json(StatusCode::OK, &me)
 }
@@ -269,7 +269,7 @@ pub(super) async fn alive() -> Response {
     "ok".into_response()
 }
 
-const RECOVERING: &str = "the store was flushed, restored or replaced, and the nodes put back what they had in hand: this takes some seconds";
+const RECOVERING: &str = "the store is new, or was flushed, restored or replaced, and the nodes agree on its secret and put back what they had in hand: this takes some seconds";
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {

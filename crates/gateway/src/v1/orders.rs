@@ -217,7 +217,7 @@ pub(super) async fn list(
 ) -> Result<Response, Refused> {
     let PageRange { which, after, limit } = asked;
     let which = which.of(caller.tenant.name());
-    let (root, list) = (state.orders.webhooks().settings().root_secret, CursorOf(which));
+    let (root, list) = (state.orders.webhooks().root_secret(), CursorOf(which));
     let not_ours = || {
         let why = "`after` must be the `next` of the page before, of the same list: the same key, `status` and store. Leave it \
                    out to begin again.";

@@ -314,3 +314,29 @@ fn a_trail_that_is_deleted_or_emptied_under_it_is_reported_and_written_again() {
         assert_eq!(lost.len(), 1 + usize::from(writes), "every order is named again");
     }
 }
+
+#[test]
+fn a_log_and_a_trail_that_are_lost_together_are_not_forgotten_without_a_word() {
+    let (_, dir) = crashed();
+    fs::remove_file(dir.path().join(format!("{DATABASE}-wal"))).unwrap();
+    fs::remove_file(dir.path().join(TRAIL)).unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let note = store.trail_note().expect("it is reported");
+    assert!(note.contains("was missing or emptied") && note.contains("could not be noticed"), "{note}");
+    drop(store);
+    let new = tempfile::tempdir().unwrap();
+    assert_eq!(EmbeddedStore::open(new.path()).unwrap().trail_note(), None, "a new store has lost nothing");
+}
+
+#[test]
+fn the_digests_of_secrets_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert!(store.secret_digests().is_empty());
+    now(store.note_secret([1; 32])).unwrap();
+    now(store.note_secret([2; 32])).unwrap();
+    now(store.note_secret([1; 32])).unwrap();
+    assert_eq!(store.secret_digests(), [[1; 32], [2; 32]]);
+    drop(store);
+    assert_eq!(EmbeddedStore::open(dir.path()).unwrap().secret_digests(), [[1; 32], [2; 32]]);
+}

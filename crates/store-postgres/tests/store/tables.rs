@@ -32,7 +32,14 @@ fn listed_versions(schema: &str) -> String {
 async fn look(store: &PostgresStore, known: Option<&StoreMark>) -> Result<StoreMark, StoreError> {
     let known = known.map(|mark| (mark.identity, mark.epoch));
     let drawn = [if known.is_some() { 2 } else { 1 }; 16];
-    let request = MarkRequest { drawn, known, secrets: &[[7; 32]], is_putting_back: false };
+    let request = MarkRequest {
+        drawn,
+        known,
+        secrets: &[[7; 32]],
+        drawn_at: Some(START),
+        is_at_work: true,
+        is_putting_back: false,
+    };
     store.mark(request).await
 }
 

@@ -3,10 +3,11 @@
 
 use crate::binary::{ChildProcess, drain};
 use crate::nodes::balancer;
+use crate::nodes::caller::NodeCaller;
 use crate::nodes::server::StoreServer;
 use crate::provider::Sim;
 use crate::sandbox::Sandbox;
-use crate::wait::LONG;
+use crate::wait::{LONG, until};
 use quittance_servers::Tap;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -149,6 +150,11 @@ impl NodeFleet {
         for node in &mut fleet.nodes {
             node.sandbox.overrule("public_url", &public);
             node.start();
+        }
+        // The first node on an empty store waits for others that may know an older secret.
+        for node in &fleet.nodes {
+            let mut caller = NodeCaller::of(&node.url);
+            until("a node is ready", || caller.get("/readyz").ok().filter(|ready| ready.status == 200));
         }
         fleet
     }

@@ -168,7 +168,66 @@ fn each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back(which: Ser
     assert_eq!(alert_lines.count(), 2, "{log}");
 }
 
+/// The id of the order that this node makes of a job, or finds.
+fn job_at(fleet: &NodeFleet, node: usize, job: &str) -> String {
+    let order = line(7, job);
+    let order = json!({ "kind": order["kind"], "params": order["params"] });
+    let headers = format!("Idempotency-Key: {job}\r\nPrefer: wait=20\r\n");
+    let mut caller = NodeCaller::of(&fleet.nodes[node].url);
+    until("the job is answered", || {
+        let reply = caller.post("/v1/orders", &headers, &order).expect("a node answers");
+        match native(&reply) {
+            CallerOutcome::Answer(_) => Some(reply.json()["id"].as_str().unwrap_or_default().to_owned()),
+            CallerOutcome::Accepted(_) | CallerOutcome::Again => None,
+            _ => panic!("{reply:?}"),
+        }
+    })
+}
+
+fn a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_at_work(which: ServerKind) {
+    let sim = Sim::start();
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &[]);
+    job_at(&fleet, 0, "before");
+    // Only one node has worked before: the others come after the loss, and are there first.
+    fleet.nodes[1].kill();
+    fleet.nodes[2].kill();
+    let home = fleet.nodes[2].sandbox.path("an empty folder").display().to_string();
+    fleet.nodes[2].sandbox.overrule("store.home", &home);
+    fleet.nodes[0].freeze();
+    forget(&fleet.server);
+    fleet.nodes[2].start();
+    fleet.nodes[0].thaw();
+    let first = job_at(&fleet, 2, "after");
+    assert_eq!(job_at(&fleet, 0, "after"), first, "one order on both nodes");
+    job_at(&fleet, 0, "before");
+    job_at(&fleet, 2, "before");
+    assert_eq!(sim.ledger().accepted(), 2, "each job is bought once");
+
+    // The node at work comes so late that the other has taken orders under its own secret.
+    fleet.nodes[0].freeze();
+    fleet.nodes[2].kill();
+    let home = fleet.nodes[2].sandbox.path("another empty folder").display().to_string();
+    fleet.nodes[2].sandbox.overrule("store.home", &home);
+    forget(&fleet.server);
+    fleet.nodes[2].start();
+    job_at(&fleet, 2, "alone");
+    fleet.nodes[0].thaw();
+    until("the newcomer reports it", || {
+        let alerts =
+            NodeCaller::of(&fleet.nodes[2].url).get("/v1/admin/alerts").expect("a node answers").json();
+        alerts["alerts"].as_array()?.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
+    });
+    let bought = sim.ledger().accepted();
+    let last = job_at(&fleet, 2, "together");
+    assert_eq!(job_at(&fleet, 0, "together"), last, "one order on both nodes");
+    assert_eq!(sim.ledger().accepted(), bought + 1, "it is bought once");
+    fleet.nodes[2].end();
+    let log = fleet.nodes[2].log_after_exit();
+    assert!(log.contains("this node used another secret"), "{log}");
+}
+
 on_both_stores!(
+    a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_at_work,
     what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once,
     each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back,
 );

@@ -218,3 +218,58 @@ fn callbacks_for_orders_that_were_lost_with_the_end_of_the_log_are_kept_and_answ
         fs::write(log, &bytes[..bytes.len() / 3]).expect("it can be written");
     });
 }
+
+/// The file of the secret is changed under the daemon. It is written again within seconds and reported, and a repeat
+/// is recognised.
+fn the_secret_is_changed(what: &str, change: impl FnOnce(&Path)) {
+    let sim = Sim::start();
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    let mut caller = NodeCaller::of(&node.url);
+    place(&sim, &mut caller, 2);
+    let secret = node.sandbox.path("store").join("callback-secret");
+    let before = fs::read(&secret).expect("it is there");
+    change(&secret);
+    until("it is written again", || fs::read(&secret).is_ok_and(|found| found == before).then_some(()));
+    alert(&mut caller);
+    node.kill();
+    let log = node.log_after_exit();
+    assert!(log.contains("WARN") && log.contains(&format!("callback-secret was {what} while")), "{log}");
+    node.start();
+    all_are_answered(&sim, &mut NodeCaller::of(&node.url), 2);
+    node.kill();
+}
+
+#[test]
+fn a_secret_that_is_deleted_under_the_daemon_is_written_again() {
+    the_secret_is_changed("deleted", |secret| fs::remove_file(secret).expect("it is there"));
+}
+
+#[test]
+fn a_secret_that_is_replaced_under_the_daemon_is_put_back() {
+    the_secret_is_changed("replaced", |secret| fs::write(secret, [b'x'; 32]).expect("it can be written"));
+}
+
+#[test]
+fn a_secret_that_the_orders_were_not_made_with_is_an_error_at_the_start() {
+    let sim = Sim::start();
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    place(&sim, &mut NodeCaller::of(&node.url), 2);
+    node.end();
+    let secret = node.sandbox.path("store").join("callback-secret");
+    let before = fs::read(&secret).expect("it is there");
+    fs::write(&secret, [b'x'; 32]).expect("it can be written");
+    node.sandbox
+        .run(&["serve"])
+        .must_fail(5, &["callback-secret", "restore that file from a backup", "delete this one"]);
+    // The way out, if the right file is lost; and it may turn up after all.
+    fs::remove_file(&secret).expect("it is there");
+    node.start();
+    alert(&mut NodeCaller::of(&node.url));
+    node.end();
+    let log = node.log_after_exit();
+    assert!(log.contains("WARN") && log.contains("a new secret was drawn"), "{log}");
+    fs::write(&secret, before).expect("it can be written");
+    node.start();
+    all_are_answered(&sim, &mut NodeCaller::of(&node.url), 2);
+    node.kill();
+}

@@ -5,7 +5,7 @@ use super::world::{KEY, Room};
 use serde_json::{Value, json};
 
 async fn told(room: &Room, path: &str, asked: &Value) -> (u64, String, String) {
-    let told = room.ask(path, asked).await;
+    let told = Box::pin(room.ask(path, asked)).await;
     let names: Vec<_> = told.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["errorCode", "errorDescription", "errorId"], "{told}");
     let text = |name: &str| told[name].as_str().unwrap().to_owned();

@@ -1,9 +1,10 @@
 //! `open_max`: as many orders of a tenant may be open as it says, whatever comes at the same moment, on every API.
 
 use super::talk::{Answered, Ask};
-use super::world::{ANNA, BERT, Room, order};
-use futures_util::future::join_all;
+use super::world::{ANNA, BERT, Room, order, path_of};
+use futures_util::future::{join, join_all};
 use quittance_gateway::{KeyDigest, TenantSettings};
+use quittance_ports::Which;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -164,4 +165,96 @@ async fn a_node_counts_what_other_nodes_on_the_same_store_have_accepted() {
     room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
     assert!(is_accepted(&placement(2, "hold-again", "").of(address).await));
     assert!(!is_accepted(&placement(2, "hold-once-more", "").of(address).await));
+}
+
+/// A placement under an idempotency key, without waiting.
+fn keyed(sitekey: &str) -> Ask {
+    Ask::post("/v1/orders", &order(sitekey)).key(ANNA).header("Idempotency-Key", sitekey)
+}
+
+async fn open_and_wanted(room: &Room) -> usize {
+    let listed = room.engine.list(Which::OPEN, None, 256).await.unwrap();
+    listed.into_iter().flatten().filter(|found| found.order.is_awaited()).count()
+}
+
+/// Trap: 5 orders are placed and cancelled, round after round; all of them are placed again, and 20 are open where 5
+/// may be.
+#[tokio::test]
+async fn cancelled_orders_that_are_wanted_again_need_places() {
+    let room = limited(OPEN_MAX).await;
+    // Some have been sent to the provider and stay open, unwanted; others end when they are cancelled.
+    for n in 0..OPEN_MAX * 2 {
+        let path = path_of(&room.ask(keyed(&format!("hold-{n}"))).await.order(202));
+        if n % 2 == 0 {
+            room.until(&path, "solving").await;
+        }
+        room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    }
+    let mut accepted = Vec::new();
+    for n in 0..OPEN_MAX * 2 {
+        accepted.push(is_accepted(&room.ask(keyed(&format!("hold-{n}"))).await));
+    }
+    assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), OPEN_MAX, "{accepted:?}");
+    // A placement that joins an order which is open and wanted is free.
+    room.ask(keyed("hold-0")).await.order(202);
+    assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], OPEN_MAX);
+    // And a place that is free again is taken by the next one.
+    let path = path_of(&room.ask(keyed("hold-0")).await.order(202));
+    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    assert!(is_accepted(&room.ask(keyed("hold-9")).await));
+    assert!(!is_accepted(&room.ask(keyed("hold-0")).await));
+}
+
+/// Trap: dead letters are placed again under their keys, and as many are open as there were dead letters.
+#[tokio::test]
+async fn dead_letters_that_are_placed_again_need_places() {
+    let room = limited(1).await;
+    // The provider has taken some of them, and their new life waits for that task; for the others it has tasks that
+    // failed.
+    for sitekey in ["hold-0", "die-1", "hold-2"] {
+        let path = path_of(&room.ask(keyed(sitekey)).await.order(202));
+        assert_eq!(room.run_out(&path).await["status"], "dead", "{sitekey}");
+    }
+    room.rest().await;
+    let mut accepted = Vec::new();
+    for sitekey in ["hold-0", "die-1", "hold-2"] {
+        accepted.push(is_accepted(&room.ask(keyed(sitekey)).await));
+    }
+    assert_eq!(accepted, [true, false, false]);
+    room.ask(keyed("hold-0")).await.order(202);
+    assert_eq!(open_and_wanted(&room).await, 1);
+}
+
+/// Cancelled orders are wanted again at once on three nodes, while callers cancel some of them again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_cancelled_orders_that_are_wanted_again_on_three_nodes_as_many_are_open_as_may_be() {
+    let room = limited(OPEN_MAX).await;
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        nodes.push(room.twin(tenants(OPEN_MAX)).await);
+    }
+    let mut paths = Vec::new();
+    for n in 0..AT_ONCE {
+        let path = path_of(&keyed(&format!("hold-{n}")).of(nodes[0].1).await.order(202));
+        ask(Ask::new("DELETE", path.clone()).key(ANNA), nodes[0].1).await.order(200);
+        paths.push(path);
+    }
+    for round in 0..10 {
+        let asks = (0..AT_ONCE).map(|n| ask(keyed(&format!("hold-{n}")), nodes[(n + round) % 3].1));
+        let cancels =
+            paths.iter().take(8).map(|path| ask(Ask::new("DELETE", path.clone()).key(ANNA), nodes[0].1));
+        let (answers, _) = join(join_all(asks), join_all(cancels)).await;
+        let accepted = answers.iter().filter(|answered| is_accepted(answered)).count();
+        assert!(accepted > 0 || round > 0, "round {round}");
+        let open = open_and_wanted(&room).await;
+        assert!(open <= OPEN_MAX, "round {round}: {open} are open");
+    }
+    // No place has leaked: when all are cancelled, as many are accepted as may be open.
+    for path in &paths {
+        ask(Ask::new("DELETE", path.clone()).key(ANNA), nodes[0].1).await;
+    }
+    assert_eq!(open_and_wanted(&room).await, 0);
+    let asks = (0..AT_ONCE).map(|n| ask(keyed(&format!("hold-{n}")), nodes[n % 3].1));
+    let accepted = join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count();
+    assert_eq!(accepted, OPEN_MAX);
 }

@@ -22,6 +22,9 @@ pub(crate) enum SubmitScript {
     Takes(u64),
     /// Taken, and then silence: our side of the wire gives up after so many milliseconds.
     FallsSilent(u64),
+    /// Not taken, and a gateway before the provider says so with a page of its own (HTTP 502), so that it stays in
+    /// doubt.
+    BadGateway,
     /// Taken, and the connection stays open without a reply.
     Hangs,
     Answers(&'static str),
@@ -110,6 +113,11 @@ impl StoryScript {
         self.notes().replies.entry(site.into()).or_default().extend(replies);
     }
 
+    /// From here on it takes every submit for a site.
+    pub(crate) fn takes_again(&self, site: &str) {
+        self.notes().replies.remove(site);
+    }
+
     /// What becomes of the next polls for a site's tasks; after that it tells the truth.
     pub(crate) fn on_poll(&self, site: &str, words: &[PollScript]) {
         self.notes().words.entry(site.into()).or_default().extend(words);
@@ -179,7 +187,7 @@ impl StoryScript {
         let mut notes = self.notes();
         let reply =
             notes.replies.get_mut(&site).and_then(VecDeque::pop_front).unwrap_or(SubmitScript::Takes(0));
-        let is_taken = !matches!(reply, SubmitScript::Refuses(..));
+        let is_taken = !matches!(reply, SubmitScript::Refuses(..) | SubmitScript::BadGateway);
         let task = format!("task-{}", 1 + notes.submits.len());
         notes.submits.push(Submit {
             at: since_start(self.executor.now()),
@@ -252,6 +260,7 @@ impl Provider for StoryScript {
                 self.executor.sleep(after).await;
                 SubmitOutcome::InDoubt(Evidence::default())
             }
+            SubmitScript::BadGateway => SubmitOutcome::InDoubt(Evidence::new("HTTP 502")),
             SubmitScript::Hangs => pending().await,
             SubmitScript::Answers(text) => SubmitOutcome::Answered(token(text)),
             SubmitScript::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),

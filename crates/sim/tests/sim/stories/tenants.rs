@@ -271,3 +271,68 @@ fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn(
     }
     assert_eq!(node.engine.provider_state(), ProviderState::Ok);
 }
+
+/// How long an order of bob waits for its submit, and how long it takes from its placement to its answer. The provider
+/// has the answer after one second, and is asked for it after ten.
+fn waits_and_takes(world: &StoryWorld, node: &StoryNode, site: &str) -> (u64, u64) {
+    let begun = world.now();
+    world.provider.solves(site, 1);
+    let caller = node.asks(of("bob", turnstile(site)));
+    let answered = (0..2_000).find_map(|_| {
+        world.after_ms(100);
+        caller.answered_at()
+    });
+    assert!(caller.token().is_some(), "{site}: {:?}", caller.last_outcome());
+    (world.provider.submitted_at(site)[0] - begun, answered.expect("it was answered") - begun)
+}
+
+/// Trap: one tenant's orders always get HTTP 502; the circuit breaker trips, and another tenant's orders wait for
+/// minutes.
+#[test]
+fn a_tenant_whose_submits_always_fail_holds_up_no_other_tenant() {
+    let world = world();
+    let node = node_with(&world, |settings| settings.is_shared = true);
+    let normal =
+        (0..5).map(|n| waits_and_takes(&world, &node, &format!("before-{n}")).1).max().expect("five");
+    let is_answered_in_time = |site: String| {
+        let (waits, takes) = waits_and_takes(&world, &node, &site);
+        assert!(waits <= 100 && takes <= normal * 2, "{site}: {waits} ms, {takes} ms; {normal} ms before");
+        assert!(!matches!(node.engine.provider_state(), ProviderState::Tripped { .. }), "{site}");
+    };
+    for n in 0..80 {
+        let site = format!("bad-{n}");
+        world.provider.on_submit(&site, &[SubmitScript::BadGateway; 20]);
+        node.begins(of("alice", turnstile(&site)));
+        world.after_ms(150);
+        if n % 8 == 7 {
+            is_answered_in_time(format!("good-{n}"));
+        }
+    }
+    (0..20).for_each(|n| is_answered_in_time(format!("after-{n}")));
+}
+
+/// While submits of both tenants fail, the breaker is tripped and few submits go out. When the provider is back, the
+/// tenant whose orders still fail does not keep the other one waiting.
+#[test]
+fn an_outage_that_two_tenants_meet_trips_the_breaker_until_a_submit_of_either_is_taken() {
+    const AWAY: SubmitScript = SubmitScript::Refuses(FaultClass::Unreachable, "CONNECT");
+    let world = world();
+    let node = node_with(&world, |settings| settings.is_shared = true);
+    for n in 0..40 {
+        for (tenant, site) in [("alice", format!("bad-{n}")), ("bob", format!("good-{n}"))] {
+            world.provider.on_submit(&site, &[AWAY; 500]);
+            node.begins(of(tenant, turnstile(&site)));
+        }
+    }
+    world.after(2);
+    assert!(matches!(node.engine.provider_state(), ProviderState::Tripped { .. }));
+    let sites = || (0..40).flat_map(|n| [format!("bad-{n}"), format!("good-{n}")]);
+    let submits = || sites().map(|site| world.provider.submits(&site).len()).sum::<usize>();
+    let before = submits();
+    world.after(10);
+    assert!(submits() - before <= 10, "{} submits in 10 s of an outage", submits() - before);
+    // The provider is back, and only the first tenant's orders still fail.
+    (0..40).for_each(|n| world.provider.takes_again(&format!("good-{n}")));
+    let (waits, _) = waits_and_takes(&world, &node, "later");
+    assert!(waits <= 60_000, "{waits} ms until bob's submits go out again");
+}

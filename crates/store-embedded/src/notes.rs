@@ -1,0 +1,58 @@
+//! What the database remembers besides orders, a row for each: digests of the secrets that the keys of orders were
+//! hashed under, and that the store has had a trail.
+
+use crate::failure::EmbeddedError;
+use crate::shared::EmbeddedShared;
+use crate::writer::{WriteFailure, transaction};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::sync::atomic::Ordering;
+
+pub(crate) const TABLE: &str = "
+-- What the store remembers besides orders.
+CREATE TABLE IF NOT EXISTS notes (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) WITHOUT ROWID;";
+
+/// The digests of the secrets, one behind the other.
+pub(crate) const SECRETS: &str = "secret digests";
+/// The store has had a trail.
+pub(crate) const TRAIL: &str = "trail";
+
+pub(crate) fn read(conn: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    conn.query_row("SELECT value FROM notes WHERE name = ?1", [name], |row| row.get(0)).optional()
+}
+
+fn write(conn: &Connection, name: &str, value: &[u8]) -> rusqlite::Result<()> {
+    conn.execute("REPLACE INTO notes (name, value) VALUES (?1, ?2)", params![name, value]).map(drop)
+}
+
+/// Notes the digests of the secrets.
+pub(crate) fn note_secrets(
+    shared: &EmbeddedShared,
+    conn: &Connection,
+    digests: &[u8],
+) -> Result<(), EmbeddedError> {
+    shared.check_files_first()?;
+    let written = transaction(conn, || Ok(write(conn, SECRETS, digests)?));
+    written.map_err(|WriteFailure { failure, .. }| failure)?;
+    shared.transactions.fetch_add(1, Ordering::Relaxed);
+    shared.wal.written(1);
+    shared.check_files()
+}
+
+/// Notes that the store has a trail, in the database itself and not only in its log: they may be lost together.
+pub(crate) fn note_trail(conn: &Connection) -> rusqlite::Result<()> {
+    write(conn, TRAIL, b"1")?;
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+}
+
+/// Copies all notes to another database.
+pub(crate) fn copy(conn: &Connection, to: &Connection) -> rusqlite::Result<()> {
+    for name in [SECRETS, TRAIL] {
+        if let Some(value) = read(conn, name)? {
+            write(to, name, &value)?;
+        }
+    }
+    Ok(())
+}
