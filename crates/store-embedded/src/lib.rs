@@ -29,7 +29,7 @@
 //!
 //! A row that does not add up to its sums, or cannot be understood, is [set aside](EmbeddedStore::unreadable): it stays
 //! in its table until a person discards it, its order answers with
-//! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. A disk that is full, or
+//! [`StoreError::Corrupt`], and nothing else stops. A disk that is full, or
 //! fails, makes calls [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in
 //! the middle of a commit, the store reads its files again before it answers. [`OpenError`] says why a store does not
 //! open.
