@@ -83,7 +83,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let (from, to) = days(args.from, args.to, Day::of(SystemClock.now()))?;
     let stock_client = StockClient::find(config, environment).await?;
-    // Only the operator is told of pools: whoever is not is turned away before he takes a part of the usage for all of them.
+    // Only the operator may list pools. This request comes first, so that a tenant's key fails before it shows a part of the usage.
     let pools = stock_client.pools().await?;
     let (rows, currency) = (stock_client.stock(from, to, config).await?, config.currency().to_owned());
     let report = Report { from, to, currency, rows, pools };
@@ -182,7 +182,7 @@ impl Report {
         };
         let rows = self.rows.iter().map(cells);
         let table = match self.rows.is_empty() {
-            true => "Nobody has asked for anything.\n".to_owned(),
+            true => "No orders were placed.\n".to_owned(),
             false => table::render(HEADINGS, rows),
         };
         format!("{days}, in UTC; money in {}\n\n{table}\n{}", self.currency, pool::as_table(&self.pools))

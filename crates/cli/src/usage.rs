@@ -1,4 +1,4 @@
-//! `quittance usage`: the usage for whoever pays the bill. What was asked, paid and saved on some days, in all or by parts, as a
+//! `quittance usage`: the usage, for the person who pays the bill. What was asked, paid and saved on some days, in all or by parts, as a
 //! table, or for a spreadsheet or a program.
 
 mod render;

@@ -82,7 +82,7 @@ export async function storm({ open, enter, step }) {
 
 /** Views that are opened while no node answers say so, and have their content as soon as one does. */
 export async function outage({ open, enter, step }) {
-  const views = { '#/usage': 'Nobody has asked for anything in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
+  const views = { '#/usage': 'No orders were placed in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
   const away = (page) => page.getByText('The daemon cannot be reached.');
   // Each is a browser of its own: one has only so many connections to a place.
   const pages = [];

@@ -29,7 +29,7 @@ pub(crate) struct Row {
     pub(super) saved_ms: u64,
     pub(super) reported_bad: u64,
     pub(super) refusals: usize,
-    /// What would hold if nobody had reported anything, and what is trusted; none for what never expires.
+    /// The life without any reports, and the life that is trusted; `None` for answers that never expire.
     pub(super) lives: Option<(Duration, Duration)>,
 }
 

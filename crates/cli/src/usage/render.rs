@@ -26,7 +26,7 @@ const LINES: [(&str, &str, &str); 13] = [
     ("spent", "SPENT", "spent"),
     ("saved", "SAVED", "saved"),
 ];
-const NOBODY: &str = "Nobody has asked for anything.\n";
+const NO_ORDERS: &str = "No orders were placed.\n";
 
 /// What a row is about, as it is shown. What is on no page has no site.
 fn shown(name: &str) -> String {
@@ -54,7 +54,7 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
     };
     let heading = format!("{}, in UTC{currency}\n\n", words(from, to));
     if report.all.is_empty() {
-        return heading + NOBODY;
+        return heading + NO_ORDERS;
     }
     let unpriced = match report.all.count("unpriced") {
         0 => String::new(),
@@ -276,7 +276,7 @@ mod tests {
     fn an_empty_report_says_so() {
         let told = json!({ "all": { "asked": 0 }, "rows": [] });
         let report = Report::read(told, &[By::Day]).unwrap();
-        assert_eq!(text(&report, Day(0), Day(0), None), format!("1970-01-01, in UTC\n\n{NOBODY}"));
+        assert_eq!(text(&report, Day(0), Day(0), None), format!("1970-01-01, in UTC\n\n{NO_ORDERS}"));
     }
 
     #[test]

@@ -195,8 +195,7 @@ pub(crate) fn is_his(order: &Order, tenant: &str) -> bool {
     order.terms.tenant == tenant && order.terms.slot.is_none()
 }
 
-/// Whether an id shows him the order. What stands on the stock is shown to nobody before he has taken it: to look at it would
-/// be to take it.
+/// Whether this tenant may read the order by this id. An answer in the stock cannot be read before it is taken.
 fn is_for(order: &Order, tenant: &str, id: OrderId) -> bool {
     if id.is_from_stock() {
         order.terms.tenant == tenant && order.taker().is_some()
