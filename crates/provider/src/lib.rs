@@ -4,8 +4,10 @@
 
 #[cfg(feature = "classic")]
 pub mod classic;
+mod frame;
 #[cfg(feature = "json")]
 pub mod json;
+mod settings;
 
 #[cfg(feature = "classic")]
 pub use classic::ClassicProvider;
@@ -13,3 +15,4 @@ pub use classic::ClassicProvider;
 pub use json::JsonProvider;
 pub use quittance_ports::{Account, AskError};
 pub use quittance_wire::{ApiKey, BadSettings};
+pub use settings::Settings;

@@ -173,8 +173,12 @@ impl Builder {
     /// Submits to a service that speaks the classic protocol (`in.php`, `res.php`). Fails if its key or its address
     /// cannot be used.
     #[cfg(feature = "classic")]
-    pub fn classic_provider(self, settings: crate::ClassicSettings) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::ClassicProvider::new(settings)?))
+    pub fn classic_provider(
+        self,
+        profile: crate::Profile,
+        settings: crate::ProviderSettings,
+    ) -> Result<Self, crate::BadSettings> {
+        Ok(self.provider(crate::ClassicProvider::new(profile, settings)?))
     }
 
     /// Submits to a service that speaks the JSON protocol (`createTask`, `getTaskResult`). Fails if its key or its
@@ -183,7 +187,7 @@ impl Builder {
     /// Here the service is the mock provider, which answers at once and costs nothing:
     ///
     /// ```
-    /// use quittance::{ApiKey, Flavour, JsonSettings, Quittance, Turnstile};
+    /// use quittance::{ApiKey, Flavour, ProviderSettings, Quittance, Turnstile};
     /// use quittance_mock_provider::{DEMO_KEY, MockProfile, MockProvider, Settings};
     /// use std::time::Duration;
     ///
@@ -191,9 +195,9 @@ impl Builder {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mock = MockProvider::start(Settings::quick(MockProfile::TwoCaptcha)).await?;
     /// let url = format!("{}/capsolver", mock.url());
-    /// let settings = JsonSettings::new("main", Flavour::CapSolver, url, ApiKey::new(DEMO_KEY));
+    /// let settings = ProviderSettings::new("main", url, ApiKey::new(DEMO_KEY));
     /// let quittance = Quittance::builder()
-    ///     .json_provider(settings)?
+    ///     .json_provider(Flavour::CapSolver, settings)?
     ///     .settings(|settings| settings.policy.first_poll = Duration::from_millis(50))
     ///     .start()
     ///     .await?;
@@ -205,8 +209,12 @@ impl Builder {
     /// # }
     /// ```
     #[cfg(feature = "json")]
-    pub fn json_provider(self, settings: crate::JsonSettings) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::JsonProvider::new(settings)?))
+    pub fn json_provider(
+        self,
+        flavour: crate::Flavour,
+        settings: crate::ProviderSettings,
+    ) -> Result<Self, crate::BadSettings> {
+        Ok(self.provider(crate::JsonProvider::new(flavour, settings)?))
     }
 
     /// A page host that may be automated: `shop.example.org`, `*.example.org`, or `*`.

@@ -2,14 +2,14 @@
 //! never stale, in plain sight.
 //!
 //! ```no_run
-//! use quittance::{ApiKey, ClassicSettings, Profile, Quittance, RecaptchaV2};
+//! use quittance::{ApiKey, Profile, ProviderSettings, Quittance, RecaptchaV2};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = std::env::var("CAPTCHAAI_API_KEY")?;
-//! let provider = ClassicSettings::new("main", Profile::CaptchaAi, "https://ocr.captchaai.com", ApiKey::new(key));
+//! let provider = ProviderSettings::new("main", "https://ocr.captchaai.com", ApiKey::new(key));
 //! let quittance = Quittance::builder()
 //!     .embedded("./quittance-data")
-//!     .classic_provider(provider)?
+//!     .classic_provider(Profile::CaptchaAi, provider)?
 //!     .allow("*.example.org")
 //!     .start()
 //!     .await?;
@@ -86,12 +86,12 @@ pub use quittance_ports::{Goal, Hours, HoursError};
 pub use quittance_protocol::classic::Profile;
 #[cfg(feature = "json")]
 pub use quittance_protocol::json::Flavour;
-#[cfg(any(feature = "classic", feature = "json"))]
-pub use quittance_provider::{ApiKey, BadSettings};
 #[cfg(feature = "classic")]
-pub use quittance_provider::{ClassicProvider, classic::Settings as ClassicSettings};
+pub use quittance_provider::ClassicProvider;
 #[cfg(feature = "json")]
-pub use quittance_provider::{JsonProvider, json::Settings as JsonSettings};
+pub use quittance_provider::JsonProvider;
+#[cfg(any(feature = "classic", feature = "json"))]
+pub use quittance_provider::{ApiKey, BadSettings, Settings as ProviderSettings};
 #[cfg(feature = "embedded")]
 pub use quittance_store_embedded as embedded;
 #[cfg(feature = "postgres")]
