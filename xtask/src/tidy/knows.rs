@@ -26,7 +26,11 @@ const fn rule(
 
 const CRATE_RULES: &[CrateRule] = &[
     rule("quittance-lifecycle", Only(&["sha2"]), &[]),
-    rule("quittance-hosts", Only(&["base64", "idna_adapter", "psl", "unicode-normalization", "url"]), &["idna"]),
+    rule(
+        "quittance-hosts",
+        Only(&["base64", "idna_adapter", "psl", "unicode-normalization", "url"]),
+        &["idna"],
+    ),
     rule("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
     rule(
         "quittance-record",
