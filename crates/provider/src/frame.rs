@@ -41,6 +41,7 @@ pub(crate) enum SubmitBody {
     Taken {
         task: String,
     },
+    #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "the classic protocol has no answer here"))]
     Answered(ProviderAnswer),
     Fault(Fault),
     /// It is not of the protocol; what it looks like.

@@ -1,6 +1,7 @@
 //! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place
 //! gives the store, and the membership of those who work on it.
 
+#[cfg(feature = "embedded")]
 use crate::secret;
 use quittance_lifecycle::Key;
 #[cfg(feature = "embedded")]
@@ -233,6 +234,8 @@ impl Opened {
     /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a
     /// store without orders.
     pub(crate) async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), SecretError> {
+        #[cfg(not(any(feature = "embedded", feature = "redis", feature = "postgres")))]
+        let _ = secret;
         match &self.keeper {
             SecretHome::Absent => {}
             #[cfg(feature = "embedded")]
