@@ -5,6 +5,7 @@
 //! 401; its clients read the same JSON at any status, while many a client of the others reads none beside a 200.
 
 mod manners;
+mod refusal;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -14,13 +15,15 @@ pub(crate) use wrong::spelled;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::id::OrderId;
-use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView, Reported};
+use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
+use crate::route::JsonMethod;
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
+use quittance_protocol::Dialect;
 use quittance_protocol::json::{Finished, Flavour, Statistic, TaskId};
 use said::JsonBody;
 use serde_json::{Map, Value};
@@ -45,49 +48,6 @@ impl Timeout {
 /// Whoever placed it is not on record; a field that clients want is there all the same.
 const NO_ADDRESS: &str = "0.0.0.0";
 
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Create,
-    Result,
-    Balance,
-    Report {
-        is_good: bool,
-    },
-    /// The body says whether it was good.
-    Feedback,
-    Statistic(Statistic),
-    /// A method that nobody knows here.
-    Other,
-    /// Says what was said.
-    Test,
-}
-
-impl Verb {
-    fn of(path: &str) -> Option<Self> {
-        let name = path.strip_prefix('/')?;
-        match name.strip_suffix('/').unwrap_or(name) {
-            "createTask" => Some(Self::Create),
-            "getTaskResult" => Some(Self::Result),
-            "getBalance" => Some(Self::Balance),
-            "feedbackTask" => Some(Self::Feedback),
-            "test" => Some(Self::Test),
-            name => match (quittance_protocol::json::reply::report_named(name), Statistic::named(name)) {
-                (Some(is_good), _) => Some(Self::Report { is_good }),
-                (None, Some(which)) => Some(Self::Statistic(which)),
-                (None, None) => is_method_name(name).then_some(Self::Other),
-            },
-        }
-    }
-}
-
-/// Written as the protocol's methods are (`getAppStats`), and as nothing else here is: whoever asks for it reads JSON.
-fn is_method_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.contains(|letter: char| letter.is_ascii_uppercase())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
 /// Clones share the order service.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonApi {
@@ -103,65 +63,61 @@ impl JsonApi {
         Self { orders, flavour, timeout: Timeout::DEFAULT }
     }
 
-    /// Whether a path, without the flavour before it, leads here.
-    pub(crate) fn is_for(path: &str) -> bool {
-        Verb::of(path).is_some()
-    }
-
-    pub(crate) async fn answer(&self, asked: ApiRequest) -> Response<Body> {
-        let (said, broken) = match JsonBody::read(&asked.body) {
-            Ok(said) => (said, None),
+    pub(crate) async fn answer(&self, method: JsonMethod, request: &mut ApiRequest) -> Response<Body> {
+        let (body, broken) = match JsonBody::read(&request.body) {
+            Ok(body) => (body, None),
             Err(wrong) => (JsonBody::default(), Some(wrong)),
         };
-        let caller = said.key().and_then(|key| self.caller(key));
-        match (&caller, said.key()) {
-            (Some(caller), _) => Visit::note_tenant(&asked.head.extensions, caller.tenant.name()),
-            // Where any key will do, there is none to guess.
+        request.drop_large_body();
+        let caller = body.key().and_then(|key| self.caller(key));
+        match (&caller, body.key()) {
+            (Some(caller), _) => Visit::note_tenant(&request.head.extensions, caller.tenant.name()),
+            // If any key is accepted, there is none to guess.
             (None, _) if self.orders.tenants().is_open() => {}
-            (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.orders.wrong_keys()),
+            (None, Some(key)) => Visit::note_wrong(&request.head.extensions, key, self.orders.wrong_keys()),
             (None, None) => {}
         }
-        let flavour = self.manners(&asked, &said, caller.as_ref());
-        let answer = match (Verb::of(&asked.path), broken, caller) {
-            (None | Some(Verb::Other), ..) => Err(Wrong::NoSuchMethod),
-            (Some(_), ..) if asked.head.method != Method::POST => Err(Wrong::NotPost),
-            (Some(_), Some(broken), _) => Err(broken),
-            (Some(Verb::Test), None, _) => Ok(in_json(said.echo())),
-            // Nobody sends a key with this question.
-            (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if flavour.facts().has_statistics => {
+        let flavour = self.manners(request, &body, caller.as_ref());
+        let response = match (method, broken, caller) {
+            (JsonMethod::Other, ..) => Err(Wrong::NoSuchMethod),
+            _ if request.head.method != Method::POST => Err(Wrong::NotPost),
+            (_, Some(broken), _) => Err(broken),
+            (JsonMethod::Test, None, _) => Ok(in_json(body.echo())),
+            // Clients send no key with this question.
+            (JsonMethod::Statistic(which @ Statistic::Queue), None, _) if flavour.facts().has_statistics => {
                 Ok(in_json(quittance_protocol::json::statistic(which)))
             }
-            (Some(_), None, None) => Err(Wrong::Key),
-            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, &asked).await,
+            (_, None, None) => Err(Wrong::Key),
+            (method, None, Some(caller)) => self.serve(method, flavour, caller, body, request).await,
         };
-        answer.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
+        response.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
     }
 
     async fn serve(
         &self,
-        verb: Verb,
+        method: JsonMethod,
         flavour: Flavour,
         caller: Caller,
         said: JsonBody,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, Wrong> {
-        let body = match verb {
-            Verb::Create => {
+        let body = match method {
+            JsonMethod::Create => {
                 let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
                 let request = said.request(flavour, &asked.head.headers)?;
                 return self
                     .create(flavour, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
                     .await;
             }
-            Verb::Result => return self.result(flavour, &caller, &said).await,
-            Verb::Balance => self.balance(flavour, &caller).await,
-            Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
-            Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
-            Verb::Statistic(which) if flavour.facts().has_statistics => {
+            JsonMethod::Result => return self.result(flavour, &caller, &said).await,
+            JsonMethod::Balance => self.balance(flavour, &caller).await,
+            JsonMethod::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
+            JsonMethod::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
+            JsonMethod::Statistic(which) if flavour.facts().has_statistics => {
                 Ok(quittance_protocol::json::statistic(which))
             }
-            Verb::Statistic(_) | Verb::Other => Err(Wrong::NoSuchMethod),
-            Verb::Test => Ok(said.echo()),
+            JsonMethod::Statistic(_) | JsonMethod::Other => Err(Wrong::NoSuchMethod),
+            JsonMethod::Test => Ok(said.echo()),
         };
         body.map(in_json)
     }
@@ -176,7 +132,7 @@ impl JsonApi {
     }
 
     fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> Flavour {
-        let of_path = asked.flavour.and_then(Flavour::parse);
+        let of_path = asked.dialect.and_then(Dialect::flavour);
         let of_tenant =
             || caller.and_then(|caller| Flavour::parse(caller.tenant.settings.flavour.as_deref()?));
         of_path
@@ -195,7 +151,11 @@ impl JsonApi {
         request: OrderRequest,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
-        let accepted = self.place(caller, request).await?;
+        let accepted =
+            self.orders.place(caller, request, self.timeout.place).await.map_err(|why| match why {
+                Declined::TimedOut => Wrong::Away,
+                why => Wrong::Declined(why),
+            })?;
         let response = self.created(flavour, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
     }
@@ -227,15 +187,6 @@ impl JsonApi {
             }
         }
         Ok(in_json(quittance_protocol::json::created(flavour, TaskId(id.number()))))
-    }
-
-    /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
-    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Wrong> {
-        let orders = self.orders.clone();
-        match api::carry_out(async move { orders.place(&caller, request).await }, self.timeout.place).await {
-            Some(placed) => Ok(placed?),
-            None => Err(Wrong::Away),
-        }
     }
 
     // ---- reading -------------------------------------------------------------------------------------------

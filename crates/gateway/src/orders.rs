@@ -6,6 +6,7 @@ mod reuse;
 
 pub(crate) use reading::is_his;
 
+use crate::api::carry_out;
 use crate::hub::Hub;
 use crate::id::OrderId;
 use crate::names::Names;
@@ -24,8 +25,8 @@ use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
 use quittance_telemetry::money::in_currency;
-use quittance_telemetry::trace::TraceParent;
-use quittance_telemetry::{AccountCache, ApiCounts};
+use quittance_telemetry::trace::{Placing, TraceParent};
+use quittance_telemetry::{AccountCache, ApiCounts, Traces};
 use reuse::SharedSingleUse;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,6 +105,9 @@ pub enum Declined {
     TooManyWebhooks,
     #[error("the order under this idempotency key is still in flight")]
     InFlight { id: OrderId },
+    /// The order may be on record nevertheless.
+    #[error("the gateway's store does not answer in time: send it again")]
+    TimedOut,
 }
 
 fn not_for_you(why: &NotAllowed) -> String {
@@ -294,17 +298,35 @@ impl OrderService {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    /// Accepts an order, or joins the one that is there. It is durable when this returns.
-    pub async fn place(&self, caller: &Caller, request: OrderRequest) -> Result<Accepted, Declined> {
-        let kind = request.kind.clone();
-        let placed = self.place_traced(caller, request).await;
-        if let Err(declined) = &placed {
-            self.log_refusal(caller, &kind, declined);
-        }
-        placed
+    /// Accepts an order, or joins the one that is there. It is durable when this returns. The placement goes on to its end if the caller
+    /// disconnects or the timeout passes.
+    pub async fn place(
+        &self,
+        caller: Caller,
+        mut request: OrderRequest,
+        timeout: Duration,
+    ) -> Result<Accepted, Declined> {
+        let service = self.clone();
+        let placing = async move {
+            let placing = service.inner.hub.traces().map(|traces| {
+                let placing = traces.placing(&request.trace, service.inner.engine.now());
+                request.trace = placing.above().to_string();
+                (traces, placing)
+            });
+            let kind = request.kind.clone();
+            let mut accepted = service.accept(&caller, request).await;
+            if let Err(declined) = &accepted {
+                service.log_refusal(&caller, &kind, declined);
+            }
+            if let Some((traces, placing)) = placing {
+                trace_placement(traces, &placing, &kind, &mut accepted, service.inner.engine.now());
+            }
+            accepted
+        };
+        carry_out(placing, timeout).await.unwrap_or(Err(Declined::TimedOut))
     }
 
-    /// Clients show their users a code, if anything: the reason must be found here. Once for each tenant and reason.
+    /// Clients show their users at most a code, so the reason must be in the log: once for each tenant and reason.
     fn log_refusal(&self, caller: &Caller, kind: &str, declined: &Declined) {
         let tenant = caller.tenant.name();
         let line = match declined {
@@ -321,23 +343,6 @@ impl OrderService {
                 "refused an order, and will refuse others like it without a word: {declined}"
             );
         }
-    }
-
-    async fn place_traced(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
-        let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, request).await };
-        let placing = traces.placing(&request.trace, self.inner.engine.now());
-        let kind = request.kind.clone();
-        request.trace = placing.above().to_string();
-        let accepted = self.accept(caller, request).await;
-        let outcome = match &accepted {
-            Ok(Accepted { placed, .. }) => placed.order.as_deref().map(|order| Ok((order, placed.origin))),
-            Err(why) => Some(Err(why.to_string())),
-        };
-        if let Some(outcome) = outcome {
-            let outcome = outcome.as_ref().map(|found| *found).map_err(String::as_str);
-            traces.placed(&placing, &kind, outcome, self.inner.engine.now());
-        }
-        accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
     }
 
     async fn accept(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
@@ -455,6 +460,25 @@ impl OrderService {
     #[must_use]
     pub fn account_cache(&self) -> &AccountCache {
         &self.inner.account
+    }
+}
+
+/// Ends the trace of a placement. If the caller gets its answer now, that is traced below this placement.
+fn trace_placement(
+    traces: &Traces,
+    placing: &Placing,
+    kind: &str,
+    accepted: &mut Result<Accepted, Declined>,
+    now: Timestamp,
+) {
+    match accepted {
+        Ok(accepted) => {
+            if let Some(order) = accepted.placed.order.as_deref() {
+                traces.placed(placing, kind, Ok((order, accepted.placed.origin)), now);
+            }
+            accepted.above = Some(placing.above());
+        }
+        Err(declined) => traces.placed(placing, kind, Err(&declined.to_string()), now),
     }
 }
 

@@ -2,7 +2,7 @@
 //! the provider for an order: clients poll without a pause, and providers ban whoever passes that on.
 
 use super::response_format::{ResponseFormat, plain};
-use super::{ClassicApi, Code, PLACE_WAIT, code_of_not_seen};
+use super::{ClassicApi, ClassicReply, Code, PLACE_WAIT, code_of_not_seen};
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
 use crate::id::OrderId;
@@ -21,8 +21,6 @@ const LOOK_WAIT: Duration = Duration::from_secs(3);
 const IDS_MAX: usize = 1000;
 /// What a client is told that cannot start without it, where the provider sells no threads: there is room.
 const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
-
-type ClassicReply = Result<Response<Body>, Code>;
 
 impl ClassicApi {
     pub(super) async fn act(

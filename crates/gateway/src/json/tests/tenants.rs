@@ -118,7 +118,7 @@ async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
     let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let reuse = Some(Reuse::Shared);
     let request = OrderRequest { kind: "turnstile".into(), params, reuse, ..OrderRequest::default() };
-    let placed = room.orders.place(&caller, request).await.unwrap();
+    let placed = room.orders.place(caller.clone(), request, Duration::from_secs(4)).await.unwrap();
     let created = room.ask("/createTask", &turnstile(KEY)).await;
     assert_eq!(created["taskId"], placed.id.number());
     room.solve(Payload::text("the-token")).await;

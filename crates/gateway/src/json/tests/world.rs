@@ -2,10 +2,11 @@
 //! the test speaks for it.
 
 use super::still_clock::StillClock;
-use crate::api::{ApiRequest, FLAVOURS};
+use crate::api::ApiRequest;
 use crate::hub::Hub;
 use crate::json::{JsonApi, Timeout};
 use crate::orders::OrderService;
+use crate::route::Route;
 use crate::tenant::{TenantSettings, Tenants};
 use crate::webhooks::{WebhookSettings, Webhooks};
 use async_trait::async_trait;
@@ -238,9 +239,6 @@ impl Room {
         agent: Option<&'static str>,
         body: impl Into<Bytes>,
     ) -> (u16, String, String) {
-        let first = path.trim_start_matches('/').split('/').next().unwrap();
-        let flavour = FLAVOURS.into_iter().find(|flavour| *flavour == first);
-        let rest = flavour.map_or(path, |flavour| &path[flavour.len() + 1..]);
         let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
         let mut head = request.into_parts().0;
         // Whatever it says, the body is what it is.
@@ -248,9 +246,9 @@ impl Room {
         if let Some(agent) = agent {
             head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
         }
-        let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let asked = ApiRequest { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
-        let answer = self.api.answer(asked).await;
+        let mut request = ApiRequest { body: body.into(), ..ApiRequest::new(head) };
+        let Route::Json(method) = request.route else { panic!("{path} is not of the JSON API") };
+        let answer = self.api.answer(method, &mut request).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
