@@ -64,17 +64,12 @@ impl ApiRequest {
         self.head.uri.query().unwrap_or_default()
     }
 
-    /// The caller's W3C `traceparent`; empty if none was sent.
-    pub(crate) fn trace(&self) -> String {
-        trace_of(&self.head.headers)
-    }
-
     pub(crate) fn content_type(&self) -> Option<&str> {
         self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok())
     }
 }
 
-/// The W3C `traceparent` as it was sent. It is not checked here.
+/// The W3C `traceparent` as it was sent; empty if there is none. It is not checked here.
 pub(crate) fn trace_of(headers: &HeaderMap) -> String {
     headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }

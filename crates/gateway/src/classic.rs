@@ -13,16 +13,17 @@ mod response_format;
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
 use crate::gateway::PLAIN;
-use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
+use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView};
 use crate::route::ClassicPage;
 use crate::tenant::Caller;
+use crate::webhooks::WebhookFormat;
 use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use pingbacks::Pingbacks;
 use quittance_engine::Outcome;
-use quittance_lifecycle::Value;
+use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
 use quittance_protocol::classic::code::Place;
@@ -70,33 +71,12 @@ impl Code {
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 
-/// Whose manners are expected, where the two differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavour {
-    TwoCaptcha,
-    CaptchaAi,
-}
-
-impl Flavour {
-    fn of(name: &str) -> Self {
-        if name == "captchaai" { Self::CaptchaAi } else { Self::TwoCaptcha }
-    }
-
-    /// How whoever asked to be called is called: by GET at the one, by POST at the other.
-    const fn dialect(self) -> &'static str {
-        match self {
-            Self::TwoCaptcha => crate::webhooks::TWO_CAPTCHA,
-            Self::CaptchaAi => crate::webhooks::CAPTCHAAI,
-        }
-    }
-}
-
 /// Clones share the order service and the list of pingbacks.
 #[derive(Clone)]
 pub(crate) struct ClassicApi {
     orders: OrderService,
-    /// Of whoever has chosen none, if the operator has.
-    flavour: Option<String>,
+    /// The dialect of callers that choose none, if the operator has set one.
+    dialect: Option<Dialect>,
     pingbacks: Arc<Pingbacks>,
 }
 
@@ -107,8 +87,8 @@ impl fmt::Debug for ClassicApi {
 }
 
 impl ClassicApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        Self { orders, flavour, pingbacks: Arc::default() }
+    pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
+        Self { orders, dialect, pingbacks: Arc::default() }
     }
 
     pub(crate) async fn answer(&self, page: ClassicPage, request: &mut ApiRequest) -> Response<Body> {
@@ -165,12 +145,6 @@ impl ClassicApi {
         caller.map_err(|why| codes::code_of_not_known(why).into())
     }
 
-    fn flavour(&self, asked: &ApiRequest, caller: &Caller) -> Flavour {
-        let of_tenant = caller.tenant.settings.flavour.as_deref();
-        let name = asked.dialect.map(Dialect::name).or(of_tenant).or(self.flavour.as_deref());
-        name.map_or(Flavour::TwoCaptcha, Flavour::of)
-    }
-
     async fn submit(&self, request: &ApiRequest, form: Form, format: &ResponseFormat) -> ClassicReply {
         let caller = self.caller(request, &form)?;
         let order = self.order_request(request, &caller, form)?;
@@ -187,16 +161,15 @@ impl ClassicApi {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
             method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
-        let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
-        let dialect = self.flavour(asked, caller).dialect();
-        let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
+        let draft = fields.draft(&asked.head.headers).map_err(bad_option)?;
+        let dialect = asked.dialect.or(caller.tenant.settings.dialect).or(self.dialect);
+        let format = WebhookFormat::Classic(dialect.unwrap_or(Dialect::TwoCaptcha));
+        let webhook = form.text("pingback").map(|url| (url.trim().to_owned(), format));
         Ok(OrderRequest {
             kind: wanted.kind,
-            params: wanted.params,
-            collected_in: crate::orders::COLLECTED_IN,
-            callback,
-            trace: asked.trace(),
-            ..options.request()
+            draft: Draft { params: wanted.params, ..draft },
+            webhook,
+            is_strict: false,
         })
     }
 
@@ -225,7 +198,7 @@ impl ClassicApi {
     ) -> Result<Response<Body>, Code> {
         let caller = self.caller(asked, &form)?;
         let request = self.order_request(asked, &caller, form)?;
-        if !request.params.values().any(|value| matches!(value, Value::Bytes(_))) {
+        if !request.draft.params.values().any(|value| matches!(value, Value::Bytes(_))) {
             return Err("ERROR_UPLOAD".into());
         }
         let accepted = self.place(caller, request).await?;
@@ -282,7 +255,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::Profile::TwoCaptcha);
+    let codes = quittance_protocol::classic::FaultCodes::of(Dialect::TwoCaptcha.classic());
     let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

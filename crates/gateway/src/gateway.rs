@@ -20,6 +20,7 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
+use quittance_protocol::Dialect;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.p
 pub struct GatewaySettings {
     pub limits: Limits,
     /// Dialect of callers that choose none in the path.
-    pub flavour: Option<String>,
+    pub dialect: Option<Dialect>,
     /// Names of this gateway besides localhost. Only a gateway without tenants checks them.
     pub hosts: Vec<HostPattern>,
 }
@@ -93,13 +94,13 @@ impl Gateway {
     /// A gateway with the endpoints and the page of another crate.
     #[must_use]
     pub fn mounted(orders: OrderService, settings: GatewaySettings, mount: Mount) -> Self {
-        let GatewaySettings { limits, flavour, hosts } = settings;
+        let GatewaySettings { limits, dialect, hosts } = settings;
         let engine = Arc::clone(orders.engine());
         let ready = Arc::<AtomicBool>::default();
         let apis = Apis {
             callbacks: CallbackApi::new(engine, limits),
-            classic: ClassicApi::new(orders.clone(), flavour.clone()),
-            json: JsonApi::new(orders.clone(), flavour),
+            classic: ClassicApi::new(orders.clone(), dialect),
+            json: JsonApi::new(orders.clone(), dialect),
             v1: V1Api::new(orders.clone(), Arc::clone(&ready), mount.endpoints),
             page: mount.page,
             ready,

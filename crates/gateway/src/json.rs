@@ -14,6 +14,7 @@ mod wrong;
 pub(crate) use wrong::spelled;
 
 use crate::api::{self, ApiRequest, Body};
+use crate::codes;
 use crate::id::OrderId;
 use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 use crate::route::JsonMethod;
@@ -24,9 +25,8 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
-use quittance_protocol::json::{Finished, Flavour, Statistic, TaskId};
+use quittance_protocol::json::{self, Finished, Statistic, TaskId};
 use said::JsonBody;
-use serde_json::{Map, Value};
 use std::time::Duration;
 use wrong::Wrong;
 
@@ -52,15 +52,14 @@ const NO_ADDRESS: &str = "0.0.0.0";
 #[derive(Clone, Debug)]
 pub(crate) struct JsonApi {
     orders: OrderService,
-    /// The manners of whoever has chosen none, if the operator has.
-    flavour: Option<Flavour>,
+    /// The dialect of callers that choose none, if the operator has set one.
+    dialect: Option<Dialect>,
     timeout: Timeout,
 }
 
 impl JsonApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        let flavour = flavour.and_then(|name| Flavour::parse(&name));
-        Self { orders, flavour, timeout: Timeout::DEFAULT }
+    pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
+        Self { orders, dialect: speaks_json(dialect), timeout: Timeout::DEFAULT }
     }
 
     pub(crate) async fn answer(&self, method: JsonMethod, request: &mut ApiRequest) -> Response<Body> {
@@ -77,44 +76,44 @@ impl JsonApi {
             (None, Some(key)) => Visit::note_wrong(&request.head.extensions, key, self.orders.wrong_keys()),
             (None, None) => {}
         }
-        let flavour = self.manners(request, &body, caller.as_ref());
+        let dialect = self.dialect(request, &body, caller.as_ref());
         let response = match (method, broken, caller) {
             (JsonMethod::Other, ..) => Err(Wrong::NoSuchMethod),
             _ if request.head.method != Method::POST => Err(Wrong::NotPost),
             (_, Some(broken), _) => Err(broken),
             (JsonMethod::Test, None, _) => Ok(in_json(body.echo())),
             // Clients send no key with this question.
-            (JsonMethod::Statistic(which @ Statistic::Queue), None, _) if flavour.facts().has_statistics => {
-                Ok(in_json(quittance_protocol::json::statistic(which)))
+            (JsonMethod::Statistic(which @ Statistic::Queue), None, _)
+                if dialect.json().facts().has_statistics =>
+            {
+                Ok(in_json(json::statistic(which)))
             }
             (_, None, None) => Err(Wrong::Key),
-            (method, None, Some(caller)) => self.serve(method, flavour, caller, body, request).await,
+            (method, None, Some(caller)) => self.serve(method, dialect, caller, body, request).await,
         };
-        response.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
+        response.unwrap_or_else(|wrong| in_json(wrong.told(dialect)))
     }
 
     async fn serve(
         &self,
         method: JsonMethod,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: Caller,
         said: JsonBody,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, Wrong> {
         let body = match method {
             JsonMethod::Create => {
-                let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
-                let request = said.request(flavour, &asked.head.headers)?;
-                return self
-                    .create(flavour, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
-                    .await;
+                let is_held = said.type_name().is_some_and(|name| dialect.json().is_answered_in_create(name));
+                let request = said.request(dialect, &asked.head.headers)?;
+                return self.create(dialect, caller, request, is_held).await;
             }
-            JsonMethod::Result => return self.result(flavour, &caller, &said).await,
-            JsonMethod::Balance => self.balance(flavour, &caller).await,
-            JsonMethod::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
-            JsonMethod::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
-            JsonMethod::Statistic(which) if flavour.facts().has_statistics => {
-                Ok(quittance_protocol::json::statistic(which))
+            JsonMethod::Result => return self.result(dialect, &caller, &said).await,
+            JsonMethod::Balance => self.balance(dialect, &caller).await,
+            JsonMethod::Report { is_good } => self.report(dialect, caller, said.task_id()?, is_good).await,
+            JsonMethod::Feedback => self.report(dialect, caller, said.task_id()?, said.is_good()?).await,
+            JsonMethod::Statistic(which) if dialect.json().facts().has_statistics => {
+                Ok(json::statistic(which))
             }
             JsonMethod::Statistic(_) | JsonMethod::Other => Err(Wrong::NoSuchMethod),
             JsonMethod::Test => Ok(said.echo()),
@@ -131,14 +130,12 @@ impl JsonApi {
         }
     }
 
-    fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> Flavour {
-        let of_path = asked.dialect.and_then(Dialect::flavour);
-        let of_tenant =
-            || caller.and_then(|caller| Flavour::parse(caller.tenant.settings.flavour.as_deref()?));
-        of_path
-            .or_else(of_tenant)
-            .or(self.flavour)
-            .unwrap_or_else(|| manners::guess(&asked.head.headers, said))
+    /// The dialect in the path, of the tenant, or of the gateway, whichever is set first; else the one that the request looks like.
+    fn dialect(&self, request: &ApiRequest, body: &JsonBody, caller: Option<&Caller>) -> Dialect {
+        speaks_json(request.dialect)
+            .or_else(|| speaks_json(caller?.tenant.settings.dialect))
+            .or(self.dialect)
+            .unwrap_or_else(|| manners::guess(&request.head.headers, body))
     }
 
     // ---- placing -------------------------------------------------------------------------------------------
@@ -146,7 +143,7 @@ impl JsonApi {
     /// `is_held`: clients of this dialect take the solution of such a task from here, and ask no more.
     async fn create(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: Caller,
         request: OrderRequest,
         is_held: bool,
@@ -156,19 +153,19 @@ impl JsonApi {
                 Declined::TimedOut => Wrong::Away,
                 why => Wrong::Declined(why),
             })?;
-        let response = self.created(flavour, &accepted, is_held).await?;
+        let response = self.created(dialect, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
     }
 
     async fn created(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         accepted: &Accepted,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
-        let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
+        let is_there = dialect.json().facts().status_in_create && accepted.placed.origin != Origin::Api;
         let timeout = match (is_held, is_there) {
             (true, _) => Some(self.timeout.solve),
             (false, true) => Some(Duration::ZERO),
@@ -178,7 +175,7 @@ impl JsonApi {
             let there = self.orders.wait_for_accepted(accepted, timeout);
             match tokio::time::timeout(timeout.max(self.timeout.look), there).await {
                 Ok(Ok(OrderView { order, outcome: Outcome::Answered(answer) })) => {
-                    return Ok(self.finished(flavour, id, &order, &answer));
+                    return Ok(self.finished(dialect, id, &order, &answer));
                 }
                 Ok(Ok(OrderView { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
                     return Err(Wrong::Outcome(outcome));
@@ -186,19 +183,19 @@ impl JsonApi {
                 _ => {}
             }
         }
-        Ok(in_json(quittance_protocol::json::created(flavour, TaskId(id.number()))))
+        Ok(in_json(json::created(dialect.json(), TaskId(id.number()))))
     }
 
     // ---- reading -------------------------------------------------------------------------------------------
 
     async fn result(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: &Caller,
         said: &JsonBody,
     ) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(in_json(quittance_protocol::json::processing(flavour, TaskId(id.number()))));
+        let processing = || Ok(in_json(json::processing(dialect.json(), TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
@@ -208,32 +205,29 @@ impl JsonApi {
         };
         match seen.outcome {
             Outcome::NotYet => processing(),
-            Outcome::Answered(answer) => Ok(self.finished(flavour, id, &seen.order, &answer)),
+            Outcome::Answered(answer) => Ok(self.finished(dialect, id, &seen.order, &answer)),
             Outcome::Forgotten => Err(Wrong::TaskUnknown),
             outcome => Err(Wrong::Outcome(outcome)),
         }
     }
 
     /// A task that is done, and how long its answer still lives.
-    fn finished(&self, flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
-        let solution = solution_of(flavour, order, answer);
-        let body = quittance_protocol::json::ready(flavour, &finished_task(id, order, answer, &solution));
+    fn finished(&self, dialect: Dialect, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
+        let body = finished_task(dialect, id, order, answer, SentAs::Response);
         api::with_remaining_life(in_json(body), answer.remaining_life(self.orders.clock().now()))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
     /// A balance that is not known is not 0: a client would stop for lack of money.
-    async fn balance(&self, flavour: Flavour, caller: &Caller) -> Result<String, Wrong> {
+    async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, Wrong> {
         let known = self.orders.balance_for(caller).await;
-        known
-            .map(|balance| quittance_protocol::json::balance(flavour, balance.0))
-            .ok_or(Wrong::BalanceNotKnown)
+        known.map(|balance| json::balance(dialect.json(), balance.0)).ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: Caller,
         id: OrderId,
         is_good: bool,
@@ -241,7 +235,7 @@ impl JsonApi {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         match tokio::time::timeout(self.timeout.place, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_protocol::json::reported(flavour)),
+            Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json())),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
             Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
@@ -254,29 +248,45 @@ fn in_json(body: String) -> Response<Body> {
     api::answer(StatusCode::OK, "application/json", body)
 }
 
-/// What an answer is in this dialect.
-pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> Map<String, Value> {
-    let Terms { kind, params, .. } = &*order.terms;
-    let mut solution = quittance_protocol::json::solution(flavour, kind, &answer.payload);
-    let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
-    quittance_protocol::json::name_the_agent(flavour, kind, asked, &mut solution);
-    solution
+/// The dialect, if its service speaks the JSON protocol.
+fn speaks_json(dialect: Option<Dialect>) -> Option<Dialect> {
+    dialect.filter(|dialect| dialect.flavour().is_some())
 }
 
-/// A task that is done, for replies and callbacks alike.
-pub(crate) fn finished_task<'a>(
-    id: OrderId,
-    order: &Order,
-    answer: &Answer,
-    solution: &'a Map<String, Value>,
-) -> Finished<'a> {
-    Finished {
+/// How the body of a finished task is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SentAs {
+    Response,
+    Webhook,
+}
+
+/// The body of a finished task.
+fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, sent_as: SentAs) -> String {
+    let Terms { kind, params, .. } = &*order.terms;
+    let mut solution = json::solution(dialect.json(), kind, &answer.payload);
+    let agent = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
+    json::name_the_agent(dialect.json(), kind, agent, &mut solution);
+    let finished = Finished {
         id: TaskId(id.number()),
-        solution,
+        solution: &solution,
         cost: answer.cost,
         created_ms: order.placed.as_millis(),
-        // The moment at which the provider had it is not known better than this, and it never moves.
+        // The provider may have had the answer earlier. This moment is the best that is known, and it never moves.
         ended_ms: answer.earliest.max(order.placed).as_millis(),
         ip: NO_ADDRESS,
+    };
+    match sent_as {
+        SentAs::Response => json::ready(dialect.json(), &finished),
+        SentAs::Webhook => json::reply::callback_ready(dialect.json(), &finished),
     }
+}
+
+/// What a webhook sends when a task has ended.
+pub(crate) fn webhook_body(dialect: Dialect, order: &Order, id: OrderId, outcome: &Outcome) -> String {
+    if let Outcome::Answered(answer) = outcome {
+        return finished_task(dialect, id, order, answer, SentAs::Webhook);
+    }
+    let code = codes::code_of_outcome(outcome);
+    let why = codes::reason_of_outcome(outcome).unwrap_or_default();
+    json::reply::callback_error(dialect.json(), spelled(dialect, &code), &why, TaskId(id.number()))
 }

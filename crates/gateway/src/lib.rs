@@ -44,5 +44,6 @@ pub use tenant::{
 };
 pub use tls::Tls;
 pub use webhooks::{
-    Allowed, BadAllowed, BadCallback, WebhookSettings, Webhooks, derived_secret, secret_for_people,
+    Allowed, BadAllowed, BadCallback, WebhookFormat, WebhookSettings, Webhooks, derived_secret,
+    secret_for_people,
 };

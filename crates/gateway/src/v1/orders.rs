@@ -76,7 +76,7 @@ pub(super) async fn place(
 ) -> Result<Response, Refused> {
     let mut request = said.request(chosen)?;
     request.is_strict = prefer.is_strict;
-    request.trace = crate::api::trace_of(&headers);
+    request.draft.trace = crate::api::trace_of(&headers);
     let now = state.orders.clock().now();
     let placed = state.orders.place(caller, request, PLACE_WAIT).await;
     let accepted = placed.map_err(|why| declined(why, now))?;

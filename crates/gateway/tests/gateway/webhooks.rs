@@ -4,21 +4,21 @@
 mod receiver;
 mod world;
 
-use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest};
-use quittance_lifecycle::{DeliveryState, Reuse, Timestamp, Webhook};
+use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest, WebhookFormat};
+use quittance_lifecycle::{DeliveryState, Draft, Reuse, Timestamp, Webhook};
 use quittance_ports::WebhookSender;
 use receiver::Receiver;
 use world::{SECRET, World, token};
 
-fn turnstile(site: &str, callback: Option<(String, &'static str)>) -> OrderRequest {
+fn turnstile(site: &str, webhook: Option<(String, &'static str)>) -> OrderRequest {
     let params = [("sitekey", site), ("pageurl", "https://example.com/")];
-    OrderRequest {
-        kind: "turnstile".into(),
+    let draft = Draft {
         params: params.map(|(name, value)| (name.to_owned(), value.into())).into(),
-        callback,
         reuse: Some(Reuse::Shared),
-        ..OrderRequest::default()
-    }
+        ..Draft::default()
+    };
+    let webhook = webhook.map(|(url, format)| (url, WebhookFormat::parse(format).unwrap()));
+    OrderRequest { kind: "turnstile".into(), draft, webhook, is_strict: false }
 }
 
 #[tokio::test]

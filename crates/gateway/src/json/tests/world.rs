@@ -23,6 +23,7 @@ use quittance_ports::{
     MemoryWebhooks, OrderCounts, Params, Provider, Store, StoreError, Submission, Unreadable, UsageRow,
     Version, Versioned, Watch, Which,
 };
+use quittance_protocol::Dialect;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -192,7 +193,7 @@ impl Room {
         Self::with(Vec::new(), None)
     }
 
-    pub(super) fn with(tenants: Vec<TenantSettings>, flavour: Option<&str>) -> Self {
+    pub(super) fn with(tenants: Vec<TenantSettings>, dialect: Option<Dialect>) -> Self {
         let troubles = Arc::new(Troubles::default());
         let provider = Arc::new(Scripted::default());
         let world = World {
@@ -222,7 +223,7 @@ impl Room {
             hub,
             Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
         );
-        let mut api = JsonApi::new(orders.clone(), flavour.map(str::to_owned));
+        let mut api = JsonApi::new(orders.clone(), dialect);
         api.timeout = Timeout {
             place: Duration::from_millis(100),
             look: Duration::from_millis(50),
