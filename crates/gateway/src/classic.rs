@@ -5,8 +5,6 @@
 //! worst that it is not ready.
 
 mod actions;
-mod dump;
-mod pingbacks;
 mod refusal;
 mod response_format;
 
@@ -21,7 +19,6 @@ use crate::webhooks::WebhookFormat;
 use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
-use pingbacks::Pingbacks;
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
@@ -31,7 +28,6 @@ use quittance_protocol::classic::{BadForm, Form, Part, method};
 pub(crate) use refusal::{forbid, refuse_unread};
 use response_format::ResponseFormat;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Some clients hang up after five seconds, and an order that is on record by then is not lost.
@@ -71,13 +67,12 @@ impl Code {
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 
-/// Clones share the order service and the list of pingbacks.
+/// Clones share the order service.
 #[derive(Clone)]
 pub(crate) struct ClassicApi {
     orders: OrderService,
     /// The dialect of callers that choose none, if the operator has set one.
     dialect: Option<Dialect>,
-    pingbacks: Arc<Pingbacks>,
 }
 
 impl fmt::Debug for ClassicApi {
@@ -88,7 +83,7 @@ impl fmt::Debug for ClassicApi {
 
 impl ClassicApi {
     pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
-        Self { orders, dialect, pingbacks: Arc::default() }
+        Self { orders, dialect }
     }
 
     pub(crate) async fn answer(&self, page: ClassicPage, request: &mut ApiRequest) -> Response<Body> {

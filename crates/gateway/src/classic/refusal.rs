@@ -42,7 +42,7 @@ pub(super) fn refuse(request: &ApiRequest, code: &Code) -> Response<Body> {
     let sends_json = request.content_type().is_some_and(|kind| kind.contains("json"));
     let is_json = JSON_WANTED.iter().any(|word| says(request, word)) || sends_json;
     let is_open = OPEN_WANTED.iter().any(|word| says(request, word));
-    ResponseFormat { is_json, is_open, ..ResponseFormat::default() }.refuse(code)
+    ResponseFormat { is_json, is_open }.refuse(code)
 }
 
 /// Whether the query or the beginning of the body has this word.
