@@ -250,7 +250,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_protocol::classic::FaultCodes::of(Dialect::TwoCaptcha.classic());
+    let codes = quittance_protocol::classic::FaultCodes::of(Dialect::TwoCaptcha.classic_reply());
     let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

@@ -84,7 +84,7 @@ impl JsonApi {
             (JsonMethod::Test, None, _) => Ok(in_json(body.echo())),
             // Clients send no key with this question.
             (JsonMethod::Statistic(which @ Statistic::Queue), None, _)
-                if dialect.json().facts().has_statistics =>
+                if dialect.json_reply().facts().has_statistics =>
             {
                 Ok(in_json(json::statistic(which)))
             }
@@ -104,7 +104,8 @@ impl JsonApi {
     ) -> Result<Response<Body>, Wrong> {
         let body = match method {
             JsonMethod::Create => {
-                let is_held = said.type_name().is_some_and(|name| dialect.json().is_answered_in_create(name));
+                let is_held =
+                    said.type_name().is_some_and(|name| dialect.json_reply().is_answered_in_create(name));
                 let request = said.request(dialect, &asked.head.headers)?;
                 return self.create(dialect, caller, request, is_held).await;
             }
@@ -112,7 +113,7 @@ impl JsonApi {
             JsonMethod::Balance => self.balance(dialect, &caller).await,
             JsonMethod::Report { is_good } => self.report(dialect, caller, said.task_id()?, is_good).await,
             JsonMethod::Feedback => self.report(dialect, caller, said.task_id()?, said.is_good()?).await,
-            JsonMethod::Statistic(which) if dialect.json().facts().has_statistics => {
+            JsonMethod::Statistic(which) if dialect.json_reply().facts().has_statistics => {
                 Ok(json::statistic(which))
             }
             JsonMethod::Statistic(_) | JsonMethod::Other => Err(Wrong::NoSuchMethod),
@@ -165,7 +166,7 @@ impl JsonApi {
     ) -> Result<Response<Body>, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
-        let is_there = dialect.json().facts().status_in_create && accepted.placed.origin != Origin::Api;
+        let is_there = dialect.json_reply().facts().status_in_create && accepted.placed.origin != Origin::Api;
         let timeout = match (is_held, is_there) {
             (true, _) => Some(self.timeout.solve),
             (false, true) => Some(Duration::ZERO),
@@ -183,7 +184,7 @@ impl JsonApi {
                 _ => {}
             }
         }
-        Ok(in_json(json::created(dialect.json(), TaskId(id.number()))))
+        Ok(in_json(json::created(dialect.json_reply(), TaskId(id.number()))))
     }
 
     // ---- reading -------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ impl JsonApi {
         said: &JsonBody,
     ) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(in_json(json::processing(dialect.json(), TaskId(id.number()))));
+        let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
@@ -222,7 +223,7 @@ impl JsonApi {
     /// A balance that is not known is not 0: a client would stop for lack of money.
     async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, Wrong> {
         let known = self.orders.balance_for(caller).await;
-        known.map(|balance| json::balance(dialect.json(), balance.0)).ok_or(Wrong::BalanceNotKnown)
+        known.map(|balance| json::balance(dialect.json_reply(), balance.0)).ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
@@ -235,7 +236,7 @@ impl JsonApi {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         match tokio::time::timeout(self.timeout.place, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json())),
+            Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json_reply())),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
             Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
@@ -263,9 +264,9 @@ enum SentAs {
 /// The body of a finished task.
 fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, sent_as: SentAs) -> String {
     let Terms { kind, params, .. } = &*order.terms;
-    let mut solution = json::solution(dialect.json(), kind, &answer.payload);
+    let mut solution = json::solution(dialect.json_reply(), kind, &answer.payload);
     let agent = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
-    json::name_the_agent(dialect.json(), kind, agent, &mut solution);
+    json::name_the_agent(dialect.json_reply(), kind, agent, &mut solution);
     let finished = Finished {
         id: TaskId(id.number()),
         solution: &solution,
@@ -276,8 +277,8 @@ fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, 
         ip: NO_ADDRESS,
     };
     match sent_as {
-        SentAs::Response => json::ready(dialect.json(), &finished),
-        SentAs::Webhook => json::reply::callback_ready(dialect.json(), &finished),
+        SentAs::Response => json::ready(dialect.json_reply(), &finished),
+        SentAs::Webhook => json::reply::callback_ready(dialect.json_reply(), &finished),
     }
 }
 
@@ -288,5 +289,5 @@ pub(crate) fn webhook_body(dialect: Dialect, order: &Order, id: OrderId, outcome
     }
     let code = codes::code_of_outcome(outcome);
     let why = codes::reason_of_outcome(outcome).unwrap_or_default();
-    json::reply::callback_error(dialect.json(), spelled(dialect, &code), &why, TaskId(id.number()))
+    json::reply::callback_error(dialect.json_reply(), spelled(dialect, &code), &why, TaskId(id.number()))
 }

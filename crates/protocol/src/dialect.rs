@@ -56,7 +56,7 @@ impl Dialect {
 impl Dialect {
     /// How its callers are answered over the classic protocol: as 2captcha answers, if it does not speak that.
     #[must_use]
-    pub const fn classic(self) -> Profile {
+    pub const fn classic_reply(self) -> Profile {
         match self.profile() {
             Some(profile) => profile,
             None => Profile::TwoCaptcha,
@@ -65,7 +65,7 @@ impl Dialect {
 
     /// How its callers are answered over the JSON protocol: as 2captcha answers, if it does not speak that.
     #[must_use]
-    pub const fn json(self) -> Flavour {
+    pub const fn json_reply(self) -> Flavour {
         match self.flavour() {
             Some(flavour) => flavour,
             None => Flavour::TwoCaptcha,

@@ -120,7 +120,7 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
     let Payload { text, is_json, extras } = &answer.payload;
     let terms = &order.terms;
     let is_agent = |name: &str| name.replace('_', "").eq_ignore_ascii_case("useragent");
-    let is_bound = method::has_companions(Dialect::CaptchaAi.classic(), &terms.kind, &terms.params);
+    let is_bound = method::has_companions(Dialect::CaptchaAi.classic_reply(), &terms.kind, &terms.params);
     let value = if *is_json && is_document(text) { text.clone() } else { quoted(text) };
     let mut json = format!(r#"{{"status":1,"request":{value}"#);
     if is_bound && terms.kind != IN_REQUEST_ONLY {

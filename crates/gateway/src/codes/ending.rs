@@ -85,7 +85,7 @@ pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
 }
 
 fn is_listed(code: &str) -> bool {
-    FaultCodes::of(Dialect::TwoCaptcha.classic()).is_known(code)
+    FaultCodes::of(Dialect::TwoCaptcha.classic_reply()).is_known(code)
         || quittance_protocol::json::code::row(code).is_some()
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
     use quittance_protocol::json::code::row;
     match row(code) {
         _ if code == super::DOMAIN => "ERROR_PAGEURL",
-        Some(_) if FaultCodes::of(Dialect::TwoCaptcha.classic()).is_known(code) => code,
+        Some(_) if FaultCodes::of(Dialect::TwoCaptcha.classic_reply()).is_known(code) => code,
         Some(row) => nearest(row.class),
         None => code,
     }
@@ -102,7 +102,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
 
 /// The code that clients of the JSON protocol know for one that only the classic protocol has.
 pub(crate) fn in_json(code: &str) -> &str {
-    let classic = FaultCodes::of(Dialect::TwoCaptcha.classic());
+    let classic = FaultCodes::of(Dialect::TwoCaptcha.classic_reply());
     if quittance_protocol::json::code::row(code).is_some() || !classic.is_known(code) {
         return code;
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 impl JsonApi {
     /// The response to a request that is not allowed at all.
     pub(crate) fn forbid(&self, request: &ApiRequest, code: &str, why: &str) -> Response<Body> {
-        in_json(json::error_because(self.dialect_unread(request).json(), code, why))
+        in_json(json::error_because(self.dialect_unread(request).json_reply(), code, why))
     }
 
     /// The response to a request that could not be read or answered.
@@ -26,15 +26,15 @@ impl JsonApi {
     ) -> Response<Body> {
         let dialect = self.dialect_unread(request);
         in_json(match why {
-            RequestError::TooLarge => json::error(dialect.json(), codes::TOO_BIG).1,
+            RequestError::TooLarge => json::error(dialect.json_reply(), codes::TOO_BIG).1,
             RequestError::TooSlow | RequestError::Broken => {
-                json::error(dialect.json(), "ERROR_BAD_REQUEST").1
+                json::error(dialect.json_reply(), "ERROR_BAD_REQUEST").1
             }
             RequestError::Overloaded | RequestError::Panicked if method == JsonMethod::Result => {
-                json::processing(dialect.json(), task_of(&request.body))
+                json::processing(dialect.json_reply(), task_of(&request.body))
             }
             RequestError::Overloaded | RequestError::Panicked => {
-                json::error(dialect.json(), codes::NO_SLOT).1
+                json::error(dialect.json_reply(), codes::NO_SLOT).1
             }
         })
     }

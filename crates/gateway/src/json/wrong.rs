@@ -69,7 +69,7 @@ impl Wrong {
         let words = in_their_names(&self.to_string());
         format!(
             "{{\"errorId\":{},\"errorCode\":{},\"errorDescription\":{}}}",
-            quittance_protocol::json::error_id(dialect.json(), code),
+            quittance_protocol::json::error_id(dialect.json_reply(), code),
             Value::from(code),
             Value::from(words)
         )

@@ -17,7 +17,7 @@ impl WebhookFormat {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Classic(dialect) => dialect.classic().name(),
+            Self::Classic(dialect) => dialect.classic_reply().name(),
             Self::Json(dialect) => match dialect {
                 Dialect::TwoCaptcha | Dialect::CaptchaAi => "json:2captcha",
                 Dialect::AntiCaptcha => "json:anticaptcha",
