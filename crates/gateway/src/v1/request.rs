@@ -2,7 +2,8 @@
 //! the OpenAPI document.
 
 use super::problem::{Code, Refused};
-use crate::{OrderRequest, order_options, webhooks};
+use crate::webhooks::WebhookFormat;
+use crate::{OrderRequest, order_options};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
 use base64::alphabet;
@@ -13,7 +14,7 @@ use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
-use quittance_lifecycle::{Reuse, Value as Param};
+use quittance_lifecycle::{Draft, Reuse, Value as Param};
 use quittance_protocol::classic::document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -146,19 +147,10 @@ impl JsonBody {
         let timeout = self.seconds("deadline_s", 1, TIMEOUT_MAX.as_secs())?;
         let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
         let no_stock = self.truth("no_stock")?.unwrap_or(false);
-        let callback = self.callback()?;
+        let webhook = self.callback()?;
         self.done()?;
-        let request = OrderRequest {
-            kind,
-            params,
-            reuse,
-            timeout,
-            min_life,
-            no_stock,
-            callback,
-            ..OrderRequest::default()
-        };
-        Ok(OrderRequest { idempotency_key, ..request })
+        let draft = Draft { params, idempotency_key, reuse, timeout, min_life, no_stock, ..Draft::default() };
+        Ok(OrderRequest { kind, draft, webhook, is_strict: false })
     }
 
     pub fn kind(&mut self) -> Result<String, Refused> {
@@ -198,7 +190,7 @@ impl JsonBody {
         Ok(params)
     }
 
-    fn callback(&mut self) -> Result<Option<(String, &'static str)>, Refused> {
+    fn callback(&mut self) -> Result<Option<(String, WebhookFormat)>, Refused> {
         match self.text("callback_url")? {
             None => Ok(None),
             Some(url) if url.len() > WEBHOOK_URL_BYTES_MAX || !is_address(&url) => {
@@ -206,7 +198,7 @@ impl JsonBody {
                     format!("It must be an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes.");
                 Err(Code::BadCallback.because(words).at("callback_url"))
             }
-            Some(url) => Ok(Some((url, webhooks::V1))),
+            Some(url) => Ok(Some((url, WebhookFormat::V1))),
         }
     }
 
