@@ -9,7 +9,6 @@ mod completions;
 mod config_command;
 mod csv;
 mod daemon;
-mod day;
 mod days;
 mod dead;
 mod demo;
@@ -30,7 +29,6 @@ mod pool;
 mod serve;
 mod solve;
 mod stock;
-mod stock_client;
 mod store;
 mod table;
 mod tenant;
@@ -213,7 +211,10 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             let environment = Environment::of_process();
             block_on(audit::run(audit, &load()?, &environment))
         }
-        Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
+        Command::Nodes(nodes) => {
+            let environment = Environment::of_process();
+            block_on(nodes::run(nodes, &load()?, &environment))
+        }
         #[cfg(feature = "top")]
         Command::Top(top) => {
             let environment = Environment::of_process();
