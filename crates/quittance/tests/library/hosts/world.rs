@@ -5,10 +5,10 @@ use crate::hosts::dead_letters::dead_letter;
 use crate::hosts::hide::unbase64;
 use crate::hosts::holes::{Hole, OverwritingProvider};
 use crate::hosts::tap::WireTap;
-use quittance::{ApiKey, ClassicProvider, ClassicSettings, GatewaySetup, Place, Profile, Quittance};
+use quittance::{ApiKey, ClassicProvider, Flavour, GatewaySetup, JsonProvider, Place, Profile};
+use quittance::{ProviderSettings, Quittance};
 use quittance_engine::TenantRule;
 use quittance_mock_provider::{DEMO_KEY, MockFlavour, MockProvider, Settings as SimSettings};
-use quittance_provider::json::{JsonProvider, Settings as JsonSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,14 +51,14 @@ impl HostsWorld {
         let url = format!("http://{}", tap.clone().listen(mock.address()).await);
         let provider: Arc<dyn quittance_ports::Provider> = match provider {
             HostsProvider::Classic(profile) => {
-                let settings = ClassicSettings::new("mock", profile, url, ApiKey::new(DEMO_KEY));
-                Arc::new(ClassicProvider::new(settings).unwrap())
+                let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
+                Arc::new(ClassicProvider::new(profile, settings).unwrap())
             }
             HostsProvider::Json(flavour) => {
                 let url = format!("{url}/{}", named(flavour));
-                let flavour = quittance_protocol::json::Flavour::parse(named(flavour)).unwrap();
-                let settings = JsonSettings::new("mock", flavour, url, ApiKey::new(DEMO_KEY));
-                Arc::new(JsonProvider::new(settings).unwrap())
+                let flavour = Flavour::parse(named(flavour)).unwrap();
+                let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
+                Arc::new(JsonProvider::new(flavour, settings).unwrap())
             }
         };
         let provider = OverwritingProvider { inner: provider, is_on: hole == Hole::WireName };
