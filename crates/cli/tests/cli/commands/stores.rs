@@ -3,7 +3,7 @@
 
 use crate::commands::house::House;
 use quittance::{Order, Place, Quittance};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 impl House {
     /// A store with so many orders in it that nobody carries out.
