@@ -86,6 +86,36 @@ impl JsonBody {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 
+    /// Whether the field has a value.
+    pub fn has(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Whether the field is this text.
+    pub fn is(&self, field: &str, text: &str) -> bool {
+        self.0.get(field).and_then(Value::as_str) == Some(text)
+    }
+
+    /// Whether the field is an object with this entry.
+    pub fn has_entry(&self, field: &str, entry: &str) -> bool {
+        self.0.get(field).is_some_and(|value| value.get(entry).is_some())
+    }
+
+    /// Applies the body to `base` as a merge patch (RFC 7396); objects are merged one level deep.
+    #[must_use]
+    pub fn merge_into(self, mut base: Map<String, Value>) -> Self {
+        for (name, value) in self.0 {
+            match (base.get_mut(&name), value) {
+                (Some(Value::Object(before)), Value::Object(entries)) => {
+                    before.extend(entries);
+                    before.retain(|_, entry| !entry.is_null());
+                }
+                (_, value) => drop(base.insert(name, value)),
+            }
+        }
+        Self(base)
+    }
+
     pub fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
         match self.take(field) {
             None => Ok(None),

@@ -1,12 +1,12 @@
-//! Many orders, as lines of JSON: the way in for scripts, and for whoever wants to see the engine killed under load.
-//! An order is told to be accepted when it is durable, and not before; what is not an order is refused by itself.
+//! `quittance solve --lines`: many orders, as lines of JSON. An order is reported as accepted when it is durable. A line that is not an
+//! order is refused, and the others continue.
 
-use super::beside::Beside;
+use super::solver::Solver;
 use crate::exit::{CliError, Exit};
-use crate::{node, outcome, output};
+use crate::{node, output};
 use base64::Engine as _;
 use quittance::lifecycle::Counters;
-use quittance::{Day, Order, Quittance, SolveError, Which};
+use quittance::{Day, Order, Quittance, Which};
 use quittance_config::Config;
 use quittance_protocol::classic::document::{self, BadDocument};
 use quittance_telemetry::money::in_currency;
@@ -18,16 +18,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// How many orders may be waited for at once; the rest stay in the pipe.
+/// How many orders are in flight at once; the rest waits in the pipe.
 const IN_FLIGHT_MAX: u32 = 10_000;
-/// How many lines are in flight where each is a request to a daemon, which limits them for each caller.
-const IN_FLIGHT_BESIDE_MAX: u32 = 64;
-/// A picture of the largest size, in base64, and some more.
+/// How many orders are in flight at a daemon, which limits the requests of each caller.
+const IN_FLIGHT_AT_DAEMON_MAX: u32 = 64;
+/// An image of the largest size, in base64, and some more.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const EVENTS_QUEUED_MAX: usize = 1024;
-/// How often it is looked whether everything has settled.
+/// How often the store is checked for open orders.
 const SETTLED_LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ impl Events {
             object.insert("id".into(), id.clone());
         }
         object.append(&mut fields);
-        // A reader who has gone away ends the reading of orders too; until then there is nobody to tell.
+        // A closed pipe also ends the reading of orders.
         _ = self.queue.send(Value::Object(object).to_string()).await;
     }
 
@@ -79,67 +79,50 @@ impl Events {
     }
 }
 
-const LEFT: &str =
-    "the orders that were accepted stay on record: run it again with the same idempotency keys to go on";
-
-/// Who carries the orders out.
-#[derive(Clone)]
-enum Solver {
-    Here(Quittance),
-    There(Arc<Beside>),
-}
+const INTERRUPTED: &str = "the orders that were accepted stay on record: run the command again with the same idempotency keys to get \
+                           their answers";
 
 pub(super) async fn run(
-    node: Quittance,
+    solver: Solver,
     config: &Config,
     settle: bool,
     interrupted: impl Future<Output = Exit>,
 ) -> Result<Exit, CliError> {
+    let node = match &solver {
+        Solver::Local(local) => Some(local.node.clone()),
+        Solver::Daemon(_) => None,
+    };
+    if settle && node.is_none() {
+        let what = "a daemon uses the store and continues all open orders: leave out --settle";
+        return Err(CliError::new(Exit::Usage, what));
+    }
     let (queue, written) = writer();
     let events = Events { queue, unanswered: Arc::default() };
+    let solver = Arc::new(solver);
     let work = async {
-        let read = read_orders(&Solver::Here(node.clone()), config, &events).await;
-        if settle {
-            until_settled(&node).await;
+        let read = read_orders(&solver, config, &events).await;
+        if settle && let Some(node) = &node {
+            until_settled(node).await;
         }
         read
     };
     let read = tokio::select! {
         read = work => read,
         exit = interrupted => {
-            output::tell(&format!("\n{LEFT}\n"));
-            super::stop_or_interrupt(&node).await?;
+            output::tell(&format!("\n{INTERRUPTED}\n"));
+            solver.stop().await?;
             return Ok(exit);
         }
     };
-    // Stopped before the last word, so that the usage is whole.
-    node::stop(&node).await;
-    events.tell("done", &Value::Null, summary(&node).await?).await;
-    close(events, written).await.and_then(|exit| read.map(|()| exit))
-}
-
-/// Solves lines through a daemon. It goes on with what is open; `quittance usage` shows its usage.
-pub(super) async fn run_beside(
-    beside: Beside,
-    config: &Config,
-    settle: bool,
-    interrupted: impl Future<Output = Exit>,
-) -> Result<Exit, CliError> {
-    if settle {
-        let what = "a daemon has the store and goes on with whatever is open: leave --settle out";
-        return Err(CliError::new(Exit::Usage, what));
-    }
-    let (queue, written) = writer();
-    let events = Events { queue, unanswered: Arc::default() };
-    let solver = Solver::There(Arc::new(beside));
-    let read = tokio::select! {
-        read = read_orders(&solver, config, &events) => read,
-        exit = interrupted => {
-            output::tell(&format!("\n{LEFT}\n"));
-            return Ok(exit);
+    let summary = match &node {
+        Some(node) => {
+            // Stopped first, so that the usage is complete.
+            node::stop(node).await;
+            summary(node).await?
         }
+        None => Map::new(),
     };
-    events.tell("done", &Value::Null, Map::new()).await;
+    events.tell("done", &Value::Null, summary).await;
     close(events, written).await.and_then(|exit| read.map(|()| exit))
 }
 
@@ -149,7 +132,7 @@ async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>)
     drop(events);
     let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
     match written {
-        // A reader who has seen enough is no error; the orders that were placed are in the store.
+        // A closed pipe is no error; the orders that were placed are in the store.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         written => written.map_err(|error| output::not_written(&error))?,
     }
@@ -173,13 +156,13 @@ fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
     (queue, written)
 }
 
-async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Result<(), CliError> {
+async fn read_orders(solver: &Arc<Solver>, config: &Config, events: &Events) -> Result<(), CliError> {
     let mut input = BufReader::new(tokio::io::stdin());
-    let in_flight_max = match solver {
-        Solver::Here(_) => IN_FLIGHT_MAX,
-        Solver::There(_) => IN_FLIGHT_BESIDE_MAX,
+    let in_flight_max = match **solver {
+        Solver::Local(_) => IN_FLIGHT_MAX,
+        Solver::Daemon(_) => IN_FLIGHT_AT_DAEMON_MAX,
     };
-    let room = Arc::new(Semaphore::new(in_flight_max as usize));
+    let permits = Arc::new(Semaphore::new(in_flight_max as usize));
     let mut number = 0_u64;
     loop {
         number += 1;
@@ -201,20 +184,8 @@ async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Resul
         }
         match order(&line, number, config) {
             Ok((id, order)) => {
-                let Ok(seat) = Arc::clone(&room).acquire_owned().await else { break };
-                let (solver, events) = (solver.clone(), events.clone());
-                let order = match solver {
-                    Solver::Here(_) => node::with_reuse(config, order),
-                    // The daemon has settings of its own.
-                    Solver::There(_) => order,
-                };
-                tokio::spawn(async move {
-                    match &solver {
-                        Solver::Here(node) => carry_out(node, &events, &id, order).await,
-                        Solver::There(beside) => carry_out_beside(beside, &events, &id, &order).await,
-                    }
-                    drop(seat);
-                });
+                let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
+                tokio::spawn(solve(Arc::clone(solver), events.clone(), id, order, permit));
             }
             Err((id, message)) => {
                 let error = json!({ "code": "bad_line", "message": message });
@@ -222,47 +193,27 @@ async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Resul
             }
         }
     }
-    // Every seat is free again when every order has ended.
-    _ = room.acquire_many(in_flight_max).await;
+    // All permits are free when every order has ended.
+    _ = permits.acquire_many(in_flight_max).await;
     Ok(())
 }
 
-async fn carry_out(node: &Quittance, events: &Events, id: &Value, order: Order) {
-    let ticket = match node.place(order).await {
-        Ok(ticket) => ticket,
-        Err(error) => {
-            return events.no_answer("refused", id, None, outcome::error_json(&error.into())).await;
-        }
+async fn solve(solver: Arc<Solver>, events: Events, id: Value, order: Order, _permit: OwnedSemaphorePermit) {
+    let placed = match solver.place(order).await {
+        Ok(placed) => placed,
+        Err(none) => return events.no_answer("refused", &id, None, none.json()).await,
     };
     let mut accepted = Map::new();
-    accepted.insert("order".into(), json!(ticket.order().to_string()));
-    accepted.insert("origin".into(), json!(ticket.placed.origin.name()));
-    events.tell("accepted", id, accepted).await;
-    match ticket.wait().await {
-        Ok(solved) => events.tell("answered", id, outcome::solved_json(&solved, node.currency())).await,
-        Err(error) => {
-            let error = outcome::error_json(&SolveError::from(error));
-            events.no_answer("failed", id, Some(ticket.order().to_string()), error).await;
-        }
+    accepted.insert("order".into(), json!(placed.key));
+    accepted.insert("origin".into(), json!(placed.origin));
+    events.tell("accepted", &id, accepted).await;
+    match solver.follow(&placed, None).await {
+        Ok(answered) => events.tell("answered", &id, answered.object).await,
+        Err(none) => events.no_answer("failed", &id, Some(placed.key), none.json()).await,
     }
 }
 
-async fn carry_out_beside(beside: &Beside, events: &Events, id: &Value, order: &Order) {
-    let told = match beside.place(order).await {
-        Ok(told) => told,
-        Err(none) => return events.no_answer("refused", id, None, none.json()).await,
-    };
-    let (key, mut accepted) = (told.key.clone(), Map::new());
-    accepted.insert("order".into(), json!(key));
-    accepted.insert("origin".into(), json!(told.origin));
-    events.tell("accepted", id, accepted).await;
-    match beside.follow(told, |_| {}).await {
-        Ok(answered) => events.tell("answered", id, answered.object).await,
-        Err(none) => events.no_answer("failed", id, Some(key), none.json()).await,
-    }
-}
-
-/// The order that a line asks for, or what is wrong with it, with its id as far as it has one.
+/// The order of a line, or what is wrong with it; with its id, if it has one.
 fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (Value, String)> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err((Value::Null, format!("line {number} is not an order: it must be a JSON object")));
@@ -271,7 +222,7 @@ fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (V
         let found = serde_json::from_slice::<Value>(line).ok();
         found.and_then(|found| found.get("id").cloned()).unwrap_or_default()
     };
-    // JSON does not say which of two values counts, so none of them does, as on `/v1`.
+    // JSON does not say which of two values counts, so the line is refused, as on `/v1`.
     if let Err(doubled @ BadDocument::SentTwice { .. }) = document::read(line) {
         return Err((id_of(), format!("line {number} is not an order: {doubled}")));
     }
@@ -336,7 +287,7 @@ async fn until_settled(node: &Quittance) {
     }
 }
 
-/// What a script wants to know at the end: the usage of this store, and what was strange.
+/// The fields of the last event: the usage of this store, and what was unusual.
 async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
     let mut usage = Counters::default();
     let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| CliError::of(Exit::Store, &error))?;
