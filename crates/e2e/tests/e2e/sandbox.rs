@@ -65,7 +65,7 @@ impl Sandbox {
         self
     }
 
-    /// The same for what was set before, and is something else from now on.
+    /// Replaces a setting that `set` or the config file has set before.
     pub(crate) fn overrule(&mut self, name: &str, value: &str) {
         self.leave_out(name);
         self.overrides.push(format!("{name}={value}"));

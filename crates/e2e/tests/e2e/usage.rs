@@ -82,7 +82,7 @@ pub(crate) fn usage_equals_ledger(sandbox: &Sandbox, sim: &Sim) -> Agreement {
     }
 }
 
-/// The same where no word was lost for good: not a cent is missing.
+/// Waits until the usage equals the ledger, where no reply was lost for good: not a cent is missing.
 #[track_caller]
 pub(crate) fn usage_equals_ledger_to_the_cent(sandbox: &Sandbox, sim: &Sim) {
     let agreement = usage_equals_ledger(sandbox, sim);

@@ -54,7 +54,7 @@ impl Naive {
         Self { crime: Some(crime), ..Self::default() }
     }
 
-    /// The same orders in another process: a caller that waits there is not woken from here.
+    /// Another process on these orders: a caller that waits there is not woken from here.
     pub(crate) fn elsewhere(&self) -> Self {
         Self { desk: Arc::clone(&self.desk), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! The same for what nodes share: cards and documents.
+//! Random values of what nodes share: their statuses and the shared documents.
 
 use super::Any;
 use quittance_lifecycle::Money;

@@ -32,7 +32,7 @@ fn polls_do_not_drift_because_one_was_late() {
     assert!(last <= first, "answered after {first} ms at first, and {last} ms in the end");
 }
 
-/// The same where callbacks come, and one in ten is lost.
+/// Trap: a poll delay that learns from itself and grows. Here callbacks come, and one in ten is lost.
 #[test]
 fn the_fallback_poll_does_not_come_later_and_later() {
     let world = world_with_callbacks();

@@ -66,7 +66,7 @@ fn a_callback_while_the_store_is_away_is_spilled_and_replayed_after_a_restart() 
     spilled_and_replayed(|| Arc::new(spill.clone()));
 }
 
-/// The same, through the real file.
+/// Promise: a callback that was spilled to a real file is replayed after a restart.
 #[test]
 fn a_callback_survives_the_death_of_its_node_in_a_real_spill_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");

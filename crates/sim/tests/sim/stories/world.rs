@@ -219,7 +219,7 @@ impl StoryNode {
         caller
     }
 
-    /// The same, and nothing has happened yet.
+    /// A caller places an order here and waits for it; when this returns, nothing has happened yet.
     pub(crate) fn begins(&self, request_spec: StoryOrder) -> StoryCaller {
         let notes = Arc::new(Mutex::new(CallerNotes::default()));
         let (engine, executor, noted) = (Arc::clone(&self.engine), self.executor.clone(), Arc::clone(&notes));
