@@ -5,7 +5,7 @@ use crate::scene::WORKS;
 use crate::server::{self, ADMIN, OwnThread};
 use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, Rate, TenantSettings, WebhookSettings};
 use quittance::{
-    ApiKey, Callbacks, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Profile, Quittance,
+    ApiKey, Callbacks, ClassicDialect, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Quittance,
 };
 use quittance_mock_provider::{
     BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, Rule, Settings,
@@ -91,7 +91,8 @@ impl BenchNode {
 }
 
 async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance {
-    let mut classic = ClassicSettings::new("mock", Profile::TwoCaptcha, provider, ApiKey::new(DEMO_KEY));
+    let mut classic =
+        ClassicSettings::new("mock", ClassicDialect::TwoCaptcha, provider, ApiKey::new(DEMO_KEY));
     classic.pace.submit_interval = Some(SUBMIT_INTERVAL);
     let webhooks = WebhookSettings {
         allow: vec![Allowed::parse("127.0.0.0/8").expect("a network")],

@@ -198,8 +198,8 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
             made.map(|made| Adapter::Classic(Box::new(made)))
                 .map_err(|error| CliError::of(Exit::Config, &error))
         }
-        Protocol::Json(flavour) => {
-            let made = JsonProvider::new(config.json(flavour).map_err(wrong)?);
+        Protocol::Json(dialect) => {
+            let made = JsonProvider::new(config.json(dialect).map_err(wrong)?);
             made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
     }

@@ -37,7 +37,7 @@ pub struct Config {
     /// The operator's key.
     pub admin: Option<CallerKey>,
     /// The dialect for callers, where neither the path nor the tenant sets it.
-    pub flavour: Option<String>,
+    pub dialect: Option<String>,
     /// Without the tenants' secrets: see [`Config::webhook_settings`].
     pub(crate) webhooks: WebhookSettings,
     pub alerts: AlertsConfig,
@@ -117,7 +117,7 @@ impl Config {
             hosts: Vec::new(),
             tls: TlsConfig::default(),
             admin: None,
-            flavour: None,
+            dialect: None,
             webhooks: WebhookSettings::default(),
             alerts: AlertsConfig::default(),
             log: LogConfig { level: tracing::Level::INFO, is_json: false },

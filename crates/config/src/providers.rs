@@ -11,11 +11,11 @@ use crate::secret::Credential;
 use quittance::{ApiKey, ClassicSettings, JsonSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
+use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::FaultCodes;
-use quittance_protocol::classic::Profile;
 use quittance_protocol::classic::code::class_named;
-use quittance_protocol::classic::profile::PollQuota;
-use quittance_protocol::json::Flavour;
+use quittance_protocol::classic::dialect::PollQuota;
+use quittance_protocol::json::JsonDialect;
 use quittance_protocol::{Dialect, Protocol};
 use std::collections::BTreeMap;
 
@@ -57,20 +57,20 @@ impl ProviderConfig {
 
     /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
     pub fn codes(&self) -> FaultCodes {
-        let codes = FaultCodes::of(self.settings.profile);
+        let codes = FaultCodes::of(self.settings.dialect);
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 
     /// Settings for the adapter of the classic protocol; an error if the key is missing.
-    pub fn classic(&self, profile: Profile) -> Result<ClassicSettings, ConfigError> {
-        Ok(ClassicSettings { profile, key: ApiKey::new(self.key.get()?.reveal()), ..self.settings.clone() })
+    pub fn classic(&self, dialect: ClassicDialect) -> Result<ClassicSettings, ConfigError> {
+        Ok(ClassicSettings { dialect, key: ApiKey::new(self.key.get()?.reveal()), ..self.settings.clone() })
     }
 
     /// Settings for the adapter of the JSON protocol; an error if the key is missing.
-    pub fn json(&self, flavour: Flavour) -> Result<JsonSettings, ConfigError> {
+    pub fn json(&self, dialect: JsonDialect) -> Result<JsonSettings, ConfigError> {
         let common = self.settings.clone();
         let key = ApiKey::new(self.key.get()?.reveal());
-        let mut settings = JsonSettings::new(common.name, flavour, common.url, key);
+        let mut settings = JsonSettings::new(common.name, dialect, common.url, key);
         settings.connect_timeout = common.connect_timeout;
         settings.submit_timeout = common.submit_timeout;
         settings.poll_timeout = common.poll_timeout;
@@ -117,7 +117,7 @@ fn provider(
     let (protocol, url, key) = (protocol?, url?, key?);
     let profile = match protocol {
         Protocol::Classic(profile) => profile,
-        Protocol::Json(_) => Profile::TwoCaptcha,
+        Protocol::Json(_) => ClassicDialect::TwoCaptcha,
     };
     let throttle = throttle(effective, &table);
     let mut settings = ClassicSettings::new(label, profile, without_slash(&url), ApiKey::new(""));
@@ -144,7 +144,7 @@ fn provider(
 fn poll_quota(
     effective: &Effective,
     table: &Name,
-    profile: Profile,
+    profile: ClassicDialect,
 ) -> Result<Option<PollQuota>, ConfigError> {
     let number = |key| effective.read_at::<u32>(&table.below(key));
     let (per_task, slack) = (number("poll_quota_per_task"), number("poll_quota_slack"));
@@ -183,7 +183,7 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     };
     if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
         let problem = format!("is \"{dialect}\", which speaks the JSON protocol");
-        let profile = dialect.profile().map(Protocol::Classic);
+        let profile = dialect.classic().map(Protocol::Classic);
         return profile
             .map(Some)
             .ok_or_else(|| effective.unsound(&name, problem, "add `protocol = \"json\"`"));
@@ -197,8 +197,8 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     let problem = format!("is \"{dialect}\", which speaks the classic protocol only");
     let remedy = "leave `protocol` out, or choose another profile";
     dialect
-        .flavour()
-        .map(|flavour| Some(Protocol::Json(flavour)))
+        .json()
+        .map(|dialect| Some(Protocol::Json(dialect)))
         .ok_or_else(|| effective.unsound(&name, problem, remedy))
 }
 

@@ -12,7 +12,7 @@ use quittance_engine::{Settings, Throttle};
 use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_lifecycle::Preset;
 use quittance_ports::Goal;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use std::collections::BTreeMap;
 
 pub(crate) const PREFIX: &str = "QUITTANCE_";
@@ -78,7 +78,7 @@ impl Defaults {
             config: Config::new(preset),
             engine: Settings::new(0, |_| None),
             throttle: Throttle::DEFAULT,
-            provider: ClassicSettings::new("", Profile::TwoCaptcha, "", ApiKey::new("")),
+            provider: ClassicSettings::new("", ClassicDialect::TwoCaptcha, "", ApiKey::new("")),
             tenant: TenantSettings::new("", KeyDigest([0; 32])),
             pool: PoolSpec {
                 name: String::new(),

@@ -23,10 +23,10 @@ pub(crate) struct OverTls;
 #[derive(Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) head: Parts,
-    /// The path without the flavour that may stand before it, as in `/capsolver/createTask`.
+    /// The path without the dialect that may stand before it, as in `/capsolver/createTask`.
     pub(crate) path: String,
-    /// That flavour, in small letters; one of [`FLAVOURS`].
-    pub(crate) flavour: Option<&'static str>,
+    /// That dialect, in small letters; one of [`DIALECTS`].
+    pub(crate) dialect: Option<&'static str>,
     /// As the head has it; what is kept of a request has no other part of the head's lines.
     pub(crate) content_type: Option<HeaderValue>,
     pub(crate) body: Bytes,
@@ -39,7 +39,7 @@ pub(crate) const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What may stand before a path to say whose manners are expected.
-pub(crate) const FLAVOURS: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
+pub(crate) const DIALECTS: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
 
 impl ApiRequest {
     pub(crate) fn query(&self) -> &str {

@@ -88,12 +88,12 @@ impl Page {
 
 /// Whose manners are expected, where the two differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavour {
+enum ClassicStyle {
     TwoCaptcha,
     CaptchaAi,
 }
 
-impl Flavour {
+impl ClassicStyle {
     fn of(name: &str) -> Self {
         if name == "captchaai" { Self::CaptchaAi } else { Self::TwoCaptcha }
     }
@@ -112,7 +112,7 @@ impl Flavour {
 pub(crate) struct ClassicApi {
     orders: OrderService,
     /// Of whoever has chosen none, if the operator has.
-    flavour: Option<String>,
+    dialect: Option<String>,
     pingbacks: Arc<Pingbacks>,
 }
 
@@ -123,11 +123,11 @@ impl fmt::Debug for ClassicApi {
 }
 
 impl ClassicApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        Self { orders, flavour, pingbacks: Arc::default() }
+    pub(crate) fn new(orders: OrderService, dialect: Option<String>) -> Self {
+        Self { orders, dialect, pingbacks: Arc::default() }
     }
 
-    /// Whether a path, without the flavour before it, leads here.
+    /// Whether a path, without the dialect before it, leads here.
     pub(crate) fn is_for(path: &str) -> bool {
         Page::of(path).is_some()
     }
@@ -217,10 +217,10 @@ impl ClassicApi {
         caller.map_err(|why| codes::code_of_not_known(why).into())
     }
 
-    fn flavour(&self, asked: &ApiRequest, caller: &Caller) -> Flavour {
-        let of_tenant = caller.tenant.settings.flavour.as_deref();
-        let name = asked.flavour.or(of_tenant).or(self.flavour.as_deref());
-        name.map_or(Flavour::TwoCaptcha, Flavour::of)
+    fn dialect(&self, asked: &ApiRequest, caller: &Caller) -> ClassicStyle {
+        let of_tenant = caller.tenant.settings.dialect.as_deref();
+        let name = asked.dialect.or(of_tenant).or(self.dialect.as_deref());
+        name.map_or(ClassicStyle::TwoCaptcha, ClassicStyle::of)
     }
 
     async fn submit(&self, asked: &ApiRequest, form: Form) -> Result<Accepted, Code> {
@@ -234,7 +234,7 @@ impl ClassicApi {
         let wanted =
             method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
         let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
-        let dialect = self.flavour(asked, caller).dialect();
+        let dialect = self.dialect(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
         Ok(OrderRequest {
             kind: wanted.kind,
@@ -333,7 +333,8 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::Profile::TwoCaptcha);
+    let codes =
+        quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::ClassicDialect::TwoCaptcha);
     let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

@@ -40,7 +40,7 @@ const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.p
 pub struct GatewaySettings {
     pub limits: Limits,
     /// Dialect of callers that choose none in the path.
-    pub flavour: Option<String>,
+    pub dialect: Option<String>,
     /// Names of this gateway besides localhost. Only a gateway without tenants checks them.
     pub hosts: Vec<HostPattern>,
 }
@@ -77,7 +77,7 @@ struct Apis {
     v1: V1Api,
     page: PageHandler,
     ready: Arc<AtomicBool>,
-    flavour: Option<String>,
+    dialect: Option<String>,
     hosts: Vec<HostPattern>,
     logged: Once,
 }
@@ -122,17 +122,17 @@ impl Gateway {
     /// A gateway with the endpoints and the page of another crate.
     #[must_use]
     pub fn mounted(orders: OrderService, settings: GatewaySettings, mount: Mount) -> Self {
-        let GatewaySettings { limits, flavour, hosts } = settings;
+        let GatewaySettings { limits, dialect, hosts } = settings;
         let engine = Arc::clone(orders.engine());
         let ready = Arc::<AtomicBool>::default();
         let apis = Apis {
             callbacks: CallbackApi::new(engine, limits),
-            classic: ClassicApi::new(orders.clone(), flavour.clone()),
-            json: JsonApi::new(orders.clone(), flavour.clone()),
+            classic: ClassicApi::new(orders.clone(), dialect.clone()),
+            json: JsonApi::new(orders.clone(), dialect.clone()),
             v1: V1Api::new(orders.clone(), Arc::clone(&ready), mount.endpoints),
             page: mount.page,
             ready,
-            flavour,
+            dialect,
             hosts,
             logged: Once::default(),
             orders,
@@ -151,7 +151,7 @@ impl Gateway {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let request = ApiRequest { head, path, flavour: None, content_type, body };
+        let request = ApiRequest { head, path, dialect: None, content_type, body };
         self.apis.v1.answer(request).await.map(|body| match body {
             Either::Left(whole) => whole.boxed_unsync(),
             Either::Right(live) => live,
@@ -210,7 +210,7 @@ impl RequestHandler for Gateway {
                 Route::V1 => v1::forbidden(&why),
                 Route::Classic => ClassicApi::refuse(&request, guard::CODE, &why),
                 Route::Json => {
-                    json_refusal::json_code(&request, self.apis.flavour.as_deref(), guard::CODE, &why)
+                    json_refusal::json_code(&request, self.apis.dialect.as_deref(), guard::CODE, &why)
                 }
                 _ => api::answer(StatusCode::FORBIDDEN, PLAIN, why),
             };
@@ -229,7 +229,7 @@ impl RequestHandler for Gateway {
         match Route::of(&request.path) {
             Route::Callback => self.apis.callbacks.refuse(request, why),
             Route::Classic => ClassicApi::turn_away(request, why),
-            Route::Json => json_refusal::json(request, self.apis.flavour.as_deref(), why),
+            Route::Json => json_refusal::json(request, self.apis.dialect.as_deref(), why),
             Route::V1 => v1::turn_away(why),
             Route::Page => page::turn_away(why),
             Route::Nowhere => not_found(),

@@ -21,7 +21,7 @@ use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
-use quittance_protocol::json::{Finished, Flavour, Statistic, TaskId};
+use quittance_protocol::json::{Finished, JsonDialect, Statistic, TaskId};
 use said::JsonBody;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -93,17 +93,17 @@ fn is_method_name(name: &str) -> bool {
 pub(crate) struct JsonApi {
     orders: OrderService,
     /// The manners of whoever has chosen none, if the operator has.
-    flavour: Option<Flavour>,
+    dialect: Option<JsonDialect>,
     timeout: Timeout,
 }
 
 impl JsonApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        let flavour = flavour.and_then(|name| Flavour::parse(&name));
-        Self { orders, flavour, timeout: Timeout::DEFAULT }
+    pub(crate) fn new(orders: OrderService, dialect: Option<String>) -> Self {
+        let dialect = dialect.and_then(|name| JsonDialect::parse(&name));
+        Self { orders, dialect, timeout: Timeout::DEFAULT }
     }
 
-    /// Whether a path, without the flavour before it, leads here.
+    /// Whether a path, without the dialect before it, leads here.
     pub(crate) fn is_for(path: &str) -> bool {
         Verb::of(path).is_some()
     }
@@ -121,43 +121,43 @@ impl JsonApi {
             (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.orders.wrong_keys()),
             (None, None) => {}
         }
-        let flavour = self.manners(&asked, &said, caller.as_ref());
+        let dialect = self.manners(&asked, &said, caller.as_ref());
         let answer = match (Verb::of(&asked.path), broken, caller) {
             (None | Some(Verb::Other), ..) => Err(Wrong::NoSuchMethod),
             (Some(_), ..) if asked.head.method != Method::POST => Err(Wrong::NotPost),
             (Some(_), Some(broken), _) => Err(broken),
             (Some(Verb::Test), None, _) => Ok(in_json(said.echo())),
             // Nobody sends a key with this question.
-            (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if flavour.facts().has_statistics => {
+            (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if dialect.facts().has_statistics => {
                 Ok(in_json(quittance_protocol::json::statistic(which)))
             }
             (Some(_), None, None) => Err(Wrong::Key),
-            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, &asked).await,
+            (Some(verb), None, Some(caller)) => self.serve(verb, dialect, caller, said, &asked).await,
         };
-        answer.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
+        answer.unwrap_or_else(|wrong| in_json(wrong.told(dialect)))
     }
 
     async fn serve(
         &self,
         verb: Verb,
-        flavour: Flavour,
+        dialect: JsonDialect,
         caller: Caller,
         said: JsonBody,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, Wrong> {
         let body = match verb {
             Verb::Create => {
-                let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
-                let request = said.request(flavour, &asked.head.headers)?;
+                let is_held = said.type_name().is_some_and(|name| dialect.is_answered_in_create(name));
+                let request = said.request(dialect, &asked.head.headers)?;
                 return self
-                    .create(flavour, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
+                    .create(dialect, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
                     .await;
             }
-            Verb::Result => return self.result(flavour, &caller, &said).await,
-            Verb::Balance => self.balance(flavour, &caller).await,
-            Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
-            Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
-            Verb::Statistic(which) if flavour.facts().has_statistics => {
+            Verb::Result => return self.result(dialect, &caller, &said).await,
+            Verb::Balance => self.balance(dialect, &caller).await,
+            Verb::Report { is_good } => self.report(dialect, caller, said.task_id()?, is_good).await,
+            Verb::Feedback => self.report(dialect, caller, said.task_id()?, said.is_good()?).await,
+            Verb::Statistic(which) if dialect.facts().has_statistics => {
                 Ok(quittance_protocol::json::statistic(which))
             }
             Verb::Statistic(_) | Verb::Other => Err(Wrong::NoSuchMethod),
@@ -175,13 +175,13 @@ impl JsonApi {
         }
     }
 
-    fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> Flavour {
-        let of_path = asked.flavour.and_then(Flavour::parse);
+    fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> JsonDialect {
+        let of_path = asked.dialect.and_then(JsonDialect::parse);
         let of_tenant =
-            || caller.and_then(|caller| Flavour::parse(caller.tenant.settings.flavour.as_deref()?));
+            || caller.and_then(|caller| JsonDialect::parse(caller.tenant.settings.dialect.as_deref()?));
         of_path
             .or_else(of_tenant)
-            .or(self.flavour)
+            .or(self.dialect)
             .unwrap_or_else(|| manners::guess(&asked.head.headers, said))
     }
 
@@ -190,25 +190,25 @@ impl JsonApi {
     /// `is_held`: clients of this dialect take the solution of such a task from here, and ask no more.
     async fn create(
         &self,
-        flavour: Flavour,
+        dialect: JsonDialect,
         caller: Caller,
         request: OrderRequest,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
         let accepted = self.place(caller, request).await?;
-        let response = self.created(flavour, &accepted, is_held).await?;
+        let response = self.created(dialect, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
     }
 
     async fn created(
         &self,
-        flavour: Flavour,
+        dialect: JsonDialect,
         accepted: &Accepted,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
-        let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
+        let is_there = dialect.facts().status_in_create && accepted.placed.origin != Origin::Api;
         let timeout = match (is_held, is_there) {
             (true, _) => Some(self.timeout.solve),
             (false, true) => Some(Duration::ZERO),
@@ -218,7 +218,7 @@ impl JsonApi {
             let there = self.orders.wait_for_accepted(accepted, timeout);
             match tokio::time::timeout(timeout.max(self.timeout.look), there).await {
                 Ok(Ok(OrderView { order, outcome: Outcome::Answered(answer) })) => {
-                    return Ok(self.finished(flavour, id, &order, &answer));
+                    return Ok(self.finished(dialect, id, &order, &answer));
                 }
                 Ok(Ok(OrderView { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
                     return Err(Wrong::Outcome(outcome));
@@ -226,7 +226,7 @@ impl JsonApi {
                 _ => {}
             }
         }
-        Ok(in_json(quittance_protocol::json::created(flavour, TaskId(id.number()))))
+        Ok(in_json(quittance_protocol::json::created(dialect, TaskId(id.number()))))
     }
 
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
@@ -242,12 +242,12 @@ impl JsonApi {
 
     async fn result(
         &self,
-        flavour: Flavour,
+        dialect: JsonDialect,
         caller: &Caller,
         said: &JsonBody,
     ) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(in_json(quittance_protocol::json::processing(flavour, TaskId(id.number()))));
+        let processing = || Ok(in_json(quittance_protocol::json::processing(dialect, TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
@@ -257,32 +257,32 @@ impl JsonApi {
         };
         match seen.outcome {
             Outcome::NotYet => processing(),
-            Outcome::Answered(answer) => Ok(self.finished(flavour, id, &seen.order, &answer)),
+            Outcome::Answered(answer) => Ok(self.finished(dialect, id, &seen.order, &answer)),
             Outcome::Forgotten => Err(Wrong::TaskUnknown),
             outcome => Err(Wrong::Outcome(outcome)),
         }
     }
 
     /// A task that is done, and how long its answer still lives.
-    fn finished(&self, flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
-        let solution = solution_of(flavour, order, answer);
-        let body = quittance_protocol::json::ready(flavour, &finished_task(id, order, answer, &solution));
+    fn finished(&self, dialect: JsonDialect, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
+        let solution = solution_of(dialect, order, answer);
+        let body = quittance_protocol::json::ready(dialect, &finished_task(id, order, answer, &solution));
         api::with_remaining_life(in_json(body), answer.remaining_life(self.orders.clock().now()))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
     /// A balance that is not known is not 0: a client would stop for lack of money.
-    async fn balance(&self, flavour: Flavour, caller: &Caller) -> Result<String, Wrong> {
+    async fn balance(&self, dialect: JsonDialect, caller: &Caller) -> Result<String, Wrong> {
         let known = self.orders.balance_for(caller).await;
         known
-            .map(|balance| quittance_protocol::json::balance(flavour, balance.0))
+            .map(|balance| quittance_protocol::json::balance(dialect, balance.0))
             .ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
         &self,
-        flavour: Flavour,
+        dialect: JsonDialect,
         caller: Caller,
         id: OrderId,
         is_good: bool,
@@ -290,7 +290,7 @@ impl JsonApi {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         match tokio::time::timeout(self.timeout.place, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_protocol::json::reported(flavour)),
+            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_protocol::json::reported(dialect)),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
             Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
@@ -304,11 +304,11 @@ fn in_json(body: String) -> Response<Body> {
 }
 
 /// What an answer is in this dialect.
-pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> Map<String, Value> {
+pub(crate) fn solution_of(dialect: JsonDialect, order: &Order, answer: &Answer) -> Map<String, Value> {
     let Terms { kind, params, .. } = &*order.terms;
-    let mut solution = quittance_protocol::json::solution(flavour, kind, &answer.payload);
+    let mut solution = quittance_protocol::json::solution(dialect, kind, &answer.payload);
     let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
-    quittance_protocol::json::name_the_agent(flavour, kind, asked, &mut solution);
+    quittance_protocol::json::name_the_agent(dialect, kind, asked, &mut solution);
     solution
 }
 

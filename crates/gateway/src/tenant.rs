@@ -61,7 +61,7 @@ pub struct TenantSettings {
     pub open_max: Option<usize>,
     /// How the JSON and classic doors speak to him, if no path says otherwise: `2captcha`, `anticaptcha`, `capsolver`,
     /// `capmonster` or `captchaai`.
-    pub flavour: Option<String>,
+    pub dialect: Option<String>,
     /// With what his callbacks are signed.
     pub webhook_secret: Option<[u8; 32]>,
     /// Whether it may see the balance of the provider's account, and so what all tenants together spend.
@@ -79,7 +79,7 @@ impl TenantSettings {
             reuse: None,
             rate: None,
             open_max: None,
-            flavour: None,
+            dialect: None,
             webhook_secret: None,
             sees_balance: false,
         }

@@ -1,10 +1,10 @@
 //! How the JSON task protocol (`createTask` / `getTaskResult`) is spelled. Which task type
-//! stands for which kind, what a solution looks like, what each code means and what a server of each flavour
+//! stands for which kind, what a solution looks like, what each code means and what a server of each dialect
 //! answers.
 
 pub mod answer;
 pub mod code;
-pub mod flavour;
+pub mod dialect;
 pub mod id;
 mod meaning;
 mod money;
@@ -17,7 +17,7 @@ pub use answer::{
     read_callback, read_create, read_report, read_result,
 };
 pub use code::{CodeRow, FaultCodes, error_id};
-pub use flavour::{Facts, Flavour};
+pub use dialect::{Facts, JsonDialect};
 pub use id::{TaskId, id_of_uuid, read_task_id, uuid_of};
 pub use meaning::meaning;
 pub use reply::{

@@ -2,11 +2,11 @@
 //! never stale, in plain sight.
 //!
 //! ```no_run
-//! use quittance::{ApiKey, ClassicProvider, ClassicSettings, Profile, Quittance, RecaptchaV2};
+//! use quittance::{ApiKey, ClassicProvider, ClassicSettings, ClassicDialect, Quittance, RecaptchaV2};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = std::env::var("CAPTCHAAI_API_KEY")?;
-//! let provider = ClassicSettings::new("main", Profile::CaptchaAi, "https://ocr.captchaai.com", ApiKey::new(key));
+//! let provider = ClassicSettings::new("main", ClassicDialect::CaptchaAi, "https://ocr.captchaai.com", ApiKey::new(key));
 //! let quittance = Quittance::builder()
 //!     .embedded("./quittance-data")
 //!     .provider(ClassicProvider::new(provider)?)
@@ -63,7 +63,7 @@ pub use quittance_ports::{
     Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
 };
 pub use quittance_ports::{Goal, Hours, HoursError};
-pub use quittance_protocol::classic::Profile;
+pub use quittance_protocol::classic::ClassicDialect;
 pub use quittance_provider::classic::Settings as ClassicSettings;
 pub use quittance_provider::json::Settings as JsonSettings;
 pub use quittance_provider::{Account, ApiKey, ClassicProvider, JsonProvider};

@@ -121,7 +121,7 @@ pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Whole words. A dot or an underscore inside a word makes it a name: `gateway.flavour` is a setting.
+/// Whole words. A dot or an underscore inside a word makes it a name: `gateway.dialect` is a setting.
 fn words_of_prose(prose: &str) -> Vec<&str> {
     prose
         .split(|c: char| !c.is_alphanumeric() && !"._".contains(c))

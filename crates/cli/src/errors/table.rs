@@ -3,7 +3,7 @@
 use quittance_config::Config;
 use quittance_lifecycle::FaultClass;
 use quittance_protocol::classic::code::Place;
-use quittance_protocol::classic::{FaultCodes, Profile};
+use quittance_protocol::classic::{ClassicDialect, FaultCodes};
 use quittance_protocol::{Dialect, Protocol};
 use std::time::Duration;
 
@@ -40,24 +40,24 @@ impl Codes {
         if let Some(provider) = configured {
             return match provider.protocol {
                 Protocol::Classic(_) => Self::Classic(provider.codes()),
-                Protocol::Json(flavour) => {
-                    let codes = quittance_protocol::json::FaultCodes::of(flavour);
+                Protocol::Json(dialect) => {
+                    let codes = quittance_protocol::json::FaultCodes::of(dialect);
                     let corrections = provider.corrections().iter();
                     Self::Json(corrections.fold(codes, |codes, (code, class)| codes.with(code, *class)))
                 }
             };
         }
         let dialect = profile.and_then(|name| name.parse().ok()).unwrap_or(Dialect::CaptchaAi);
-        match (dialect.profile(), dialect.flavour()) {
-            (None, Some(flavour)) => Self::Json(quittance_protocol::json::FaultCodes::of(flavour)),
-            (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(Profile::CaptchaAi))),
+        match (dialect.classic(), dialect.json()) {
+            (None, Some(dialect)) => Self::Json(quittance_protocol::json::FaultCodes::of(dialect)),
+            (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(ClassicDialect::CaptchaAi))),
         }
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Self::Classic(codes) => codes.profile().name(),
-            Self::Json(codes) => codes.flavour().name(),
+            Self::Classic(codes) => codes.dialect().name(),
+            Self::Json(codes) => codes.dialect().name(),
         }
     }
 

@@ -5,11 +5,11 @@ use crate::setting::{Defaults, row};
 use crate::shape::{Shape, signal_word};
 use crate::table::settings;
 use crate::value::Value;
-use quittance::{ClassicSettings, Profile};
+use quittance::{ClassicDialect, ClassicSettings};
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::json::Settings as JsonSettings;
 use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
@@ -197,7 +197,7 @@ fn every_setting_sets_a_field() {
         "tls.listen",
         "tls.cert_file",
         "tls.key_file",
-        "gateway.flavour",
+        "gateway.dialect",
         "admin.key_sha256",
         "admin.key_env",
         "admin.key_file",
@@ -248,7 +248,7 @@ ERROR_X = "busy"
 "#,
     );
     let config = with_authority(place);
-    let settings = config.providers[0].classic(Profile::TwoCaptcha).unwrap();
+    let settings = config.providers[0].classic(ClassicDialect::TwoCaptcha).unwrap();
     let mut fields = Vec::new();
     named!(
         fields,
@@ -264,7 +264,7 @@ ERROR_X = "busy"
             codes: "{\"ERROR_X\": Busy}",
             url: "\"https://a.example\"",
             name: "\"main\"",
-            profile: "TwoCaptcha",
+            dialect: "TwoCaptcha",
             key: "ApiKey(..)",
             pace: "PaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
         } = settings
@@ -298,7 +298,7 @@ ERROR_X = "busy"
 "#,
     );
     let config = with_authority(place);
-    let settings = config.providers[0].json(Flavour::CapSolver).unwrap();
+    let settings = config.providers[0].json(JsonDialect::CapSolver).unwrap();
     let mut fields = Vec::new();
     named!(
         fields,
@@ -313,7 +313,7 @@ ERROR_X = "busy"
             codes: "{\"ERROR_X\": Busy}",
             url: "\"https://a.example\"",
             name: "\"main\"",
-            flavour: "CapSolver",
+            dialect: "CapSolver",
             key: "ApiKey(..)",
             pace: "PaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
         } = settings

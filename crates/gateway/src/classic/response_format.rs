@@ -9,7 +9,7 @@ use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, He
 use hyper::{Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Money, Order, Payload, Value};
-use quittance_protocol::classic::{Form, Profile, method};
+use quittance_protocol::classic::{ClassicDialect, Form, method};
 use serde::de::IgnoredAny;
 use std::fmt::Write;
 
@@ -128,7 +128,7 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
     let Payload { text, is_json, extras } = &answer.payload;
     let terms = &order.terms;
     let is_agent = |name: &str| name.replace('_', "").eq_ignore_ascii_case("useragent");
-    let is_bound = method::has_companions(Profile::CaptchaAi, &terms.kind, &terms.params);
+    let is_bound = method::has_companions(ClassicDialect::CaptchaAi, &terms.kind, &terms.params);
     let value = if *is_json && is_document(text) { text.clone() } else { quoted(text) };
     let mut json = format!(r#"{{"status":1,"request":{value}"#);
     if is_bound && terms.kind != IN_REQUEST_ONLY {

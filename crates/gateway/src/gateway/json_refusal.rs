@@ -5,31 +5,31 @@ use crate::api::{self, ApiRequest, Body};
 use crate::codes;
 use crate::server::RequestError;
 use hyper::{Response, StatusCode};
-use quittance_protocol::json::{Flavour, TaskId};
+use quittance_protocol::json::{JsonDialect, TaskId};
 use serde_json::Value;
 
-fn flavour(request: &ApiRequest, usual: Option<&str>) -> Flavour {
-    let flavour = request.flavour.and_then(Flavour::parse).or_else(|| Flavour::parse(usual?));
-    flavour.unwrap_or(Flavour::TwoCaptcha)
+fn dialect(request: &ApiRequest, usual: Option<&str>) -> JsonDialect {
+    let dialect = request.dialect.and_then(JsonDialect::parse).or_else(|| JsonDialect::parse(usual?));
+    dialect.unwrap_or(JsonDialect::TwoCaptcha)
 }
 
 pub(super) fn json_code(request: &ApiRequest, usual: Option<&str>, code: &str, why: &str) -> Response<Body> {
-    let body = quittance_protocol::json::error_because(flavour(request, usual), code, why);
+    let body = quittance_protocol::json::error_because(dialect(request, usual), code, why);
     api::answer(StatusCode::OK, "application/json", body)
 }
 
 pub(super) fn json(request: &ApiRequest, usual: Option<&str>, why: RequestError) -> Response<Body> {
-    let flavour = flavour(request, usual);
+    let dialect = dialect(request, usual);
     let body = match why {
-        RequestError::TooLarge => quittance_protocol::json::error(flavour, codes::TOO_BIG).1,
+        RequestError::TooLarge => quittance_protocol::json::error(dialect, codes::TOO_BIG).1,
         RequestError::TooSlow | RequestError::Broken => {
-            quittance_protocol::json::error(flavour, "ERROR_BAD_REQUEST").1
+            quittance_protocol::json::error(dialect, "ERROR_BAD_REQUEST").1
         }
         RequestError::Overloaded | RequestError::Panicked if request.path.starts_with("/getTaskResult") => {
-            quittance_protocol::json::processing(flavour, task_of(&request.body))
+            quittance_protocol::json::processing(dialect, task_of(&request.body))
         }
         RequestError::Overloaded | RequestError::Panicked => {
-            quittance_protocol::json::error(flavour, codes::NO_SLOT).1
+            quittance_protocol::json::error(dialect, codes::NO_SLOT).1
         }
     };
     api::answer(StatusCode::OK, "application/json", body)

@@ -8,7 +8,7 @@ use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
 use hyper::HeaderMap;
 use quittance_protocol::classic::document::{self, BadDocument};
-use quittance_protocol::json::{Flavour, OrderParams};
+use quittance_protocol::json::{JsonDialect, OrderParams};
 use quittance_protocol::kinds::CONTROL;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -87,8 +87,12 @@ impl JsonBody {
         invalid.map(|is_invalid| !is_invalid).ok_or(Wrong::NoVerdict)
     }
 
-    pub(super) fn request(mut self, flavour: Flavour, headers: &HeaderMap) -> Result<OrderRequest, Wrong> {
-        let callback = self.callback()?.map(|url| (url, dialect(flavour)));
+    pub(super) fn request(
+        mut self,
+        dialect: JsonDialect,
+        headers: &HeaderMap,
+    ) -> Result<OrderRequest, Wrong> {
+        let callback = self.callback()?.map(|url| (url, webhook_dialect(dialect)));
         let Some(Value::Object(mut task)) = self.take_field("task") else { return Err(Wrong::TaskAbsent) };
         if task.is_empty() {
             return Err(Wrong::TaskAbsent);
@@ -233,12 +237,12 @@ fn truth(value: &Value) -> Option<bool> {
 }
 
 /// What the order's record says about how to call back.
-const fn dialect(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::TwoCaptcha => "json:2captcha",
-        Flavour::AntiCaptcha => "json:anticaptcha",
-        Flavour::CapSolver => "json:capsolver",
-        Flavour::CapMonster => "json:capmonster",
+const fn webhook_dialect(dialect: JsonDialect) -> &'static str {
+    match dialect {
+        JsonDialect::TwoCaptcha => "json:2captcha",
+        JsonDialect::AntiCaptcha => "json:anticaptcha",
+        JsonDialect::CapSolver => "json:capsolver",
+        JsonDialect::CapMonster => "json:capmonster",
     }
 }
 

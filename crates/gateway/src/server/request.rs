@@ -2,7 +2,7 @@
 
 use super::patient::Answering;
 use super::{RequestHandler, Server, Shared, State, Visitor, count, reached};
-use crate::api::{ApiRequest, Body, FLAVOURS, OverTls};
+use crate::api::{ApiRequest, Body, DIALECTS, OverTls};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -216,10 +216,10 @@ impl Server {
 fn arrived(head: Parts) -> ApiRequest {
     let path = trimmed(head.uri.path()).trim_start_matches('/');
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
-    let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
+    let dialect = DIALECTS.into_iter().find(|dialect| dialect.eq_ignore_ascii_case(first));
+    let path = if dialect.is_some() { rest.trim_start_matches('/') } else { path };
     let content_type = head.headers.get(CONTENT_TYPE).cloned();
-    ApiRequest { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
+    ApiRequest { path: format!("/{path}"), head, dialect, content_type, body: Bytes::new() }
 }
 
 /// Without the white space at its end, which a path can only hold percent-encoded.
@@ -241,7 +241,7 @@ fn kept(asked: &ApiRequest) -> ApiRequest {
     head.uri = asked.head.uri.clone();
     let body = if asked.body.len() > FREE_BYTES { Bytes::new() } else { asked.body.clone() };
     let (path, content_type) = (asked.path.clone(), asked.content_type.clone());
-    ApiRequest { head, path, flavour: asked.flavour, content_type, body }
+    ApiRequest { head, path, dialect: asked.dialect, content_type, body }
 }
 
 /// Reads on, and keeps nothing.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::{Method, Uri};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Order, Timestamp, Webhook};
-use quittance_protocol::json::{Flavour, TaskId, reply};
+use quittance_protocol::json::{JsonDialect, TaskId, reply};
 use std::time::Duration;
 
 /// The form in which CaptchaAI calls: everything in the address.
@@ -58,8 +58,8 @@ impl Message {
             }
             V1 => post("application/json", crate::v1::webhook_body(order, id, outcome, now, currency)?),
             other => {
-                let flavour = Flavour::parse(other.strip_prefix("json:")?)?;
-                post("application/json", json(flavour, order, id, outcome))
+                let dialect = JsonDialect::parse(other.strip_prefix("json:")?)?;
+                post("application/json", json(dialect, order, id, outcome))
             }
         }
     }
@@ -97,15 +97,15 @@ fn with_query(url: &str, pairs: &str) -> String {
     format!("{url}{between}{pairs}")
 }
 
-fn json(flavour: Flavour, order: &Order, id: OrderId, outcome: &Outcome) -> String {
+fn json(dialect: JsonDialect, order: &Order, id: OrderId, outcome: &Outcome) -> String {
     let task = TaskId(id.number());
     let Outcome::Answered(answer) = outcome else {
         let code = code_of_outcome(outcome);
         let why = reason_of_outcome(outcome).unwrap_or_default();
-        return reply::callback_error(flavour, spelled(flavour, &code), &why, task);
+        return reply::callback_error(dialect, spelled(dialect, &code), &why, task);
     };
-    let solution = solution_of(flavour, order, answer);
-    reply::callback_ready(flavour, &finished_task(id, order, answer, &solution))
+    let solution = solution_of(dialect, order, answer);
+    reply::callback_ready(dialect, &finished_task(id, order, answer, &solution))
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
 /// Reads an answer where texts and documents look alike. It gets the type that it would have in a reply in JSON, so
 /// that a client sees no difference between the ways it can come.
 fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
-    let is_json = codes.profile().facts().answers_in_objects && reply_text::is_document(text);
+    let is_json = codes.dialect().facts().answers_in_objects && reply_text::is_document(text);
     match read_word(text, cost, codes) {
         // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
         PollReply::Answered { payload, .. } if payload.is_a_page() => PollReply::Puzzling(ClassicSight::Html),

@@ -3,7 +3,7 @@
 
 mod table;
 
-use crate::classic::profile::Profile;
+use crate::classic::dialect::ClassicDialect;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub enum Place {
     Both,
 }
 
-/// One line of the table, for one profile.
+/// One line of the table, for one dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     pub code: &'a str,
@@ -41,7 +41,7 @@ pub struct Row<'a> {
 /// The class of every code, at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultCodes {
-    profile: Profile,
+    dialect: ClassicDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
 
@@ -70,8 +70,8 @@ pub fn looks_like_a_code(text: &str) -> bool {
 
 impl FaultCodes {
     #[must_use]
-    pub const fn of(profile: Profile) -> Self {
-        Self { profile, overrides: BTreeMap::new() }
+    pub const fn of(dialect: ClassicDialect) -> Self {
+        Self { dialect, overrides: BTreeMap::new() }
     }
 
     /// From now on this code, exactly, has this class, whatever the table says.
@@ -82,8 +82,8 @@ impl FaultCodes {
     }
 
     #[must_use]
-    pub const fn profile(&self) -> Profile {
-        self.profile
+    pub const fn dialect(&self) -> ClassicDialect {
+        self.dialect
     }
 
     /// A code that is in no table is a fault as well; its class is `unlisted_code`.
@@ -101,7 +101,7 @@ impl FaultCodes {
     fn class(&self, code: &str) -> Option<FaultClass> {
         let word = first_word(code);
         [code, word].into_iter().find_map(|spelling| self.overrides.get(spelling).copied()).or_else(|| {
-            table::find(code).or_else(|| table::find(word)).map(|entry| entry.class(self.profile))
+            table::find(code).or_else(|| table::find(word)).map(|entry| entry.class(self.dialect))
         })
     }
 
@@ -131,10 +131,10 @@ impl FaultCodes {
             code: entry.code,
             is_prefix: entry.is_prefix,
             place: entry.place,
-            class: own.copied().unwrap_or_else(|| entry.class(self.profile)),
-            meaning: entry.meaning(self.profile),
-            advice: entry.advice(self.profile),
-            pause: entry.pause(self.profile),
+            class: own.copied().unwrap_or_else(|| entry.class(self.dialect)),
+            meaning: entry.meaning(self.dialect),
+            advice: entry.advice(self.dialect),
+            pause: entry.pause(self.dialect),
             is_block: entry.is_block,
             is_overridden: own.is_some(),
         }
@@ -165,14 +165,14 @@ fn first_word(code: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn class(profile: Profile, code: &str) -> FaultClass {
-        FaultCodes::of(profile).classify(code).class
+    fn class(dialect: ClassicDialect, code: &str) -> FaultClass {
+        FaultCodes::of(dialect).classify(code).class
     }
 
     #[test]
     fn no_balance_means_no_money_at_one_and_no_thread_at_the_other() {
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE"), FaultClass::NoFunds);
-        assert_eq!(class(Profile::CaptchaAi, "ERROR_ZERO_BALANCE"), FaultClass::Busy);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_ZERO_BALANCE"), FaultClass::NoFunds);
+        assert_eq!(class(ClassicDialect::CaptchaAi, "ERROR_ZERO_BALANCE"), FaultClass::Busy);
     }
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
         ];
         for (expected, codes) in classes {
             for code in codes.split(' ') {
-                for profile in Profile::ALL {
-                    assert_eq!(class(profile, code), expected, "{code} at {}", profile.name());
+                for dialect in ClassicDialect::ALL {
+                    assert_eq!(class(dialect, code), expected, "{code} at {}", dialect.name());
                 }
             }
         }
@@ -214,45 +214,48 @@ mod tests {
             ERROR_REPORT_NOT_RECORDED REPORT_NOT_RECORDED ERROR_DUPLICATE_REPORT ERROR_IP_ADDRES ERROR_FAILED_LOADING_WIDGET";
         let blocks = ["ERROR: 1001", "ERROR: 1002", "ERROR: 1003", "ERROR: 1004", "ERROR: 1005"];
         for code in of_submits.split_whitespace().chain(of_polls.split_whitespace()).chain(blocks) {
-            for profile in Profile::ALL {
-                assert_ne!(class(profile, code), FaultClass::UnlistedCode, "{code} at {}", profile.name());
+            for dialect in ClassicDialect::ALL {
+                assert_ne!(class(dialect, code), FaultClass::UnlistedCode, "{code} at {}", dialect.name());
             }
         }
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
     }
 
     #[test]
     fn a_blocked_address_is_busy_also_with_an_unlisted_number() {
         for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {
-            assert_eq!(class(Profile::TwoCaptcha, code), FaultClass::Busy, "{code}");
+            assert_eq!(class(ClassicDialect::TwoCaptcha, code), FaultClass::Busy, "{code}");
         }
-        let codes = FaultCodes::of(Profile::TwoCaptcha);
+        let codes = FaultCodes::of(ClassicDialect::TwoCaptcha);
         assert_eq!(codes.row("ERROR: 1003").unwrap().pause, Some(Duration::from_secs(30)));
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
     }
 
     #[test]
     fn an_unlisted_code_says_so_and_is_kept() {
-        let fault = FaultCodes::of(Profile::CaptchaAi).classify(" ERROR_MOON_PHASE ");
+        let fault = FaultCodes::of(ClassicDialect::CaptchaAi).classify(" ERROR_MOON_PHASE ");
         assert_eq!((fault.class, fault.code.as_str()), (FaultClass::UnlistedCode, "ERROR_MOON_PHASE"));
     }
 
     #[test]
     fn a_sentence_behind_a_code_does_not_hide_it() {
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE: please top up"), FaultClass::NoFunds);
+        assert_eq!(
+            class(ClassicDialect::TwoCaptcha, "ERROR_ZERO_BALANCE: please top up"),
+            FaultClass::NoFunds
+        );
     }
 
     #[test]
     fn the_address_of_an_article_is_the_callers_fault() {
         assert_eq!(
-            class(Profile::TwoCaptcha, "https://2captcha.com/blog/google-search-recaptcha"),
+            class(ClassicDialect::TwoCaptcha, "https://2captcha.com/blog/google-search-recaptcha"),
             FaultClass::Caller
         );
     }
 
     #[test]
     fn the_operator_has_the_last_word_and_the_table_shows_it() {
-        let codes = FaultCodes::of(Profile::TwoCaptcha)
+        let codes = FaultCodes::of(ClassicDialect::TwoCaptcha)
             .with("ERROR_BAD_PROXY", FaultClass::Busy)
             .with("ERROR_MOON_PHASE", class_named("unsolvable").unwrap());
         assert_eq!(codes.classify("ERROR_BAD_PROXY").class, FaultClass::Busy);

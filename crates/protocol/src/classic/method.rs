@@ -4,8 +4,8 @@
 
 mod table;
 
+use crate::classic::dialect::ClassicDialect;
 use crate::classic::form::{Form, Part};
-use crate::classic::profile::Profile;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -52,15 +52,15 @@ pub enum CannotSpellMethod {
 
 /// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
 #[must_use]
-pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
+pub fn has_companions(dialect: ClassicDialect, kind: &str, params: &BTreeMap<String, Value>) -> bool {
     let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
-    COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (profile, kind) && if_stated.is_none_or(says))
+    COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (dialect, kind) && if_stated.is_none_or(says))
 }
 
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
 /// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
 pub fn spell(
-    profile: Profile,
+    dialect: ClassicDialect,
     kind: &str,
     params: &BTreeMap<String, Value>,
 ) -> Result<Form, CannotSpellMethod> {
@@ -69,7 +69,7 @@ pub fn spell(
         return Err(CannotSpellMethod::ListOfCookies);
     }
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
-    let wire = spelling.at(profile);
+    let wire = spelling.at(dialect);
     let mut form = Form::default();
     let is_renamed = |name: &str| wire.names.iter().any(|(ours, _)| *ours == name);
     let params_sent = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
@@ -99,9 +99,13 @@ pub fn spell(
 /// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is
 /// (none, if nothing is known about it), and what it says. What our own table adds is left out.
 #[must_use]
-pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
+pub fn leaves<'a>(
+    dialect: ClassicDialect,
+    kind: &str,
+    form: &'a Form,
+) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
-    let wire = spelling.at(profile);
+    let wire = spelling.at(dialect);
     let is_ours = |name: &str, part: &Part| {
         let is_mark = wire
             .marks

@@ -259,14 +259,14 @@ fn whatever_a_classic_client_asks_for_can_be_had_from_any_json_provider() {
     ];
     for form in forms {
         let (kind, params) = by_form(form);
-        for flavour in quittance_protocol::json::Flavour::ALL {
-            let task = quittance_protocol::json::spell(flavour, &kind, &params).unwrap();
+        for dialect in quittance_protocol::json::JsonDialect::ALL {
+            let task = quittance_protocol::json::spell(dialect, &kind, &params).unwrap();
             let (back, request) = by_task(&Value::Object(task));
             assert_eq!(
                 (&back, key(&back, request)),
                 (&kind, key(&kind, params.clone())),
                 "{}",
-                flavour.name()
+                dialect.name()
             );
         }
     }

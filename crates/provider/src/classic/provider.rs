@@ -13,8 +13,8 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
+use quittance_protocol::classic::dialect::{ClassicDialect, Facts, ZeroBalance};
 use quittance_protocol::classic::method::{has_companions, leaves, spell};
-use quittance_protocol::classic::profile::{Facts, Profile, ZeroBalance};
 use quittance_protocol::classic::{FaultCodes, Form, Part};
 use quittance_wire::{BadSettings, CallbackBase, Reply, WireError, without_secrets};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ enum ClassicRefusal {
 
 pub struct ClassicProvider {
     name: String,
-    pub(crate) profile: Profile,
+    pub(crate) dialect: ClassicDialect,
     pub(crate) codes: FaultCodes,
     pub(crate) exchange: Exchange,
     submit_timeout: Duration,
@@ -50,19 +50,19 @@ pub struct ClassicProvider {
 
 impl fmt::Debug for ClassicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, profile, exchange, .. } = self;
-        write!(f, "ClassicProvider({name:?}, {} at {:?})", profile.name(), exchange.client.base().authority())
+        let Self { name, dialect, exchange, .. } = self;
+        write!(f, "ClassicProvider({name:?}, {} at {:?})", dialect.name(), exchange.client.base().authority())
     }
 }
 
 impl ClassicProvider {
     pub fn new(settings: Settings) -> Result<Self, BadSettings> {
-        let facts = settings.profile.facts();
+        let facts = settings.dialect.facts();
         let client = settings.client()?;
-        let codes = FaultCodes::of(settings.profile);
+        let codes = FaultCodes::of(settings.dialect);
         Ok(Self {
             name: settings.name,
-            profile: settings.profile,
+            dialect: settings.dialect,
             codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
             exchange: Exchange { client, key: settings.key },
             submit_timeout: settings.submit_timeout,
@@ -88,7 +88,7 @@ impl ClassicProvider {
     }
 
     pub(crate) fn facts(&self) -> &'static Facts {
-        self.profile.facts()
+        self.dialect.facts()
     }
 
     fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
@@ -125,8 +125,8 @@ impl ClassicProvider {
 
     /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
     fn order_form(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Form, String> {
-        let form = spell(self.profile, kind, params).map_err(|why| why.to_string())?;
-        let fields: Vec<_> = leaves(self.profile, kind, &form)
+        let form = spell(self.dialect, kind, params).map_err(|why| why.to_string())?;
+        let fields: Vec<_> = leaves(self.dialect, kind, &form)
             .into_iter()
             .map(|(name, param, part)| match part {
                 Part::Text(text) => TaskField { name, param, value: text.as_bytes() },
@@ -250,7 +250,7 @@ impl Provider for ClassicProvider {
         if let Some(callback) = callback {
             self.callbacks.learn(callback);
             // A pingback brings the answer alone, which is no use where it comes with something else.
-            if !has_companions(self.profile, &terms.kind, &terms.params) {
+            if !has_companions(self.dialect, &terms.kind, &terms.params) {
                 form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
             }
         }

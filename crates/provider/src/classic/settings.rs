@@ -2,12 +2,12 @@
 //! secret to where it does not belong, is refused here and not at the first order.
 
 use quittance_lifecycle::FaultClass;
-use quittance_protocol::classic::profile::{PollQuota, Profile};
+use quittance_protocol::classic::dialect::{ClassicDialect, PollQuota};
 use quittance_wire::{ApiKey, BadSettings, Base, Client};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Corrections to the profile's tempo; what is `None` stays as it is there.
+/// Corrections to the dialect's tempo; what is `None` stays as it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PaceSettings {
     /// The least span between two submits.
@@ -20,7 +20,7 @@ pub struct PaceSettings {
 pub struct Settings {
     /// What people call this provider.
     pub name: String,
-    pub profile: Profile,
+    pub dialect: ClassicDialect,
     /// The address without `in.php`: `https://ocr.captchaai.com`.
     pub url: String,
     pub key: ApiKey,
@@ -46,10 +46,15 @@ pub struct Settings {
 
 impl Settings {
     #[must_use]
-    pub fn new(name: impl Into<String>, profile: Profile, url: impl Into<String>, key: ApiKey) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        dialect: ClassicDialect,
+        url: impl Into<String>,
+        key: ApiKey,
+    ) -> Self {
         Self {
             name: name.into(),
-            profile,
+            dialect,
             url: url.into(),
             key,
             connect_timeout: Duration::from_secs(5),
@@ -91,7 +96,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str, key: &str) -> String {
-        let settings = Settings::new("x", Profile::CaptchaAi, url, ApiKey::new(key));
+        let settings = Settings::new("x", ClassicDialect::CaptchaAi, url, ApiKey::new(key));
         assert!(!format!("{settings:?}").contains(key) || key.is_empty());
         settings.client().unwrap_err().to_string()
     }

@@ -14,8 +14,8 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::json::{
-    CreateReply, FaultCodes, Flavour, Leaf, ResultReply, id, leaves, read_callback, read_create, read_result,
-    spell,
+    CreateReply, FaultCodes, JsonDialect, Leaf, ResultReply, id, leaves, read_callback, read_create,
+    read_result, spell,
 };
 use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, WireError, without_secrets};
 use serde_json::{Map, Value};
@@ -33,7 +33,7 @@ enum JsonRefusal {
 
 pub struct JsonProvider {
     name: String,
-    pub(crate) flavour: Flavour,
+    pub(crate) dialect: JsonDialect,
     pub(crate) codes: FaultCodes,
     client: Client,
     pub(crate) key: ApiKey,
@@ -48,19 +48,19 @@ pub struct JsonProvider {
 
 impl fmt::Debug for JsonProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, flavour, client, .. } = self;
-        write!(f, "JsonProvider({name:?}, {} at {:?})", flavour.name(), client.base().authority())
+        let Self { name, dialect, client, .. } = self;
+        write!(f, "JsonProvider({name:?}, {} at {:?})", dialect.name(), client.base().authority())
     }
 }
 
 impl JsonProvider {
     pub fn new(settings: Settings) -> Result<Self, BadSettings> {
         let client = settings.client()?;
-        let limits = settings.flavour.facts().limits;
-        let codes = FaultCodes::of(settings.flavour);
+        let limits = settings.dialect.facts().limits;
+        let codes = FaultCodes::of(settings.dialect);
         Ok(Self {
             name: settings.name,
-            flavour: settings.flavour,
+            dialect: settings.dialect,
             codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
             client,
             key: settings.key,
@@ -130,13 +130,13 @@ impl JsonProvider {
         params: &Params,
         guard: &Guard<'_>,
     ) -> Result<Map<String, Value>, String> {
-        let mut task = spell(self.flavour, kind, params).map_err(|why| why.to_string())?;
+        let mut task = spell(self.dialect, kind, params).map_err(|why| why.to_string())?;
         let mut body_text = Map::new();
         // It is about the task, and stands beside it.
         if let Some(pool) = task.remove("languagePool") {
             body_text.insert("languagePool".to_owned(), pool);
         }
-        let mut leaves = leaves(self.flavour, kind, params, &task);
+        let mut leaves = leaves(self.dialect, kind, params, &task);
         body_text.insert("task".to_owned(), Value::Object(task));
         if let Some(pool) = body_text.get("languagePool") {
             let value = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);

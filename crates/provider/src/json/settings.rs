@@ -2,12 +2,12 @@
 //! secret to where it does not belong, is refused here and not at the first order.
 
 use quittance_lifecycle::FaultClass;
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_wire::{ApiKey, BadSettings, Base, Client};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Corrections to the flavour's tempo; what is `None` stays as it is there.
+/// Corrections to the dialect's tempo; what is `None` stays as it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PaceSettings {
     /// The least span between two submits.
@@ -20,7 +20,7 @@ pub struct PaceSettings {
 pub struct Settings {
     /// What people call this provider.
     pub name: String,
-    pub flavour: Flavour,
+    pub dialect: JsonDialect,
     /// The address without `createTask`: `https://api.capsolver.com`.
     pub url: String,
     pub key: ApiKey,
@@ -45,10 +45,10 @@ pub struct Settings {
 
 impl Settings {
     #[must_use]
-    pub fn new(name: impl Into<String>, flavour: Flavour, url: impl Into<String>, key: ApiKey) -> Self {
+    pub fn new(name: impl Into<String>, dialect: JsonDialect, url: impl Into<String>, key: ApiKey) -> Self {
         Self {
             name: name.into(),
-            flavour,
+            dialect,
             url: url.into(),
             key,
             connect_timeout: Duration::from_secs(5),

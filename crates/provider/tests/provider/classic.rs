@@ -16,7 +16,7 @@ use quittance_lifecycle::{
     Draft, Evidence, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value,
 };
 use quittance_ports::{Provider, Submission};
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::kinds::kind;
 use quittance_provider::ApiKey;
 use quittance_provider::classic::{ClassicProvider, Settings};
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-fn settings(profile: Profile, url: &str) -> Settings {
+fn settings(profile: ClassicDialect, url: &str) -> Settings {
     let mut settings = Settings::new("test", profile, url, ApiKey::new(KEY));
     settings.pace.submit_interval = Some(Duration::ZERO);
     settings.connect_timeout = Duration::from_secs(5);
@@ -33,7 +33,7 @@ fn settings(profile: Profile, url: &str) -> Settings {
     settings
 }
 
-fn provider(profile: Profile, url: &str) -> ClassicProvider {
+fn provider(profile: ClassicDialect, url: &str) -> ClassicProvider {
     ClassicProvider::new(settings(profile, url)).unwrap()
 }
 
@@ -42,7 +42,7 @@ const HASTE: Duration = Duration::from_secs(1);
 
 /// For answers that do not come.
 fn hasty(url: &str) -> ClassicProvider {
-    let mut settings = settings(Profile::TwoCaptcha, url);
+    let mut settings = settings(ClassicDialect::TwoCaptcha, url);
     settings.connect_timeout = HASTE;
     settings.submit_timeout = HASTE;
     settings.poll_timeout = HASTE;

@@ -10,7 +10,7 @@ use quittance_lifecycle::{
     Draft, Evidence, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value,
 };
 use quittance_ports::{Provider, Submission};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_protocol::kinds::kind;
 use quittance_provider::ApiKey;
 use quittance_provider::json::{JsonProvider, Settings};
@@ -18,21 +18,21 @@ use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-fn settings(flavour: Flavour, url: &str) -> Settings {
-    let mut settings = Settings::new("test", flavour, url, ApiKey::new(KEY));
+fn settings(dialect: JsonDialect, url: &str) -> Settings {
+    let mut settings = Settings::new("test", dialect, url, ApiKey::new(KEY));
     settings.connect_timeout = Duration::from_secs(5);
     settings.submit_timeout = Duration::from_secs(10);
     settings.poll_timeout = Duration::from_secs(10);
     settings
 }
 
-fn provider(flavour: Flavour, url: &str) -> JsonProvider {
-    JsonProvider::new(settings(flavour, url)).unwrap()
+fn provider(dialect: JsonDialect, url: &str) -> JsonProvider {
+    JsonProvider::new(settings(dialect, url)).unwrap()
 }
 
 /// For answers that do not come: long enough for a busy machine to send, short enough to wait for.
 fn hasty(url: &str) -> JsonProvider {
-    let mut settings = settings(Flavour::TwoCaptcha, url);
+    let mut settings = settings(JsonDialect::TwoCaptcha, url);
     settings.connect_timeout = Duration::from_secs(1);
     settings.submit_timeout = Duration::from_secs(1);
     settings.poll_timeout = Duration::from_secs(1);

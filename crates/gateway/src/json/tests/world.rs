@@ -2,7 +2,7 @@
 //! the test speaks for it.
 
 use super::still_clock::StillClock;
-use crate::api::{ApiRequest, FLAVOURS};
+use crate::api::{ApiRequest, DIALECTS};
 use crate::hub::Hub;
 use crate::json::{JsonApi, Timeout};
 use crate::orders::OrderService;
@@ -191,7 +191,7 @@ impl Room {
         Self::with(Vec::new(), None)
     }
 
-    pub(super) fn with(tenants: Vec<TenantSettings>, flavour: Option<&str>) -> Self {
+    pub(super) fn with(tenants: Vec<TenantSettings>, dialect: Option<&str>) -> Self {
         let troubles = Arc::new(Troubles::default());
         let provider = Arc::new(Scripted::default());
         let world = World {
@@ -221,7 +221,7 @@ impl Room {
             hub,
             Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
         );
-        let mut api = JsonApi::new(orders.clone(), flavour.map(str::to_owned));
+        let mut api = JsonApi::new(orders.clone(), dialect.map(str::to_owned));
         api.timeout = Timeout {
             place: Duration::from_millis(100),
             look: Duration::from_millis(50),
@@ -239,8 +239,8 @@ impl Room {
         body: impl Into<Bytes>,
     ) -> (u16, String, String) {
         let first = path.trim_start_matches('/').split('/').next().unwrap();
-        let flavour = FLAVOURS.into_iter().find(|flavour| *flavour == first);
-        let rest = flavour.map_or(path, |flavour| &path[flavour.len() + 1..]);
+        let dialect = DIALECTS.into_iter().find(|dialect| *dialect == first);
+        let rest = dialect.map_or(path, |dialect| &path[dialect.len() + 1..]);
         let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
         let mut head = request.into_parts().0;
         // Whatever it says, the body is what it is.
@@ -249,7 +249,7 @@ impl Room {
             head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
         }
         let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let asked = ApiRequest { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
+        let asked = ApiRequest { head, path: rest.to_owned(), dialect, content_type, body: body.into() };
         let answer = self.api.answer(asked).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();

@@ -1,11 +1,11 @@
 //! Every shape of reply that the protocol is known to have, and what no reply should ever be taken for.
 
 use super::*;
-use crate::classic::profile::Profile;
+use crate::classic::dialect::ClassicDialect;
 use std::collections::BTreeMap;
 
 fn codes() -> FaultCodes {
-    FaultCodes::of(Profile::TwoCaptcha)
+    FaultCodes::of(ClassicDialect::TwoCaptcha)
 }
 
 fn submit(body: &str) -> SubmitReply {
@@ -333,8 +333,8 @@ fn balance_and_threads_are_read_in_every_shape() {
 #[test]
 fn a_document_has_the_same_type_by_whichever_way_it_comes() {
     let document = r#"{"challenge":"c","validate":"v","seccode":"s"}"#;
-    for (profile, is_json) in [(Profile::TwoCaptcha, true), (Profile::CaptchaAi, false)] {
-        let codes = FaultCodes::of(profile);
+    for (dialect, is_json) in [(ClassicDialect::TwoCaptcha, true), (ClassicDialect::CaptchaAi, false)] {
+        let codes = FaultCodes::of(dialect);
         let form = Form(BTreeMap::from([("code".to_owned(), Part::Text(document.to_owned()))]));
         let Some((_, Ok(callback))) = read_pingback(&form, &codes) else { panic!("no answer") };
         let PollReply::Answered { payload, .. } =
@@ -342,7 +342,7 @@ fn a_document_has_the_same_type_by_whichever_way_it_comes() {
         else {
             panic!("no answer")
         };
-        assert_eq!((callback.is_json, payload.is_json), (is_json, is_json), "{}", profile.name());
+        assert_eq!((callback.is_json, payload.is_json), (is_json, is_json), "{}", dialect.name());
         assert_eq!((callback.text.as_str(), payload.text.as_str()), (document, document));
     }
     for text in ["[1,4,7]", "{broken", "{}}"] {

@@ -2,7 +2,7 @@
 //! it, the entry says what. To correct a class, change it here, or in the configuration of a running daemon.
 
 use super::Place;
-use crate::classic::profile::Profile;
+use crate::classic::dialect::ClassicDialect;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
 use std::time::Duration;
 
@@ -27,24 +27,24 @@ struct Other {
 }
 
 impl CodeEntry {
-    fn other(&self, profile: Profile) -> Option<&Other> {
-        self.at_captcha_ai.as_ref().filter(|_| profile == Profile::CaptchaAi)
+    fn other(&self, dialect: ClassicDialect) -> Option<&Other> {
+        self.at_captcha_ai.as_ref().filter(|_| dialect == ClassicDialect::CaptchaAi)
     }
 
-    pub(super) fn class(&self, profile: Profile) -> FaultClass {
-        self.other(profile).map_or(self.class, |other| other.class)
+    pub(super) fn class(&self, dialect: ClassicDialect) -> FaultClass {
+        self.other(dialect).map_or(self.class, |other| other.class)
     }
 
-    pub(super) fn meaning(&self, profile: Profile) -> &'static str {
-        self.other(profile).map_or(self.meaning, |other| other.meaning)
+    pub(super) fn meaning(&self, dialect: ClassicDialect) -> &'static str {
+        self.other(dialect).map_or(self.meaning, |other| other.meaning)
     }
 
-    pub(super) fn advice(&self, profile: Profile) -> &'static str {
-        self.other(profile).map_or(self.advice, |other| other.advice)
+    pub(super) fn advice(&self, dialect: ClassicDialect) -> &'static str {
+        self.other(dialect).map_or(self.advice, |other| other.advice)
     }
 
-    pub(super) fn pause(&self, profile: Profile) -> Option<Duration> {
-        let seconds = self.other(profile).map_or(self.pause_s, |other| other.pause_s);
+    pub(super) fn pause(&self, dialect: ClassicDialect) -> Option<Duration> {
+        let seconds = self.other(dialect).map_or(self.pause_s, |other| other.pause_s);
         (seconds > 0).then_some(Duration::from_secs(seconds))
     }
 

@@ -6,7 +6,7 @@ use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
 };
 use quittance_ports::{Callback, Provider};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::json::JsonProvider;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn delivery() -> ProviderAnswer {
 
 async fn outcome_of(status: &str, body: &str) -> PollOutcome {
     let server = JsonServer::replying(http(status, body));
-    let outcomes = provider(Flavour::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
+    let outcomes = provider(JsonDialect::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
     assert_eq!(outcomes.len(), 1);
     outcomes.into_iter().next().unwrap().1
 }
@@ -33,7 +33,7 @@ async fn outcome_of(status: &str, body: &str) -> PollOutcome {
 #[tokio::test]
 async fn tasks_are_polled_one_by_one_each_by_its_id() {
     let server = JsonServer::answering(|_| ok(r#"{"errorId":0,"status":"processing"}"#));
-    let provider = provider(Flavour::TwoCaptcha, &server.url());
+    let provider = provider(JsonDialect::TwoCaptcha, &server.url());
     assert_eq!(provider.poll_batch_max(), 1);
     let tasks = ["74327409378".to_owned(), "61138bb6-19fb".to_owned()];
     let outcomes = provider.poll(&tasks).await;
@@ -80,7 +80,7 @@ async fn a_fault_counts_at_any_status_and_a_transport_error_settles_nothing() {
 #[tokio::test]
 async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
     let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"processing"}"#));
-    let mut settings = settings(Flavour::CapMonster, &server.url());
+    let mut settings = settings(JsonDialect::CapMonster, &server.url());
     settings.pace.queries_per_task_max = Some(3);
     let provider = JsonProvider::new(settings).unwrap();
     for _ in 0..10 {
@@ -91,7 +91,7 @@ async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
 
 #[tokio::test]
 async fn a_callback_is_read_and_nonsense_is_not() {
-    let provider = provider(Flavour::AntiCaptcha, "http://127.0.0.1:1");
+    let provider = provider(JsonDialect::AntiCaptcha, "http://127.0.0.1:1");
     let read_callback = |body: &str| {
         provider.read_callback(&Callback {
             query: "",

@@ -5,9 +5,9 @@ use crate::hosts::dead_letters::dead_letter;
 use crate::hosts::hide::unbase64;
 use crate::hosts::holes::{Hole, OverwritingProvider};
 use crate::hosts::tap::WireTap;
-use quittance::{ApiKey, ClassicProvider, ClassicSettings, GatewaySetup, Place, Profile, Quittance};
+use quittance::{ApiKey, ClassicDialect, ClassicProvider, ClassicSettings, GatewaySetup, Place, Quittance};
 use quittance_engine::TenantRule;
-use quittance_mock_provider::{DEMO_KEY, MockFlavour, MockProvider, Settings as SimSettings};
+use quittance_mock_provider::{DEMO_KEY, MockDialect, MockProvider, Settings as SimSettings};
 use quittance_provider::json::{JsonProvider, Settings as JsonSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostsProvider {
-    Classic(Profile),
-    Json(MockFlavour),
+    Classic(ClassicDialect),
+    Json(MockDialect),
 }
 
 pub(crate) struct HostsWorld {
@@ -43,8 +43,10 @@ impl HostsWorld {
         tenants: &'static [&'static str],
     ) -> Self {
         let played = match provider {
-            HostsProvider::Classic(Profile::CaptchaAi) => quittance_mock_provider::MockProfile::CaptchaAi,
-            _ => quittance_mock_provider::MockProfile::TwoCaptcha,
+            HostsProvider::Classic(ClassicDialect::CaptchaAi) => {
+                quittance_mock_provider::MockClassicDialect::CaptchaAi
+            }
+            _ => quittance_mock_provider::MockClassicDialect::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let tap = WireTap::default();
@@ -54,10 +56,10 @@ impl HostsWorld {
                 let settings = ClassicSettings::new("mock", profile, url, ApiKey::new(DEMO_KEY));
                 Arc::new(ClassicProvider::new(settings).unwrap())
             }
-            HostsProvider::Json(flavour) => {
-                let url = format!("{url}/{}", named(flavour));
-                let flavour = quittance_protocol::json::Flavour::parse(named(flavour)).unwrap();
-                let settings = JsonSettings::new("mock", flavour, url, ApiKey::new(DEMO_KEY));
+            HostsProvider::Json(dialect) => {
+                let url = format!("{url}/{}", named(dialect));
+                let dialect = quittance_protocol::json::JsonDialect::parse(named(dialect)).unwrap();
+                let settings = JsonSettings::new("mock", dialect, url, ApiKey::new(DEMO_KEY));
                 Arc::new(JsonProvider::new(settings).unwrap())
             }
         };
@@ -95,12 +97,12 @@ impl HostsWorld {
     }
 }
 
-const fn named(flavour: MockFlavour) -> &'static str {
-    match flavour {
-        MockFlavour::TwoCaptcha => "2captcha",
-        MockFlavour::AntiCaptcha => "anticaptcha",
-        MockFlavour::CapSolver => "capsolver",
-        MockFlavour::CapMonster => "capmonster",
+const fn named(dialect: MockDialect) -> &'static str {
+    match dialect {
+        MockDialect::TwoCaptcha => "2captcha",
+        MockDialect::AntiCaptcha => "anticaptcha",
+        MockDialect::CapSolver => "capsolver",
+        MockDialect::CapMonster => "capmonster",
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
+pub enum ClassicDialect {
     CaptchaAi,
     TwoCaptcha,
 }
@@ -97,7 +97,7 @@ const PICTURES: &[&str] =
     &["image", "text", "audio", "grid", "coordinates", "canvas", "rotate", "bounding_box", "bls"];
 const SLOW_AT_CAPTCHA_AI: &[&str] = &["recaptcha_v2", "geetest", "geetest_v4", "cloudflare_challenge"];
 
-impl Profile {
+impl ClassicDialect {
     pub const ALL: [Self; 2] = [Self::CaptchaAi, Self::TwoCaptcha];
 
     #[must_use]
@@ -115,7 +115,7 @@ impl Profile {
 
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name)
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
     #[must_use]
@@ -143,21 +143,21 @@ mod tests {
 
     #[test]
     fn a_profile_is_found_by_its_name_and_no_other() {
-        for profile in Profile::ALL {
-            assert_eq!(Profile::named(profile.name()), Some(profile));
+        for dialect in ClassicDialect::ALL {
+            assert_eq!(ClassicDialect::named(dialect.name()), Some(dialect));
         }
-        assert_eq!(Profile::named("CaptchaAI"), None);
+        assert_eq!(ClassicDialect::named("CaptchaAI"), None);
     }
 
     #[test]
     fn pictures_are_polled_soon_and_tokens_later() {
-        let first = |profile: Profile, kind| profile.advice(kind).first_poll.as_secs();
+        let first = |dialect: ClassicDialect, kind| dialect.advice(kind).first_poll.as_secs();
         assert_eq!(
-            ["image", "turnstile", "recaptcha_v2"].map(|kind| first(Profile::CaptchaAi, kind)),
+            ["image", "turnstile", "recaptcha_v2"].map(|kind| first(ClassicDialect::CaptchaAi, kind)),
             [1, 10, 15]
         );
         assert_eq!(
-            ["image", "turnstile", "never seen"].map(|kind| first(Profile::TwoCaptcha, kind)),
+            ["image", "turnstile", "never seen"].map(|kind| first(ClassicDialect::TwoCaptcha, kind)),
             [5, 10, 10]
         );
     }

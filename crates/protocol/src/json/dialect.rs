@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flavour {
+pub enum JsonDialect {
     TwoCaptcha,
     AntiCaptcha,
     CapSolver,
@@ -162,7 +162,7 @@ const CAP_MONSTER: Facts = Facts {
     ..TWO_CAPTCHA
 };
 
-impl Flavour {
+impl JsonDialect {
     pub const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapSolver, Self::CapMonster];
 
     #[must_use]
@@ -192,7 +192,7 @@ impl Flavour {
 
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|flavour| flavour.name() == name)
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 }
 
@@ -201,10 +201,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flavour_is_found_by_its_name_and_no_other() {
-        for flavour in Flavour::ALL {
-            assert_eq!(Flavour::parse(flavour.name()), Some(flavour));
+    fn a_dialect_is_found_by_its_name_and_no_other() {
+        for dialect in JsonDialect::ALL {
+            assert_eq!(JsonDialect::parse(dialect.name()), Some(dialect));
         }
-        assert_eq!(Flavour::parse("CapSolver"), None);
+        assert_eq!(JsonDialect::parse("CapSolver"), None);
     }
 }
