@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use quittance::{OpenError, Quittance};
+use quittance::{Quittance, StoreOpenError};
 use quittance_config::{Config, Environment};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -71,7 +71,7 @@ impl ApiClient {
         if let Some(daemon) = Daemon::that_has_it(&held, config, environment)? {
             return Ok(Self::There(daemon));
         }
-        let mut trouble = place::trouble(&OpenError::Embedded(held));
+        let mut trouble = place::trouble(&StoreOpenError::Embedded(held));
         trouble.what = format!(
             "{}; a `quittance serve` that is ready would be asked instead, and this is none",
             trouble.what

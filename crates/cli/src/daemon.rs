@@ -82,11 +82,11 @@ pub(crate) fn asking(method: Method, path: &str, body: Option<&Value>) -> Result
 impl Daemon {
     /// The one that has the store, if it is a daemon; `error` says that somebody has.
     pub(crate) fn that_has_it(
-        error: &embedded::OpenError,
+        error: &embedded::EmbeddedOpenError,
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        let embedded::OpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
+        let embedded::EmbeddedOpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
         Note::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
     }
 

@@ -6,7 +6,7 @@ use crate::exit::{CliError, Exit};
 use crate::{output, place};
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
-    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
+    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError, StoreOpenError,
     embedded,
 };
 use quittance_config::{Config, ProviderConfig, duration};
@@ -30,20 +30,20 @@ const STOP_TOLD: Duration = Duration::from_secs(1);
 /// store can be shared; that another process has an embedded store to itself is no trouble yet.
 pub(crate) async fn start_unless_held(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     begin(config, false).await
 }
 
 /// Starts a node with a gateway for [`crate::client::ApiClient`] to ask.
 pub(crate) async fn start_office(config: &Config) -> Result<Quittance, CliError> {
     let started = begin(config, true).await?;
-    started.map_err(|held| place::trouble(&OpenError::Embedded(held)))
+    started.map_err(|held| place::trouble(&StoreOpenError::Embedded(held)))
 }
 
 async fn begin(
     config: &Config,
     has_gateway: bool,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -65,7 +65,9 @@ async fn begin(
         match with_callbacks(builder, config, callbacks.clone())?.start().await {
             Err(StartError::Spill { source: SpillError::Io(error), .. })
                 if is_shared && error.kind() == ErrorKind::ResourceBusy => {}
-            Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => {
+            Err(StartError::Open(StoreOpenError::Embedded(
+                held @ embedded::EmbeddedOpenError::InUse { .. },
+            ))) => {
                 return Ok(Err(held));
             }
             started => return started.map(Ok).map_err(|error| start_trouble(&error)),
@@ -139,19 +141,25 @@ fn with_callbacks(
 /// embedded store to itself is no trouble yet.
 pub(crate) async fn open_unless_held(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     let config = config.read_only();
     match builder(&config)?.open().await {
-        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
+        Err(StartError::Open(StoreOpenError::Embedded(held @ embedded::EmbeddedOpenError::InUse { .. }))) => {
+            Ok(Err(held))
+        }
         opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
     }
 }
 
 /// Opens the store with a gateway for [`crate::client::ApiClient`] to ask.
-pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+pub(crate) async fn open_office(
+    config: &Config,
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     let config = config.read_only();
     match builder(&config)?.gateway(GatewaySetup::default()).open().await {
-        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
+        Err(StartError::Open(StoreOpenError::Embedded(held @ embedded::EmbeddedOpenError::InUse { .. }))) => {
+            Ok(Err(held))
+        }
         opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
     }
 }

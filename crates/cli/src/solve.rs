@@ -12,7 +12,7 @@ use crate::{node, outcome, output, place};
 use beside::{Answered, Beside, NoAnswer};
 use clap::Args;
 use quittance::lifecycle::{Reuse, Shape};
-use quittance::{OpenError, Order, Quittance, SolveError, Solved, Ticket};
+use quittance::{Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
 use quittance_config::{Config, Environment};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ impl Solver {
                 Err(held) => held,
             };
             if began.elapsed() >= wait {
-                let mut trouble = place::trouble(&OpenError::Embedded(held));
+                let mut trouble = place::trouble(&StoreOpenError::Embedded(held));
                 trouble.what = format!("{}. Nothing was placed", trouble.what);
                 return Err(trouble);
             }

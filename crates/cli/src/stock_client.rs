@@ -8,7 +8,7 @@ use crate::pool::told::{Pool, ToldPools, as_request, untold};
 use crate::stock::rows::{self, Rows, ToldStock};
 use crate::{day, node, place};
 use hyper::Method;
-use quittance::{Day, OpenError, PoolSpec, Quittance, SystemClock};
+use quittance::{Day, PoolSpec, Quittance, StoreOpenError, SystemClock};
 use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
 use quittance_telemetry::money::in_currency;
@@ -35,7 +35,7 @@ impl StockClient {
         if let Some(daemon) = Daemon::that_has_it(&held, config, environment)? {
             return Ok(Self::There(daemon));
         }
-        let mut trouble = place::trouble(&OpenError::Embedded(held));
+        let mut trouble = place::trouble(&StoreOpenError::Embedded(held));
         trouble.what = format!(
             "{}; a `quittance serve` that is ready would be asked instead, and this is none",
             trouble.what

@@ -11,8 +11,8 @@ use crate::secret::Credential;
 use quittance::{ApiKey, ClassicSettings, JsonSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
+use quittance_protocol::classic::ClassicCodes;
 use quittance_protocol::classic::ClassicDialect;
-use quittance_protocol::classic::FaultCodes;
 use quittance_protocol::classic::code::class_named;
 use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::json::JsonDialect;
@@ -56,8 +56,8 @@ impl ProviderConfig {
     }
 
     /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
-    pub fn codes(&self) -> FaultCodes {
-        let codes = FaultCodes::of(self.settings.dialect);
+    pub fn codes(&self) -> ClassicCodes {
+        let codes = ClassicCodes::of(self.settings.dialect);
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 

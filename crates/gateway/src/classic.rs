@@ -23,7 +23,7 @@ use pingbacks::Pingbacks;
 use quittance_engine::Outcome;
 use quittance_lifecycle::Value;
 use quittance_ports::StoreError;
-use quittance_protocol::classic::code::Place;
+use quittance_protocol::classic::code::CodePlace;
 use quittance_protocol::classic::{BadForm, Form, Part, method};
 use response_format::ResponseFormat;
 use std::fmt;
@@ -232,7 +232,7 @@ impl ClassicApi {
     fn request(&self, asked: &ApiRequest, caller: &Caller, mut form: Form) -> Result<OrderRequest, Code> {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_form(&bad), &bad))?;
         let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
         let dialect = self.dialect(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
@@ -333,8 +333,9 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes =
-        quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::ClassicDialect::TwoCaptcha);
-    let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
+    let codes = quittance_protocol::classic::ClassicCodes::of(
+        quittance_protocol::classic::ClassicDialect::TwoCaptcha,
+    );
+    let listed = codes.rows().filter(|row| row.place != CodePlace::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

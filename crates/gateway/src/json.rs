@@ -21,7 +21,7 @@ use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
-use quittance_protocol::json::{Finished, JsonDialect, Statistic, TaskId};
+use quittance_protocol::json::{FinishedTask, JsonDialect, Statistic, TaskId};
 use said::JsonBody;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -318,8 +318,8 @@ pub(crate) fn finished_task<'a>(
     order: &Order,
     answer: &Answer,
     solution: &'a Map<String, Value>,
-) -> Finished<'a> {
-    Finished {
+) -> FinishedTask<'a> {
+    FinishedTask {
         id: TaskId(id.number()),
         solution,
         cost: answer.cost,

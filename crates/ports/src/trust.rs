@@ -17,7 +17,7 @@ const LATE_MIN: usize = 3;
 
 /// What a caller said of one answer: when, and how old it was when it was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct AnswerReport {
     pub at: Timestamp,
     pub age: Duration,
 }
@@ -25,17 +25,17 @@ pub struct Heard {
 /// What callers said of answers of one target: how old those were, when they were handed out, that the site refused or took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    pub refusals: Vec<Heard>,
-    pub approvals: Vec<Heard>,
+    pub refusals: Vec<AnswerReport>,
+    pub approvals: Vec<AnswerReport>,
 }
 
 impl Trust {
     pub fn refused(&mut self, at: Timestamp, age: Duration) {
-        remember(&mut self.refusals, Heard { at, age });
+        remember(&mut self.refusals, AnswerReport { at, age });
     }
 
     pub fn approved(&mut self, at: Timestamp, age: Duration) {
-        remember(&mut self.approvals, Heard { at, age });
+        remember(&mut self.approvals, AnswerReport { at, age });
     }
 
     /// How long answers are trusted that should live for `life`: as long as that, or less if refusals come late in it.
@@ -54,13 +54,13 @@ impl Trust {
         if late >= LATE_MIN && late * 4 >= counted * 3 { youngest.max(half) } else { life }
     }
 
-    fn counts(&self, refusal: &Heard, now: Timestamp) -> bool {
-        let refutes = |approval: &Heard| approval.at >= refusal.at && approval.age >= refusal.age;
+    fn counts(&self, refusal: &AnswerReport, now: Timestamp) -> bool {
+        let refutes = |approval: &AnswerReport| approval.at >= refusal.at && approval.age >= refusal.age;
         now.since(refusal.at) < COUNTS_FOR && !self.approvals.iter().any(refutes)
     }
 }
 
-fn remember(heard: &mut Vec<Heard>, news: Heard) {
+fn remember(heard: &mut Vec<AnswerReport>, news: AnswerReport) {
     // Records from elsewhere may hold more than we would.
     if heard.len() >= HEARD_MAX {
         heard.drain(..=heard.len() - HEARD_MAX);
@@ -147,7 +147,7 @@ mod tests {
             trust.approved(at(second), LIFE);
         }
         assert_eq!(trust.approvals.len(), HEARD_MAX);
-        trust.refusals = vec![Heard { at: at(1), age: LIFE }; 100];
+        trust.refusals = vec![AnswerReport { at: at(1), age: LIFE }; 100];
         trust.refused(at(2), LIFE);
         assert_eq!(trust.refusals.len(), HEARD_MAX);
     }

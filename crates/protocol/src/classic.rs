@@ -10,6 +10,6 @@ pub mod encode;
 pub mod form;
 pub mod method;
 
-pub use code::FaultCodes;
+pub use code::ClassicCodes;
 pub use dialect::ClassicDialect;
 pub use form::{BadForm, Form, Part};

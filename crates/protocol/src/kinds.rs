@@ -14,11 +14,19 @@ mod undescribed;
 
 pub use order_fields::{ORDER_FIELDS, order_field, order_field_meant};
 pub use prices::{PriceList, price_list, price_lists};
-use quittance_lifecycle::Kind;
+use quittance_lifecycle::{Kind, Value};
 use row::KindRow;
 pub use row::{CONTROL, JSON_TEXTS};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 pub use undescribed::{PARAMETERS, UNDESCRIBED};
+
+/// A kind and its parameters, in the words of the catalogue: what each protocol reads from a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderParams {
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+}
 
 fn rows() -> impl Iterator<Item = &'static KindRow> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()

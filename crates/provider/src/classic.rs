@@ -9,4 +9,4 @@ mod report;
 mod settings;
 
 pub use provider::ClassicProvider;
-pub use settings::{PaceSettings, Settings};
+pub use settings::{ClassicPaceSettings, Settings};

@@ -7,4 +7,4 @@ mod report;
 mod settings;
 
 pub use provider::JsonProvider;
-pub use settings::{PaceSettings, Settings};
+pub use settings::{JsonPaceSettings, Settings};

@@ -2,7 +2,7 @@
 
 use crate::clock::FleetClock;
 use crate::memory::StoreMemory;
-use crate::place::{OpenError, Opened, Place, SecretError};
+use crate::place::{Opened, Place, SecretError, StoreOpenError};
 use crate::presence::Presence;
 use crate::{BackgroundTasks, Quittance, secret};
 use quittance_admin::{Admin, AdminSettings};
@@ -91,7 +91,7 @@ pub enum StartError {
     #[error(transparent)]
     BadPattern(#[from] BadPattern),
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] StoreOpenError),
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     #[error(

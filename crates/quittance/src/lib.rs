@@ -46,10 +46,10 @@ pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,
 };
-pub use place::{OpenError, Opened, Place, SecretError};
+pub use place::{Opened, Place, SecretError, StoreOpenError};
 pub use quittance_admin as admin;
 pub use quittance_engine::{
-    LifeRule, PlaceError, Placed, PoolError, PoolView, Settings, Targets, Throttle, targets,
+    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, Settings, Targets, Throttle, targets,
 };
 pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
@@ -77,7 +77,7 @@ pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSett
 pub use secret::SECRET_NAME;
 
 use quittance_admin::Admin;
-use quittance_engine::{Applied, Dropped, Engine, Outcome};
+use quittance_engine::{ApplyOutcome, DropOutcome, Engine, Outcome};
 use quittance_gateway::{CallbackApi, Gateway};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
@@ -141,7 +141,7 @@ impl Drop for BackgroundTasks {
 /// A caller's claim on an order.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    pub placed: Placed,
+    pub placed: PlacedOrder,
     engine: Arc<Engine>,
 }
 
@@ -220,8 +220,14 @@ impl Quittance {
         let Some(order) = self.read(key).await? else { return Ok(None) };
         let min_life = order.terms.min_life;
         let until = SystemClock.now() + order.terms.timeout;
-        let placed =
-            Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until, order: Some(order) };
+        let placed = PlacedOrder {
+            key: *key,
+            claimant: *key,
+            origin: Origin::Joined,
+            min_life,
+            until,
+            order: Some(order),
+        };
         Ok(Some(Ticket { placed, engine: Arc::clone(&self.engine) }))
     }
 
@@ -242,19 +248,19 @@ impl Quittance {
 
     /// No caller wants the order any more. What may be paid for goes on, for the stock.
     pub async fn cancel(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(matches!(self.engine.cancel(key).await?, Applied::Advanced { .. }))
+        Ok(matches!(self.engine.cancel(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
     /// Sends a dead letter on its way again; says whether there was one.
     pub async fn replay(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(matches!(self.engine.replay(key).await?, Applied::Advanced { .. }))
+        Ok(matches!(self.engine.replay(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
     /// Gives a dead letter up for good; says whether there was one. An unreadable record is removed, which frees its
     /// key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
         let dropped = self.engine.drop_dead_letter(key).await?;
-        Ok(matches!(dropped, Dropped::Discarded | Dropped::Applied(Applied::Advanced { .. })))
+        Ok(matches!(dropped, DropOutcome::Discarded | DropOutcome::Applied(ApplyOutcome::Advanced { .. })))
     }
 
     /// The usage of these days, both included.

@@ -6,7 +6,7 @@ use crate::lane::SqlParams;
 use crate::row::{self, column};
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
-use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use quittance_ports::{LeaseOutcome, LeaseTotal, Leases, StoreError, Version};
 use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -28,12 +28,12 @@ fn first(rows: &[Row]) -> Result<&Row, PostgresError> {
 }
 
 impl PostgresStore {
-    async fn read_leased(&self, limit: &str, node: u64) -> Result<Leased, PostgresError> {
+    async fn read_leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, PostgresError> {
         let (limit, node) = (limit.as_bytes(), node.cast_signed());
         let params: SqlParams<'_> = &[(&limit, Type::BYTEA), (&node, Type::INT8)];
         let rows = self.shared().ask(&self.shared().statements.leased, params).await?;
         let row = first(&rows)?;
-        Ok(Leased { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
+        Ok(LeaseTotal { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
     }
 
     async fn swap_lease(
@@ -61,7 +61,7 @@ impl PostgresStore {
             return Ok(LeaseOutcome::Done(row::version(version)));
         }
         let (version, by_others) = (row::version(column(row, 1)?), amount_of(column(row, 2)?));
-        Ok(LeaseOutcome::Conflict(Leased { version, by_others }))
+        Ok(LeaseOutcome::Conflict(LeaseTotal { version, by_others }))
     }
 
     async fn shrink_lease(
@@ -81,7 +81,7 @@ impl PostgresStore {
 
 #[async_trait]
 impl Leases for PostgresStore {
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
         self.read_leased(limit, node).await.map_err(|failure| failure.while_doing(READING))
     }
 

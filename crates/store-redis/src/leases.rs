@@ -9,7 +9,7 @@ use crate::scripts::Lua;
 use crate::{RedisInner, RedisStore};
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
-use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use quittance_ports::{LeaseOutcome, LeaseTotal, Leases, StoreError, Version};
 use redis::Value;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl RedisInner {
         self.run(script, &[self.layout.name(FIRST, "desk"), leases], args).await
     }
 
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, RedisFailure> {
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, RedisFailure> {
         let node = node.to_string();
         let answer = self.run_lease(&self.scripts.leased, limit, &[node.as_bytes()]).await?;
         read_leased(answer.rest)
@@ -70,18 +70,18 @@ impl RedisInner {
     }
 }
 
-fn read_leased(values: Vec<Value>) -> Result<Leased, RedisFailure> {
+fn read_leased(values: Vec<Value>) -> Result<LeaseTotal, RedisFailure> {
     let [version, by_others] = <[Value; 2]>::try_from(values).map_err(|_| RedisFailure::Garbled)?;
     let number = |value| {
         let text = text(value)?.and_then(|text| String::from_utf8(text).ok());
         text.and_then(|text| text.parse::<u64>().ok()).ok_or(RedisFailure::Garbled)
     };
-    Ok(Leased { version: Version(number(version)?), by_others: number(by_others)? })
+    Ok(LeaseTotal { version: Version(number(version)?), by_others: number(by_others)? })
 }
 
 #[async_trait]
 impl Leases for RedisStore {
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
         self.inner().leased(limit, node).await.map_err(|failure| failure.unavailable(READING))
     }
 

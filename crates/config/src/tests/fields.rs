@@ -266,7 +266,7 @@ ERROR_X = "busy"
             name: "\"main\"",
             dialect: "TwoCaptcha",
             key: "ApiKey(..)",
-            pace: "PaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
+            pace: "ClassicPaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
         } = settings
     );
     for (expected, found) in fields {
@@ -315,7 +315,7 @@ ERROR_X = "busy"
             name: "\"main\"",
             dialect: "CapSolver",
             key: "ApiKey(..)",
-            pace: "PaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
+            pace: "JsonPaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
         } = settings
     );
     for (expected, found) in fields {

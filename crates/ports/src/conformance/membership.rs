@@ -3,8 +3,8 @@
 use super::AVAILABLE;
 use super::samples::START;
 use crate::document::{
-    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument,
-    Spent, StoredDocument, TrustDocument,
+    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation,
+    SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One promise of a membership. It needs a fresh one that only this test uses.
-pub type MembershipPromise = fn(Arc<dyn Membership>) -> super::Promised;
+pub type MembershipPromise = fn(Arc<dyn Membership>) -> super::PromiseFuture;
 
 /// Makes a `#[test]` of each promise of a membership. Takes the `fn(MembershipPromise)` that runs one.
 #[macro_export]
@@ -160,7 +160,7 @@ fn pool(name: &str) -> SharedDocument {
         generations: vec![0, 7, u64::MAX],
         first_generation: 1_700_000_000_000,
         spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1 },
-        reserved: BTreeMap::from([(2, Reserved { hour: 495_000, price: None })]),
+        reserved: BTreeMap::from([(2, Reservation { hour: 495_000, price: None })]),
         price: Some(Money(2990)),
         basis: PriceBasis { digest: u64::MAX, since: START },
         currency: "EUR".into(),

@@ -13,7 +13,7 @@ use table::TABLE;
 pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CodePlace {
     Submit,
     Poll,
     Both,
@@ -21,11 +21,11 @@ pub enum Place {
 
 /// One line of the table, for one dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
+pub struct ClassicCodeRow<'a> {
     pub code: &'a str,
     /// Whether any code counts that begins like this one.
     pub is_prefix: bool,
-    pub place: Place,
+    pub place: CodePlace,
     pub class: FaultClass,
     pub meaning: &'a str,
     /// What the person who reads it should do.
@@ -40,7 +40,7 @@ pub struct Row<'a> {
 
 /// The class of every code, at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaultCodes {
+pub struct ClassicCodes {
     dialect: ClassicDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
@@ -68,7 +68,7 @@ pub fn looks_like_a_code(text: &str) -> bool {
             && text.chars().all(is_written_so))
 }
 
-impl FaultCodes {
+impl ClassicCodes {
     #[must_use]
     pub const fn of(dialect: ClassicDialect) -> Self {
         Self { dialect, overrides: BTreeMap::new() }
@@ -107,7 +107,7 @@ impl FaultCodes {
 
     /// The line of the table for a code, to explain it to a person.
     #[must_use]
-    pub fn row(&self, code: &str) -> Option<Row<'_>> {
+    pub fn row(&self, code: &str) -> Option<ClassicCodeRow<'_>> {
         let code = code.trim();
         let entry = table::find(code).or_else(|| table::find(first_word(code)));
         let own =
@@ -120,14 +120,14 @@ impl FaultCodes {
     }
 
     /// The whole table as it stands, the operator's own codes last.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = ClassicCodeRow<'_>> {
         let own = self.overrides.iter().filter(|(code, _)| !TABLE.iter().any(|entry| entry.code == **code));
         TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
     }
 
-    fn row_of(&self, entry: &'static table::CodeEntry) -> Row<'_> {
+    fn row_of(&self, entry: &'static table::CodeEntry) -> ClassicCodeRow<'_> {
         let own = self.overrides.get(entry.code);
-        Row {
+        ClassicCodeRow {
             code: entry.code,
             is_prefix: entry.is_prefix,
             place: entry.place,
@@ -141,11 +141,11 @@ impl FaultCodes {
     }
 }
 
-fn own_row(code: &str, class: FaultClass) -> Row<'_> {
-    Row {
+fn own_row(code: &str, class: FaultClass) -> ClassicCodeRow<'_> {
+    ClassicCodeRow {
         code,
         is_prefix: false,
-        place: Place::Both,
+        place: CodePlace::Both,
         class,
         meaning: "(from the configuration)",
         advice: "",
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn class(dialect: ClassicDialect, code: &str) -> FaultClass {
-        FaultCodes::of(dialect).classify(code).class
+        ClassicCodes::of(dialect).classify(code).class
     }
 
     #[test]
@@ -226,14 +226,14 @@ mod tests {
         for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {
             assert_eq!(class(ClassicDialect::TwoCaptcha, code), FaultClass::Busy, "{code}");
         }
-        let codes = FaultCodes::of(ClassicDialect::TwoCaptcha);
+        let codes = ClassicCodes::of(ClassicDialect::TwoCaptcha);
         assert_eq!(codes.row("ERROR: 1003").unwrap().pause, Some(Duration::from_secs(30)));
         assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
     }
 
     #[test]
     fn an_unlisted_code_says_so_and_is_kept() {
-        let fault = FaultCodes::of(ClassicDialect::CaptchaAi).classify(" ERROR_MOON_PHASE ");
+        let fault = ClassicCodes::of(ClassicDialect::CaptchaAi).classify(" ERROR_MOON_PHASE ");
         assert_eq!((fault.class, fault.code.as_str()), (FaultClass::UnlistedCode, "ERROR_MOON_PHASE"));
     }
 
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_operator_has_the_last_word_and_the_table_shows_it() {
-        let codes = FaultCodes::of(ClassicDialect::TwoCaptcha)
+        let codes = ClassicCodes::of(ClassicDialect::TwoCaptcha)
             .with("ERROR_BAD_PROXY", FaultClass::Busy)
             .with("ERROR_MOON_PHASE", class_named("unsolvable").unwrap());
         assert_eq!(codes.classify("ERROR_BAD_PROXY").class, FaultClass::Busy);

@@ -50,7 +50,7 @@ pub struct Advice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ClassicFacts {
     pub name: &'static str,
     pub pingback: Verb,
     pub tempo: Tempo,
@@ -65,7 +65,7 @@ pub struct Facts {
     pub has_threads: bool,
 }
 
-const CAPTCHA_AI: Facts = Facts {
+const CAPTCHA_AI: ClassicFacts = ClassicFacts {
     name: "captchaai",
     pingback: Verb::Get,
     tempo: Tempo { submit_interval: Duration::ZERO, poll_quota: None },
@@ -76,7 +76,7 @@ const CAPTCHA_AI: Facts = Facts {
     has_threads: true,
 };
 
-const TWO_CAPTCHA: Facts = Facts {
+const TWO_CAPTCHA: ClassicFacts = ClassicFacts {
     name: "2captcha",
     pingback: Verb::Post,
     tempo: Tempo {
@@ -101,7 +101,7 @@ impl ClassicDialect {
     pub const ALL: [Self; 2] = [Self::CaptchaAi, Self::TwoCaptcha];
 
     #[must_use]
-    pub const fn facts(self) -> &'static Facts {
+    pub const fn facts(self) -> &'static ClassicFacts {
         match self {
             Self::CaptchaAi => &CAPTCHA_AI,
             Self::TwoCaptcha => &TWO_CAPTCHA,

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use table::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 
 pub use crate::kinds::CONTROL;
+use crate::kinds::OrderParams;
 
 /// As clients write it, and not only as it should be written.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -23,15 +24,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What a client wants, in the words of the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderParams {
-    pub kind: String,
-    pub params: BTreeMap<String, Value>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadOption {
+pub enum BadForm {
     #[error("it says neither `method` nor anything that would tell it")]
     NoMethod,
     #[error("`{field}` is not a file in base64")]
@@ -163,12 +157,12 @@ pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// What a request to `in.php` asks for, whichever provider's spelling it follows.
-pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
+pub fn understand(form: &Form) -> Result<OrderParams, BadForm> {
     let method = form.text("method").map_or("", str::trim);
     let spelling = TABLE.iter().find(|spelling| spelling.is_marked_by(method, form));
     let spelling = match spelling {
         Some(spelling) => spelling,
-        None if method.is_empty() => return Err(BadOption::NoMethod),
+        None if method.is_empty() => return Err(BadForm::NoMethod),
         None => &PLAIN,
     };
     let kind = if spelling.kind.is_empty() { method } else { spelling.kind };
@@ -183,7 +177,7 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
             Some(params_sent) if *params_sent != value => {
                 let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
                 let mut next = || names.next().unwrap_or_default();
-                return Err(BadOption::ContradictoryNames { one: next(), other: next() });
+                return Err(BadForm::ContradictoryNames { one: next(), other: next() });
             }
             _ => _ = params.insert(ours.to_owned(), value),
         }
@@ -192,12 +186,12 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
 }
 
 /// What the part says; nothing, if it is empty: that is how clients say what they do not set.
-fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadOption> {
+fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadForm> {
     match part {
         Part::Text(text) if text.is_empty() => Ok(None),
         Part::Text(text) if spelling.is_file(name) => match decode(text) {
             Some(bytes) => Ok(Some(Value::Bytes(bytes))),
-            None => Err(BadOption::NotBase64 { field: name.to_owned() }),
+            None => Err(BadForm::NotBase64 { field: name.to_owned() }),
         },
         // Clients write it either way, and the same proxy must not make two orders.
         Part::Text(text) if name == "proxytype" => Ok(Some(Value::Text(text.to_ascii_uppercase()))),

@@ -25,7 +25,7 @@ const STRANGE_DESCRIPTION: &str = "The task could not be done";
 
 /// The class of every code, at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaultCodes {
+pub struct JsonCodes {
     dialect: JsonDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
@@ -72,7 +72,7 @@ pub fn description(code: &str) -> &'static str {
     row(code).map_or(STRANGE_DESCRIPTION, |row| row.description)
 }
 
-impl FaultCodes {
+impl JsonCodes {
     #[must_use]
     pub const fn of(dialect: JsonDialect) -> Self {
         Self { dialect, overrides: BTreeMap::new() }
@@ -158,7 +158,7 @@ mod tests {
         for (class, codes) in classes {
             for code in codes.split(' ') {
                 for dialect in JsonDialect::ALL {
-                    assert_eq!(FaultCodes::of(dialect).classify(code).class, class, "{code}");
+                    assert_eq!(JsonCodes::of(dialect).classify(code).class, class, "{code}");
                 }
             }
         }
@@ -182,11 +182,11 @@ mod tests {
             .flat_map(|codes| codes.split_whitespace())
         {
             assert!(
-                JsonDialect::ALL.into_iter().all(|dialect| FaultCodes::of(dialect).is_known(code)),
+                JsonDialect::ALL.into_iter().all(|dialect| JsonCodes::of(dialect).is_known(code)),
                 "{code}"
             );
         }
-        let class = |code: &str| FaultCodes::of(JsonDialect::TwoCaptcha).classify(code).class;
+        let class = |code: &str| JsonCodes::of(JsonDialect::TwoCaptcha).classify(code).class;
         assert_eq!(class("ERROR_METHOD_CALL"), FaultClass::Caller);
         assert_eq!(
             class("ERROR_FAILED_LOADING_WIDGET"),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_operator_has_the_last_word_and_a_strange_code_is_kept() {
-        let codes = FaultCodes::of(JsonDialect::CapMonster)
+        let codes = JsonCodes::of(JsonDialect::CapMonster)
             .with("ERROR_ZERO_BALANCE", FaultClass::Busy)
             .with("ERROR_OWN", FaultClass::Caller);
         assert_eq!(codes.classify("ERROR_ZERO_BALANCE").class, FaultClass::Busy);

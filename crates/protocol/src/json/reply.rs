@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 
 /// A task that has come to its answer.
 #[derive(Clone, Copy)]
-pub struct Finished<'a> {
+pub struct FinishedTask<'a> {
     pub id: TaskId,
     pub solution: &'a Map<String, Value>,
     /// Left out of the reply if it is not known.
@@ -22,7 +22,7 @@ pub struct Finished<'a> {
     pub ip: &'a str,
 }
 
-impl fmt::Debug for Finished<'_> {
+impl fmt::Debug for FinishedTask<'_> {
     /// The solution is as good as money, and never reaches a log by way of `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Finished({}, {} fields)", self.id, self.solution.len())
@@ -84,18 +84,18 @@ pub fn processing(dialect: JsonDialect, id: TaskId) -> String {
 
 /// The reply to `getTaskResult`, and the body of a webhook call.
 #[must_use]
-pub fn ready(dialect: JsonDialect, finished: &Finished<'_>) -> String {
+pub fn ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
     finish(dialect, finished).end()
 }
 
 /// A finished task as a callback, which names its task in every dialect.
 #[must_use]
-pub fn callback_ready(dialect: JsonDialect, finished: &Finished<'_>) -> String {
+pub fn callback_ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
     let body = finish(dialect, finished);
     if dialect.facts().echoes_task { body.end() } else { body.task(dialect, finished.id).end() }
 }
 
-fn finish(dialect: JsonDialect, finished: &Finished<'_>) -> JsonObject {
+fn finish(dialect: JsonDialect, finished: &FinishedTask<'_>) -> JsonObject {
     let facts = dialect.facts();
     let solution = serde_json::to_string(finished.solution).unwrap_or_else(|_| "{}".to_owned());
     let mut body = JsonObject::new(0).text("status", facts.status_ready).raw("solution", &solution);
@@ -218,8 +218,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn finished(solution: &Map<String, Value>) -> Finished<'_> {
-        Finished {
+    fn finished(solution: &Map<String, Value>) -> FinishedTask<'_> {
+        FinishedTask {
             id: TaskId(74_327_409_378),
             solution,
             cost: Some(Money(2990)),
@@ -252,10 +252,11 @@ mod tests {
             JsonDialect::CapSolver,
             JsonDialect::CapMonster,
         ] {
-            let unknown = ready(dialect, &Finished { cost: None, ..finished(&solution) });
+            let unknown = ready(dialect, &FinishedTask { cost: None, ..finished(&solution) });
             assert!(!unknown.contains("cost"), "{unknown}");
         }
-        let free = ready(JsonDialect::TwoCaptcha, &Finished { cost: Some(Money(0)), ..finished(&solution) });
+        let free =
+            ready(JsonDialect::TwoCaptcha, &FinishedTask { cost: Some(Money(0)), ..finished(&solution) });
         assert!(free.contains("\"cost\":\"0.00000\""), "{free}");
     }
 

@@ -23,12 +23,7 @@ pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, unders
 pub use leaves::{Leaf, leaves};
 pub(crate) use leaves::{alias, kinds_of_types, sorts, stems, tells, types, wire_names};
 
-/// What a client wants, in the words of the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderParams {
-    pub kind: String,
-    pub params: BTreeMap<String, Param>,
-}
+pub use crate::kinds::OrderParams;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTask {

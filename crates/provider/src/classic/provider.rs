@@ -13,9 +13,9 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
-use quittance_protocol::classic::dialect::{ClassicDialect, Facts, ZeroBalance};
+use quittance_protocol::classic::dialect::{ClassicDialect, ClassicFacts, ZeroBalance};
 use quittance_protocol::classic::method::{has_companions, leaves, spell};
-use quittance_protocol::classic::{FaultCodes, Form, Part};
+use quittance_protocol::classic::{ClassicCodes, Form, Part};
 use quittance_wire::{BadSettings, CallbackBase, Reply, WireError, without_secrets};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,7 +36,7 @@ enum ClassicRefusal {
 pub struct ClassicProvider {
     name: String,
     pub(crate) dialect: ClassicDialect,
-    pub(crate) codes: FaultCodes,
+    pub(crate) codes: ClassicCodes,
     pub(crate) exchange: Exchange,
     submit_timeout: Duration,
     pub(crate) poll_timeout: Duration,
@@ -59,7 +59,7 @@ impl ClassicProvider {
     pub fn new(settings: Settings) -> Result<Self, BadSettings> {
         let facts = settings.dialect.facts();
         let client = settings.client()?;
-        let codes = FaultCodes::of(settings.dialect);
+        let codes = ClassicCodes::of(settings.dialect);
         Ok(Self {
             name: settings.name,
             dialect: settings.dialect,
@@ -83,11 +83,11 @@ impl ClassicProvider {
 
     /// The table of codes as it stands for this provider, for people to read.
     #[must_use]
-    pub const fn codes(&self) -> &FaultCodes {
+    pub const fn codes(&self) -> &ClassicCodes {
         &self.codes
     }
 
-    pub(crate) fn facts(&self) -> &'static Facts {
+    pub(crate) fn facts(&self) -> &'static ClassicFacts {
         self.dialect.facts()
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Corrections to the dialect's tempo; what is `None` stays as it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PaceSettings {
+pub struct ClassicPaceSettings {
     /// The least span between two submits.
     pub submit_interval: Option<Duration>,
     /// How many calls of `res.php` are allowed for each task, and besides.
@@ -34,7 +34,7 @@ pub struct Settings {
     /// What the operator knows better about codes.
     pub codes: BTreeMap<String, FaultClass>,
     pub response_bytes_max: usize,
-    pub pace: PaceSettings,
+    pub pace: ClassicPaceSettings,
     /// Certificates in PEM to trust besides the usual ones.
     pub extra_ca: Vec<u8>,
     /// How long a connection may rest and still be used again. Servers close theirs after five seconds and more;
@@ -63,7 +63,7 @@ impl Settings {
             poll_batch_max: None,
             codes: BTreeMap::new(),
             response_bytes_max: 256 * 1024,
-            pace: PaceSettings::default(),
+            pace: ClassicPaceSettings::default(),
             extra_ca: Vec::new(),
             idle_max: Duration::from_secs(4),
             idle_connections_max: 64,

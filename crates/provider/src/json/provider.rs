@@ -14,7 +14,7 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::json::{
-    CreateReply, FaultCodes, JsonDialect, Leaf, ResultReply, id, leaves, read_callback, read_create,
+    CreateReply, JsonCodes, JsonDialect, Leaf, ResultReply, id, leaves, read_callback, read_create,
     read_result, spell,
 };
 use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, WireError, without_secrets};
@@ -34,7 +34,7 @@ enum JsonRefusal {
 pub struct JsonProvider {
     name: String,
     pub(crate) dialect: JsonDialect,
-    pub(crate) codes: FaultCodes,
+    pub(crate) codes: JsonCodes,
     client: Client,
     pub(crate) key: ApiKey,
     submit_timeout: Duration,
@@ -57,7 +57,7 @@ impl JsonProvider {
     pub fn new(settings: Settings) -> Result<Self, BadSettings> {
         let client = settings.client()?;
         let limits = settings.dialect.facts().limits;
-        let codes = FaultCodes::of(settings.dialect);
+        let codes = JsonCodes::of(settings.dialect);
         Ok(Self {
             name: settings.name,
             dialect: settings.dialect,
@@ -81,7 +81,7 @@ impl JsonProvider {
 
     /// The table of codes as it stands for this provider, for people to read.
     #[must_use]
-    pub const fn codes(&self) -> &FaultCodes {
+    pub const fn codes(&self) -> &JsonCodes {
         &self.codes
     }
 

@@ -1,7 +1,7 @@
 //! What the next process finds, and what people do: fix an account, replay a dead letter, start twice.
 
 use crate::fixture::{Fixture, eventually};
-use quittance::{ClassicDialect, Day, OpenError, RecaptchaV2, StartError, Turnstile, Which, embedded};
+use quittance::{ClassicDialect, Day, RecaptchaV2, StartError, StoreOpenError, Turnstile, Which, embedded};
 use quittance_mock_provider::{AccountChange, Rule};
 use serde_json::json;
 
@@ -26,7 +26,9 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let node = loop {
         // The last handle on the store goes when its tasks have gone.
         match fixture.builder().start().await {
-            Err(StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))) => {
+            Err(StartError::Open(StoreOpenError::Embedded(embedded::EmbeddedOpenError::InUse {
+                ..
+            }))) => {
                 tokio::task::yield_now().await;
             }
             started => break started.unwrap(),
@@ -99,7 +101,10 @@ async fn two_nodes_cannot_use_one_store_and_the_second_learns_why() {
     let first = fixture.polling().await;
     let second = fixture.builder().start().await.unwrap_err();
     assert!(
-        matches!(&second, StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))),
+        matches!(
+            &second,
+            StartError::Open(StoreOpenError::Embedded(embedded::EmbeddedOpenError::InUse { .. }))
+        ),
         "{second}"
     );
     assert!(second.to_string().contains("in use by"), "{second}");

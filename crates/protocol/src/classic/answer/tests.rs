@@ -4,8 +4,8 @@ use super::*;
 use crate::classic::dialect::ClassicDialect;
 use std::collections::BTreeMap;
 
-fn codes() -> FaultCodes {
-    FaultCodes::of(ClassicDialect::TwoCaptcha)
+fn codes() -> ClassicCodes {
+    ClassicCodes::of(ClassicDialect::TwoCaptcha)
 }
 
 fn submit(body: &str) -> SubmitReply {
@@ -321,7 +321,7 @@ fn balance_and_threads_are_read_in_every_shape() {
         r#"{"status":1,"request":{"threads":5,"working_threads":"2"}}"#,
         r#"{"status":1,"request":"{\"threads\":5,\"working_threads\":2}"}"#,
     ] {
-        assert_eq!(threads(body), ClassicAccountReply::Is(Threads { total: 5, working: 2 }), "{body}");
+        assert_eq!(threads(body), ClassicAccountReply::Is(ThreadsReply { total: 5, working: 2 }), "{body}");
     }
     assert!(matches!(
         threads(r#"{"status":0,"request":"ERROR_WRONG_USER_KEY"}"#),
@@ -334,7 +334,7 @@ fn balance_and_threads_are_read_in_every_shape() {
 fn a_document_has_the_same_type_by_whichever_way_it_comes() {
     let document = r#"{"challenge":"c","validate":"v","seccode":"s"}"#;
     for (dialect, is_json) in [(ClassicDialect::TwoCaptcha, true), (ClassicDialect::CaptchaAi, false)] {
-        let codes = FaultCodes::of(dialect);
+        let codes = ClassicCodes::of(dialect);
         let form = Form(BTreeMap::from([("code".to_owned(), Part::Text(document.to_owned()))]));
         let Some((_, Ok(callback))) = read_pingback(&form, &codes) else { panic!("no answer") };
         let PollReply::Answered { payload, .. } =

@@ -1,7 +1,7 @@
 //! The codes themselves. One entry is one code at every provider; where CaptchaAI means something else by
 //! it, the entry says what. To correct a class, change it here, or in the configuration of a running daemon.
 
-use super::Place;
+use super::CodePlace;
 use crate::classic::dialect::ClassicDialect;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(super) struct CodeEntry {
     pub(super) code: &'static str,
     pub(super) is_prefix: bool,
-    pub(super) place: Place,
+    pub(super) place: CodePlace,
     pub(super) class: FaultClass,
     pub(super) meaning: &'static str,
     pub(super) advice: &'static str,
@@ -72,7 +72,7 @@ impl CodeEntry {
 }
 
 const fn on(
-    place: Place,
+    place: CodePlace,
     class: FaultClass,
     code: &'static str,
     meaning: &'static str,
@@ -97,7 +97,7 @@ const fn submit(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Submit, class, code, meaning, advice)
+    on(CodePlace::Submit, class, code, meaning, advice)
 }
 
 const fn poll(
@@ -106,7 +106,7 @@ const fn poll(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Poll, class, code, meaning, advice)
+    on(CodePlace::Poll, class, code, meaning, advice)
 }
 
 const fn both(
@@ -115,7 +115,7 @@ const fn both(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Both, class, code, meaning, advice)
+    on(CodePlace::Both, class, code, meaning, advice)
 }
 
 /// Exact codes first: the most telling entry wins.

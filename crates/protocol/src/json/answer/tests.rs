@@ -3,7 +3,7 @@
 use super::*;
 use crate::json::dialect::JsonDialect;
 
-const CODES: FaultCodes = FaultCodes::of(JsonDialect::TwoCaptcha);
+const CODES: JsonCodes = JsonCodes::of(JsonDialect::TwoCaptcha);
 
 fn create(body: &str) -> CreateReply {
     read_create(body.as_bytes(), "image", &CODES)

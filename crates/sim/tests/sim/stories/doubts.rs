@@ -4,7 +4,7 @@ use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{
     StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with, world_with_callbacks,
 };
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
 
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
     let replayed = node.does(async move { engine.replay(&key).await }).expect("the store is there");
-    assert!(matches!(replayed, Applied::Advanced { .. }));
+    assert!(matches!(replayed, ApplyOutcome::Advanced { .. }));
     let again = node.asks(turnstile("site"));
     world.after(60);
     assert_eq!(again.token().as_deref(), Some("token-2"));

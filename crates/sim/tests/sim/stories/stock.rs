@@ -2,7 +2,7 @@
 //! are left alone. And what sites refuse late in an answer's life is learned from.
 
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{Key, Origin, Phase};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn cancel(node: &StoryNode, key: Key) {
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
 }
 
-fn report(node: &StoryNode, key: Key, is_good: bool) -> Applied {
+fn report(node: &StoryNode, key: Key, is_good: bool) -> ApplyOutcome {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }

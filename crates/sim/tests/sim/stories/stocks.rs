@@ -2,12 +2,12 @@
 
 use crate::stories::provider::token;
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with};
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, FailCause, Key, Origin, Phase, Policy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn cancel(node: &StoryNode, key: Key) -> Applied {
+fn cancel(node: &StoryNode, key: Key) -> ApplyOutcome {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.cancel(&key).await }).expect("the store is there")
 }
