@@ -270,13 +270,17 @@ impl Engine {
             if self.is_keeper(&stored.name, &members)
                 && let SharedDocument::Bulk(document) = stored.document
             {
-                self.go_on_with(document, stored.version).await?;
+                self.continue_bulk(document, stored.version).await?;
             }
         }
         Ok(true)
     }
 
-    async fn go_on_with(&self, mut document: BulkDocument, mut version: Version) -> Result<(), StoreError> {
+    async fn continue_bulk(
+        &self,
+        mut document: BulkDocument,
+        mut version: Version,
+    ) -> Result<(), StoreError> {
         let until = self.now() + ROUND_SPAN;
         let mut left = document.per_second as usize;
         for _ in 0..PAGES_MAX {

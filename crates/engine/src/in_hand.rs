@@ -349,7 +349,7 @@ impl Engine {
         self.apply(key, None, &Event::Lost).await.map(drop)
     }
 
-    /// The store goes on with a copy that was saved when its files were lost: every open order is marked for a
+    /// The store continues on a copy that was saved when its files were lost: every open order is marked for a
     /// person, and goes on.
     pub async fn list_restored(&self) -> Result<(), StoreError> {
         let mut after = None;

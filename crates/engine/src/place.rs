@@ -91,7 +91,7 @@ enum PlacementWrite {
     Ours(Versioned),
     /// Another node was faster: what is on record instead, if anything is.
     Theirs(Option<Versioned>),
-    /// The record was lost, and the order goes on with what was paid for it then.
+    /// The record was lost, and the order resumes what was paid for it then.
     Revived(Arc<Order>),
 }
 

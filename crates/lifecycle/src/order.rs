@@ -124,7 +124,7 @@ impl fmt::Display for DeadCause {
 /// How far an attempt has come, as far as we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// On record; no word yet.
+    /// On record; the provider has not answered yet.
     Sent,
     /// The order waits for this one.
     Solving {

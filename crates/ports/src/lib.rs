@@ -45,6 +45,6 @@ pub use store::{
     Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
     Which,
 };
-pub use trust::{AnswerReport, HEARD_MAX, Trust};
+pub use trust::{AnswerReport, REPORTS_MAX, Trust};
 pub use watch::{Watch, Watchers};
 pub use webhook_sender::{MemoryWebhooks, WebhookSender};

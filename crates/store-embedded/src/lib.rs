@@ -233,7 +233,7 @@ fn lost(missing: usize, stale: usize) -> String {
 
 fn restored() -> String {
     format!(
-        "the files of the store were deleted, moved or overwritten while a node had it open, and it goes on with {RESCUED}, the copy \
+        "the files of the store were deleted, moved or overwritten while a node had it open, and it continues with {RESCUED}, the copy \
          that the node saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
          then mark this alert as seen"
     )

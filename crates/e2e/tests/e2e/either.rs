@@ -1,4 +1,4 @@
-//! Either protocol served from either: a provider of each dialect of the JSON protocol behind both doors, and the
+//! Either protocol served from either: a provider of each dialect of the JSON protocol behind both APIs, and the
 //! ledger's word for what it gave.
 
 use crate::http::{call, try_call};

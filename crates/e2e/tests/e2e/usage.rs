@@ -1,6 +1,6 @@
 //! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was
-//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lays at the
-//! door of a doubt, or of an answer that never came; where nothing was lost there is none.
+//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lists as
+//! in doubt, or as an answer that never came; where nothing was lost there is none.
 
 use crate::provider::{Sim, SimLedger};
 use crate::sandbox::Sandbox;

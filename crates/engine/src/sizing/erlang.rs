@@ -128,7 +128,7 @@ mod tests {
 
     /// One place: it is on its way for the lead, then waits for an order or for its end, whichever is first.
     #[test]
-    fn a_pool_of_one_agrees_with_what_can_be_said_by_hand() {
+    fn a_pool_of_one_agrees_with_the_formula_worked_out_by_hand() {
         let (load, per_life) = (0.8_f64, 3.0_f64);
         let (waits, taken) = (1.0 - (-per_life).exp(), 1.0 - (-per_life).exp());
         let found = expected(1, load, per_life);

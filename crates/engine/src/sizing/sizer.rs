@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const PER_LIFE_MIN: f64 = 3.0;
 /// The most that may expire of what is bought for a stock.
 pub const EXPIRED_MAX: f64 = 0.05;
-/// A fixed pool that nobody has asked for so many usable lives holds nothing until somebody does: an idle pool costs nothing.
+/// A fixed pool without an order for this many usable lives holds nothing until one comes: an idle pool costs nothing.
 pub const LIVES_UNTIL_IDLE: u32 = 10;
 
 /// Whatever an answer's life, demand is followed as if it were no longer than this.
@@ -100,7 +100,7 @@ impl Sizer {
         self.is_stale = true;
     }
 
-    /// The operator changed his mind.
+    /// Sets another goal; the next size follows from it.
     pub fn set_goal(&mut self, goal: Goal) {
         self.goal = goal;
         self.is_stale = true;

@@ -76,7 +76,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(membership
         outages: vec![Outage { from: Timestamp::ZERO, to: START }],
     });
     first.demand = BTreeMap::from([
-        ("door".to_owned(), Demand { served: 3, missed: 1 }),
+        ("login".to_owned(), Demand { served: 3, missed: 1 }),
         ("w\u{e4}rm \"\0".to_owned(), Demand { served: 0, missed: u64::MAX }),
     ]);
     first.node_stats = NodeStats {
@@ -226,7 +226,7 @@ async fn written(
 pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership: Arc<dyn Membership>) {
     let membership = &*membership;
     assert_eq!(membership.documents().await.expect(AVAILABLE), []);
-    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"door\""), trusted()];
+    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted()];
     let mut expected = Vec::new();
     for document in documents {
         let name = document.name();

@@ -1,5 +1,5 @@
 //! What each code of the protocol means: the table that decides between trying again and telling a person, and the
-//! number and the words that go with a code when our own door says it. It is data, and an operator can correct it.
+//! number and the words that go with a code when our own API returns it. It is data, and an operator can correct it.
 
 mod table;
 

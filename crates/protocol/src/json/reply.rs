@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_the_number_and_the_status_of_its_flavour() {
+    fn an_error_has_the_number_and_the_status_of_its_dialect() {
         let (status, body) = error(JsonDialect::AntiCaptcha, "ERROR_ZERO_BALANCE");
         assert_eq!(status, 200);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Which task type and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
 //! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of
-//! the classic protocol: an order placed through one door is joined through the other.
+//! the classic protocol: an order placed through one API is joined through the other.
 
 mod field;
 mod leaves;

@@ -1,4 +1,4 @@
-//! Wrong ideas about what an event means: each calls the real rule and then spoils its decision.
+//! Wrong ideas about what an event means: each calls the real rule and then falsifies its decision.
 
 use quittance_lifecycle::{
     Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
@@ -139,7 +139,7 @@ pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, p
     transition(order, event, now, policy)
 }
 
-pub(super) fn handed_out_and_shelved(
+pub(super) fn handed_out_and_stocked(
     order: &Order,
     event: Event,
     now: Timestamp,

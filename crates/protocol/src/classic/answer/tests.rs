@@ -73,7 +73,7 @@ fn a_permanent_code_behind_a_human_error_text_is_seen() {
         r#"{"status":0,"request":"ERROR_WRONG_USER_KEY","error_text":"Something went wrong, please try again"}"#,
         r#"{"status":0,"error_text":"Please try again","request":"ERROR_WRONG_USER_KEY"}"#,
         r#"{"status":0,"request":"Please try again later","error_text":"ERROR_WRONG_USER_KEY"}"#,
-        r#"{"status":0,"request":"","error_text":"The server said ERROR_WRONG_USER_KEY, try again"}"#,
+        r#"{"status":0,"request":"","error_text":"The server sent ERROR_WRONG_USER_KEY, try again"}"#,
         r#"{"status":0,"request":"try again","error_code":"ERROR_WRONG_USER_KEY","error_text":"ERROR_SERVER"}"#,
     ];
     for body in bodies {

@@ -173,7 +173,7 @@ fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
         1,
         "what is paid for stays safe until it is repaired"
     );
-    world.store.mends_record(broken);
+    world.store.repairs_record(broken);
     world.after(31);
     assert!(matches!(node.reads(broken).phase, Phase::Solved { .. }));
     assert!(spill.waiting().expect("readable").is_empty());
