@@ -349,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// A record that cannot be read cannot be replayed, only given up.
+    /// Removes unreadable records. They cannot be replayed.
     async fn discard_all(&self, document: &mut BulkDocument, keys: &[Key]) -> Result<(), StoreError> {
         if document.action == BulkAction::Replay {
             document.passed_over += keys.len() as u64;

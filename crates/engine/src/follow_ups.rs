@@ -4,7 +4,7 @@
 use crate::node_stats::NodeCounters;
 use crate::{ApplyOutcome, Engine};
 use futures_util::future::{Either, FutureExt, select};
-use quittance_lifecycle::afterwards::FOLLOW_UP_WAIT;
+use quittance_lifecycle::follow_up::FOLLOW_UP_WAIT;
 use quittance_lifecycle::{DeliveryOutcome, Effect, Event, Key, Order, ReportOutcome};
 use quittance_ports::{StoreError, Versioned};
 use std::panic::AssertUnwindSafe;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How many bytes of terms are held; beyond that, orders are not held.
 const BYTES_MAX: usize = 64 << 20;
-/// How many bytes of terms of orders that have their answer are held; beyond that, the oldest are let go.
+/// The most bytes of terms that are held for answered orders. Over this limit, the oldest are dropped.
 const ANSWERED_BYTES_MAX: usize = 16 << 20;
 /// How many orders are put back at the same time.
 const PUT_BACK_AT_ONCE: usize = 16;

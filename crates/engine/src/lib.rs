@@ -19,14 +19,14 @@ pub mod inspect;
 mod lifetimes;
 mod moments;
 mod node_stats;
-mod pace;
 mod place;
 mod pools;
-mod reach;
+mod reachability;
 mod recovery;
 mod run_queue;
 mod settings;
 pub mod sizing;
+mod solve_times;
 mod spilled;
 mod stock;
 pub mod targets;
@@ -52,7 +52,6 @@ use bulk::BulkWatch;
 use gate::ProviderGate;
 use in_hand::InHand;
 use node_stats::NodeCounters;
-use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{
     Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored, is_in_another_currency,
@@ -61,8 +60,9 @@ use quittance_ports::{
     Clock, Day, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow,
     WebhookSender,
 };
-use reach::Reachability;
+use reachability::Reachability;
 use run_queue::RunQueue;
+use solve_times::Paces;
 use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -116,7 +116,7 @@ pub struct Engine {
     released_at: AtomicU64,
     /// When this node last let everything go that waited for the account.
     let_go_at: AtomicU64,
-    /// Why the store was last not available.
+    /// The last error of the store; `None` if it has never failed.
     store_error: Mutex<Option<String>>,
     /// When the store was last not available, in milliseconds; zero if it always was.
     store_failed_at: AtomicU64,
@@ -371,7 +371,7 @@ impl Engine {
         }
     }
 
-    /// Why the store failed when it last did.
+    /// The last error of the store; `None` if it has never failed.
     #[must_use]
     pub fn store_error(&self) -> Option<String> {
         lock(&self.store_error).clone()

@@ -357,7 +357,7 @@ impl Engine {
         Ok((key, terms, policy))
     }
 
-    /// What the draft means here: answers live for as long as the rules say, and reports have taught.
+    /// The key and the terms of a draft. Lifetimes follow the operator's rules and what reports have taught.
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);

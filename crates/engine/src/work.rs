@@ -317,7 +317,7 @@ impl Engine {
         self.wakeup.ring();
     }
 
-    /// An order that is not polled now comes up again when its claim lapses.
+    /// Queues a poll of this task. If the queue is full, the order comes up again when its claim lapses.
     pub(crate) fn ask(&self, order: &Order, attempt: u32, task: String) {
         if self.awaits_spilled_callback(order, attempt) {
             return;

@@ -232,7 +232,7 @@ impl ClassicApi {
     fn request(&self, asked: &ApiRequest, caller: &Caller, mut form: Form) -> Result<OrderRequest, Code> {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_form(&bad), &bad))?;
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_method(&bad), &bad))?;
         let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
         let dialect = self.dialect(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));

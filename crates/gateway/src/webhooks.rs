@@ -19,7 +19,7 @@ use message::Message;
 pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
 use other_method::OtherMethods;
 use quittance_engine::Outcome;
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::{DeliveryOutcome, DeliveryState, HandOut, Order, Phase, Timestamp, Webhook};
 use quittance_ports::{Clock, WebhookSender};
 use quittance_wire::call::Caller;

@@ -1,9 +1,9 @@
 //! A dead letter, for the operator who decides about it: its cause, its age, its cost, and what a replay would do.
 //! Nothing here decides: the life cycle itself says what a replay does.
 
-use crate::afterwards::DeliveryState;
 use crate::answer::{Money, PriceSum};
 use crate::event::Event;
+use crate::follow_up::DeliveryState;
 use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;

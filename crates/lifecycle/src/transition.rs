@@ -9,7 +9,7 @@ mod charges;
 mod follow_ups;
 mod forgotten;
 mod people;
-mod words;
+mod provider_replies;
 
 pub use answers::{age_at_hand_out, from_stock_order, surplus_as_order, would_be_too_old};
 pub use people::{Origin, Placement, Refusal, place};

@@ -5,9 +5,9 @@
 pub mod answer;
 pub mod code;
 pub mod dialect;
-pub mod document;
 pub mod encode;
 pub mod form;
+pub mod json_document;
 pub mod method;
 
 pub use code::ClassicCodes;

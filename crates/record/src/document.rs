@@ -1,12 +1,12 @@
 //! How documents are written: pools, with the generation of each of their places, and what reports taught about a site.
 
 use crate::VERSION;
-use crate::chores::{AlertRecord, BulkRecord, MarkRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse,
     span, stamp, text, unless_default, write,
 };
+use crate::operator_documents::{AlertRecord, BulkRecord, MarkRecord};
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::{Money, Timestamp};
 use quittance_ports::{

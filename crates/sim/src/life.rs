@@ -24,7 +24,7 @@ const START: u64 = 1_800_000_000_000;
 /// How long after the storm everything must have come to an end.
 const CALM: u64 = 3_600_000;
 
-/// When the last thing that people do to a calm system is done.
+/// The last operator action of a calm life happens before this moment, in milliseconds.
 const SETTLED: u64 = 60_000;
 
 /// How a life went.

@@ -1,8 +1,8 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same
 //! places; if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
 
+use super::budget::{self, Affordable, settle};
 use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
-use super::money::{self, Affordable, settle};
 use super::{alive, pool_draft};
 use crate::sizing::{LIVES_UNTIL_IDLE, shortfall};
 use crate::{Engine, lock};
@@ -111,7 +111,7 @@ impl Engine {
         for stored in documents {
             if let SharedDocument::Pool(pool) = &stored.document
                 && pool.is_removed
-                && !money::has_spent(pool, now)
+                && !budget::has_spent(pool, now)
             {
                 // If another node has won the race, the document is gone, or it is a pool again.
                 _ = self.world.membership.write_document(&stored.name, stored.version, None).await?;

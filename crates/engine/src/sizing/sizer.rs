@@ -25,7 +25,7 @@ const FOLLOW_MIN: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 64;
 /// New memories of demand begin so often in a life.
 const BEGINNINGS: u32 = 16;
-/// Demand is thought to change once in so many lives.
+/// The model assumes that the demand changes once in this many lives of an answer.
 const LIVES_BETWEEN_CHANGES: f64 = 100.0;
 /// Longer silence than so many lives is a clock that jumped or a node that slept, and says no more than this much.
 const SILENCE_LIVES_MAX: u32 = 4;

@@ -7,7 +7,7 @@ use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
 use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
 use hyper::HeaderMap;
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_protocol::json::{JsonDialect, OrderParams};
 use quittance_protocol::kinds::CONTROL;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ impl JsonBody {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-        match document::read(body) {
+        match json_document::read(body) {
             Ok(Value::Object(fields)) => {
                 check_spellings(&fields)?;
                 Ok(Self(fields))

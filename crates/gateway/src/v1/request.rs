@@ -8,13 +8,13 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
 use quittance_lifecycle::{Reuse, Value as Param};
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +59,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         // The server has read it whole and checked its size.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
-        match document::read(&body) {
+        match json_document::read(&body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
             Err(BadDocument::SentTwice { name }) => {

@@ -100,7 +100,7 @@ pub fn read_submit(body: &[u8], codes: &ClassicCodes) -> SubmitReply {
     }
 }
 
-/// `priced`: whether the question was `get2`, so that a plain answer has its price behind it.
+/// Reads a reply of `res.php` to a poll. `priced` is true for the action `get2`: there the price follows a plain answer.
 #[must_use]
 pub fn read_poll(body: &[u8], priced: bool, codes: &ClassicCodes) -> PollReply {
     match ClassicBody::read(body, codes) {

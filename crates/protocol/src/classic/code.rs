@@ -1,13 +1,13 @@
 //! What each code of the protocol means, by provider: the table that decides between trying again and telling a person.
 //! It is data, people can read it (`quittance errors`), and an operator can correct it without a new build.
 
-mod table;
+mod classic_codes;
 
 use crate::classic::dialect::ClassicDialect;
+use classic_codes::TABLE;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use table::TABLE;
 
 /// The task is there and not solved yet. The first is spelled as the protocol spells it; some clones correct it.
 pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
@@ -23,7 +23,7 @@ pub enum CodePlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassicCodeRow<'a> {
     pub code: &'a str,
-    /// Whether any code counts that begins like this one.
+    /// Whether the row holds for every code that begins with `code`.
     pub is_prefix: bool,
     pub place: CodePlace,
     pub class: FaultClass,
@@ -101,7 +101,9 @@ impl ClassicCodes {
     fn class(&self, code: &str) -> Option<FaultClass> {
         let word = first_word(code);
         [code, word].into_iter().find_map(|spelling| self.overrides.get(spelling).copied()).or_else(|| {
-            table::find(code).or_else(|| table::find(word)).map(|entry| entry.class(self.dialect))
+            classic_codes::find(code)
+                .or_else(|| classic_codes::find(word))
+                .map(|entry| entry.class(self.dialect))
         })
     }
 
@@ -109,7 +111,7 @@ impl ClassicCodes {
     #[must_use]
     pub fn row(&self, code: &str) -> Option<ClassicCodeRow<'_>> {
         let code = code.trim();
-        let entry = table::find(code).or_else(|| table::find(first_word(code)));
+        let entry = classic_codes::find(code).or_else(|| classic_codes::find(first_word(code)));
         let own =
             self.overrides.get_key_value(code).or_else(|| self.overrides.get_key_value(first_word(code)));
         match (entry, own) {
@@ -125,7 +127,7 @@ impl ClassicCodes {
         TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
     }
 
-    fn row_of(&self, entry: &'static table::CodeEntry) -> ClassicCodeRow<'_> {
+    fn row_of(&self, entry: &'static classic_codes::CodeEntry) -> ClassicCodeRow<'_> {
         let own = self.overrides.get(entry.code);
         ClassicCodeRow {
             code: entry.code,

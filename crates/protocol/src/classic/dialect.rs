@@ -61,7 +61,7 @@ pub struct ClassicFacts {
     pub has_price: bool,
     /// Whether an answer of several fields is an object in its replies, and not a text that holds one.
     pub answers_in_objects: bool,
-    /// Whether `threadsinfo` tells how many threads there are and how many are in use.
+    /// Whether `threadsinfo` reports how many threads there are and how many are in use.
     pub has_threads: bool,
 }
 

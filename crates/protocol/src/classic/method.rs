@@ -2,16 +2,16 @@
 //! read it, [`understand`] reads what a client wrote. An undescribed method passes through untouched, as an open kind
 //! of its own name: new ones appear every few months.
 
-mod table;
+mod classic_methods;
 
 use crate::classic::dialect::ClassicDialect;
 use crate::classic::form::{Form, Part};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use classic_methods::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 use quittance_lifecycle::Value;
 use std::collections::BTreeMap;
-use table::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 
 pub use crate::kinds::CONTROL;
 use crate::kinds::OrderParams;
@@ -25,8 +25,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadForm {
-    #[error("it says neither `method` nor anything that would tell it")]
+pub enum BadMethod {
+    #[error("there is no `method`, and no parameter that names the kind of captcha")]
     NoMethod,
     #[error("`{field}` is not a file in base64")]
     NotBase64 { field: String },
@@ -157,12 +157,12 @@ pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// What a request to `in.php` asks for, whichever provider's spelling it follows.
-pub fn understand(form: &Form) -> Result<OrderParams, BadForm> {
+pub fn understand(form: &Form) -> Result<OrderParams, BadMethod> {
     let method = form.text("method").map_or("", str::trim);
     let spelling = TABLE.iter().find(|spelling| spelling.is_marked_by(method, form));
     let spelling = match spelling {
         Some(spelling) => spelling,
-        None if method.is_empty() => return Err(BadForm::NoMethod),
+        None if method.is_empty() => return Err(BadMethod::NoMethod),
         None => &PLAIN,
     };
     let kind = if spelling.kind.is_empty() { method } else { spelling.kind };
@@ -177,7 +177,7 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadForm> {
             Some(params_sent) if *params_sent != value => {
                 let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
                 let mut next = || names.next().unwrap_or_default();
-                return Err(BadForm::ContradictoryNames { one: next(), other: next() });
+                return Err(BadMethod::ContradictoryNames { one: next(), other: next() });
             }
             _ => _ = params.insert(ours.to_owned(), value),
         }
@@ -186,12 +186,12 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadForm> {
 }
 
 /// What the part says; nothing, if it is empty: that is how clients say what they do not set.
-fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadForm> {
+fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadMethod> {
     match part {
         Part::Text(text) if text.is_empty() => Ok(None),
         Part::Text(text) if spelling.is_file(name) => match decode(text) {
             Some(bytes) => Ok(Some(Value::Bytes(bytes))),
-            None => Err(BadForm::NotBase64 { field: name.to_owned() }),
+            None => Err(BadMethod::NotBase64 { field: name.to_owned() }),
         },
         // Clients write it either way, and the same proxy must not make two orders.
         Part::Text(text) if name == "proxytype" => Ok(Some(Value::Text(text.to_ascii_uppercase()))),

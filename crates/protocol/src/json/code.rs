@@ -1,13 +1,13 @@
 //! What each code of the protocol means: the table that decides between trying again and telling a person, and the
 //! number and the words that go with a code when our own API returns it. It is data, and an operator can correct it.
 
-mod table;
+mod json_codes;
 
 use crate::json::dialect::JsonDialect;
+use json_codes::TABLE;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use table::TABLE;
 
 /// One code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    /// An unlisted code leads to useless retries. These codes stand in the documentation of the services.
     #[test]
     fn every_code_that_the_services_document_is_in_the_table() {
         let of_all = "ERROR_KEY_DOES_NOT_EXIST ERROR_NO_SLOT_AVAILABLE ERROR_ZERO_CAPTCHA_FILESIZE ERROR_TOO_BIG_CAPTCHA_FILESIZE \

@@ -5,18 +5,18 @@
 mod field;
 mod leaves;
 mod proxy;
-mod rows;
-mod table;
+mod task_row;
+mod task_rows;
 #[cfg(test)]
 mod tests;
 
 use crate::json::dialect::JsonDialect;
 use crate::kinds::{CONTROL, JSON_TEXTS};
 use quittance_lifecycle::Value as Param;
-use rows::TABLE;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use table::{COMMON, FieldName, FieldShape, PLAIN, TaskRow};
+use task_row::{COMMON, FieldName, FieldShape, PLAIN, TaskRow};
+use task_rows::TABLE;
 
 pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
@@ -47,7 +47,7 @@ pub enum CannotSpellTask {
         "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
     )]
     ListOfCookies,
-    #[error("`{name}` is what the task calls another parameter: give it by that name, or leave it out")]
+    #[error("the JSON protocol uses the name `{name}` for another parameter: rename yours, or leave it out")]
     Overwritten { name: String },
 }
 

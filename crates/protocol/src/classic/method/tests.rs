@@ -70,7 +70,7 @@ fn clients_requests_are_understood() {
     for (pairs, kind) in cases {
         assert_eq!(understood(pairs).0, *kind, "{pairs:?}");
     }
-    assert_eq!(understand(&form(&[("key", "k")])), Err(BadForm::NoMethod));
+    assert_eq!(understand(&form(&[("key", "k")])), Err(BadMethod::NoMethod));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn other_names_for_the_same_thing_become_one() {
     let both = understand(&form(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]));
     assert_eq!(
         both,
-        Err(BadForm::ContradictoryNames { one: "apiServer".into(), other: "api_server".into() })
+        Err(BadMethod::ContradictoryNames { one: "apiServer".into(), other: "api_server".into() })
     );
     let proxied = understood(&[("method", "turnstile"), ("proxytype", "socks5")]).1;
     assert_eq!(proxied, params(&[("proxytype", "SOCKS5")]));
@@ -139,7 +139,7 @@ fn pictures_are_read_as_clients_write_them() {
         assert_eq!(understood(&[("method", "base64"), ("body", body)]).1.get("body"), Some(&bytes), "{body}");
     }
     let refused = understand(&form(&[("method", "base64"), ("body", "%%%")]));
-    assert_eq!(refused, Err(BadForm::NotBase64 { field: "body".to_owned() }));
+    assert_eq!(refused, Err(BadMethod::NotBase64 { field: "body".to_owned() }));
     let uploaded = Form(BTreeMap::from([
         ("method".to_owned(), Part::Text("post".to_owned())),
         ("file".to_owned(), Part::File(vec![1, 2, 3])),

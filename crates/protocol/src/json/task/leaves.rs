@@ -1,8 +1,8 @@
 //! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of
 //! the protocol, for readers of an order that came another way.
 
-use super::rows::TABLE;
-use super::table::{COMMON, FieldShape, PLAIN, TaskRow};
+use super::task_row::{COMMON, FieldShape, PLAIN, TaskRow};
+use super::task_rows::TABLE;
 use super::{field, proxy, stem_of};
 use crate::json::dialect::JsonDialect;
 use quittance_lifecycle::Value as Param;

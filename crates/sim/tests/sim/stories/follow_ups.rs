@@ -5,7 +5,7 @@ use crate::stories::post::WebhookScript;
 use crate::stories::provider::token_of;
 use crate::stories::world::{StoryNode, StoryWorld, recaptcha, turnstile, world};
 use quittance_engine::ApplyOutcome;
-use quittance_lifecycle::afterwards::{WEBHOOK_PAUSES, WEBHOOKS_MAX};
+use quittance_lifecycle::follow_up::{WEBHOOK_PAUSES, WEBHOOKS_MAX};
 use quittance_lifecycle::{Counters, Key, ReportOutcome, ReportState, WhyIgnored};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The spellings themselves: which task types stand for which kind, and what its fields are called. A type that is not
 //! here passes through under its own name. When a client's task fits several rows, the first one counts.
 
-use super::table::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
+use super::task_row::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
 use crate::json::dialect::JsonDialect;
 
 const SITEKEY: FieldName = name("sitekey", "websiteKey");
