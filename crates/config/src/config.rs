@@ -18,6 +18,7 @@ use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, UnsettledDoubt};
+use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub struct Config {
     /// The operator's key.
     pub admin: Option<CallerKey>,
     /// The dialect for callers, where neither the path nor the tenant sets it.
-    pub flavour: Option<String>,
+    pub dialect: Option<Dialect>,
     /// Without the tenants' secrets: see [`Config::webhook_settings`].
     pub(crate) webhooks: WebhookSettings,
     pub alerts: AlertsConfig,
@@ -114,7 +115,7 @@ impl Config {
             hosts: Vec::new(),
             tls: TlsConfig::default(),
             admin: None,
-            flavour: None,
+            dialect: None,
             webhooks: WebhookSettings::default(),
             alerts: AlertsConfig::default(),
             log: LogConfig { level: tracing::Level::INFO, is_json: false },

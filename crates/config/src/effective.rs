@@ -91,7 +91,7 @@ impl Effective {
     /// know a better value.
     fn inherit(&mut self, label: &str) {
         let dialect = self.read_at::<String>(&Name::of(["provider", label, "profile"]));
-        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::profile);
+        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::classic);
         let interval = profile.map(|profile| (profile.name(), profile.facts().tempo.submit_interval));
         for rule in settings().filter(|setting| setting.is_in("provider_rules")) {
             let held = self.held(rule.path).clone();

@@ -11,10 +11,10 @@ use crate::secret::Credential;
 use quittance::{ApiKey, ProviderSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
-use quittance_protocol::classic::FaultCodes;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicCodes;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::code::class_named;
-use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::{Dialect, Protocol};
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ impl ProviderConfig {
     }
 
     /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
-    pub fn codes(&self) -> FaultCodes {
-        let codes = FaultCodes::of(self.dialect().profile().unwrap_or(Profile::TwoCaptcha));
+    pub fn codes(&self) -> ClassicCodes {
+        let codes = ClassicCodes::of(self.dialect().classic_reply());
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 
@@ -147,7 +147,7 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     };
     if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
         let problem = format!("is \"{dialect}\", which speaks the JSON protocol");
-        let profile = dialect.profile().map(Protocol::Classic);
+        let profile = dialect.classic().map(Protocol::Classic);
         return profile
             .map(Some)
             .ok_or_else(|| effective.unsound(&name, problem, "add `protocol = \"json\"`"));
@@ -161,8 +161,8 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     let problem = format!("is \"{dialect}\", which speaks the classic protocol only");
     let remedy = "leave `protocol` out, or choose another profile";
     dialect
-        .flavour()
-        .map(|flavour| Some(Protocol::Json(flavour)))
+        .json()
+        .map(|dialect| Some(Protocol::Json(dialect)))
         .ok_or_else(|| effective.unsound(&name, problem, remedy))
 }
 
