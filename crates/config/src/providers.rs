@@ -12,7 +12,6 @@ use quittance::{ApiKey, ProviderSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_protocol::classic::ClassicCodes;
-use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::code::class_named;
 use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::{Dialect, Protocol};
