@@ -5,7 +5,7 @@ use crate::scene::WORKS;
 use crate::server::{self, ADMIN, OwnThread};
 use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, Rate, TenantSettings, WebhookSettings};
 use quittance::{
-    ApiKey, Callbacks, ClassicDialect, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Quittance,
+    ApiKey, Callbacks, ClassicDialect, ClassicProvider, GatewaySetup, Limits, ProviderSettings, Quittance,
 };
 use quittance_mock_provider::{
     BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, Rule, Settings,
@@ -91,9 +91,8 @@ impl BenchNode {
 }
 
 async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance {
-    let mut classic =
-        ClassicSettings::new("mock", ClassicDialect::TwoCaptcha, provider, ApiKey::new(DEMO_KEY));
-    classic.pace.submit_interval = Some(SUBMIT_INTERVAL);
+    let mut settings = ProviderSettings::new("mock", provider, ApiKey::new(DEMO_KEY));
+    settings.submit_interval = Some(SUBMIT_INTERVAL);
     let webhooks = WebhookSettings {
         allow: vec![Allowed::parse("127.0.0.0/8").expect("a network")],
         ..WebhookSettings::default()
@@ -107,7 +106,7 @@ async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance 
     };
     let builder = Quittance::builder()
         .embedded(dir.path().join("store"))
-        .provider(ClassicProvider::new(classic).expect(WORKS))
+        .provider(ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).expect(WORKS))
         .callbacks(Callbacks::through_gateway(format!("http://{address}")))
         .webhooks(webhooks)
         .gateway(setup)

@@ -1,6 +1,7 @@
 //! `quittance init`: writes a first config file, from flags or from questions on a terminal, and runs `doctor` on it. It overwrites
 //! nothing and writes no secret: the file names the variable that holds the provider's key.
 
+mod clients;
 mod questions;
 
 use crate::config_command::ConfigArgs;
@@ -8,6 +9,7 @@ use crate::doctor::{self, DoctorArgs};
 use crate::exit::{CliError, Exit};
 use crate::output;
 use clap::{Args, ValueEnum};
+use clients::ClientLines;
 use questions::Questions;
 use quittance_config::{Config, ConfigErrors, Environment, Sources, toml_text};
 use std::fmt::Write as _;
@@ -24,12 +26,13 @@ Examples:
   quittance init --profile captchaai --allow '*.example.org'
   quittance init --profile capsolver --key-env SOLVER_KEY \\
       --allow shop.example.org --reuse shared \\
-      --public-url https://quittance.example.org
+      --public-url https://quittance.example.org --client 2captcha-python
 
 Writes quittance.toml in this folder, or the file that --config names. Values
 without a flag get their default; on a terminal, the command asks for them. It
 overwrites nothing. Then it runs `quittance doctor` on the new file. The doctor
-pays nothing, and the file stays, whatever the doctor finds.
+pays nothing, and the file stays, whatever the doctor finds. At the end it
+prints the lines to change in the client that you name.
 
 Exit codes:
   0  the file is written, and doctor found no errors
@@ -111,9 +114,12 @@ pub(crate) struct InitArgs {
     /// Address at which the provider can call this node
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Client library whose lines to change are printed, such as 2captcha-python
+    #[arg(long, value_name = "NAME", value_parser = ClientLines::parse)]
+    client: Option<ClientLines>,
 }
 
-/// All that the file says.
+/// All that the file says, and the client that the user named.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
     service: Service,
@@ -122,6 +128,7 @@ struct Answers {
     allow: Vec<String>,
     reuse: ReuseChoice,
     public_url: Option<String>,
+    client: Option<ClientLines>,
 }
 
 /// Writes the file, and says what `doctor` finds. A failing check does not undo the file.
@@ -178,6 +185,7 @@ fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
         allow: args.allow,
         reuse: args.reuse.unwrap_or_default(),
         public_url: args.public_url,
+        client: args.client,
     })
 }
 
@@ -216,7 +224,7 @@ fn check(written: &Path, path: &Path) -> Result<(), CliError> {
 
 impl Answers {
     fn render(&self) -> String {
-        let Self { service, url, key_env, allow, reuse, public_url } = self;
+        let Self { service, url, key_env, allow, reuse, public_url, client: _ } = self;
         let Facts { profile, protocol, .. } = service.facts();
         let mut text =
             String::from("# Quittance. Every setting: `quittance config show`, docs/config.md.\n\n");
@@ -275,6 +283,17 @@ impl Answers {
         for (step, words) in &steps {
             _ = writeln!(text, "  {step:<width$}  {words}");
         }
+        _ = match self.client {
+            Some(client) => write!(
+                text,
+                "\nThe lines to change in your client. KEY is any text of 32 characters until there are tenants:\n{}",
+                client.render()
+            ),
+            None => writeln!(
+                text,
+                "\nThe lines to change in your client: docs/clients.md, or `init --client NAME`."
+            ),
+        };
         text
     }
 }

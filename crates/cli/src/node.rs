@@ -202,12 +202,12 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
     let wrong = |error| CliError::of(Exit::Config, &error);
     match config.protocol {
         Protocol::Classic(profile) => {
-            let made = ClassicProvider::new(config.classic(profile).map_err(wrong)?);
+            let made = ClassicProvider::new(profile, config.settings().map_err(wrong)?);
             made.map(|made| Adapter::Classic(Box::new(made)))
                 .map_err(|error| CliError::of(Exit::Config, &error))
         }
         Protocol::Json(dialect) => {
-            let made = JsonProvider::new(config.json(dialect).map_err(wrong)?);
+            let made = JsonProvider::new(dialect, config.settings().map_err(wrong)?);
             made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
     }

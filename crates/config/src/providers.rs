@@ -8,14 +8,13 @@ use crate::layers::Environment;
 use crate::name::Name;
 use crate::prices::currency_at;
 use crate::secret::Credential;
-use quittance::{ApiKey, ClassicSettings, JsonSettings};
+use quittance::{ApiKey, ProviderSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_protocol::classic::ClassicCodes;
 use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::code::class_named;
 use quittance_protocol::classic::dialect::PollQuota;
-use quittance_protocol::json::JsonDialect;
 use quittance_protocol::{Dialect, Protocol};
 use std::collections::BTreeMap;
 
@@ -26,8 +25,7 @@ pub struct ProviderConfig {
     pub protocol: Protocol,
     pub key: Credential,
     /// What both adapters take, without the key.
-    pub(crate) settings: ClassicSettings,
-    queries_per_task_max: Option<u32>,
+    pub(crate) settings: ProviderSettings,
     pub(crate) throttle: Throttle,
     /// What its answers cost by kind, where that is not what `prices` says.
     pub(crate) prices: BTreeMap<String, Money>,
@@ -57,31 +55,13 @@ impl ProviderConfig {
 
     /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
     pub fn codes(&self) -> ClassicCodes {
-        let codes = ClassicCodes::of(self.settings.dialect);
+        let codes = ClassicCodes::of(self.dialect().classic().unwrap_or(ClassicDialect::TwoCaptcha));
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 
-    /// Settings for the adapter of the classic protocol; an error if the key is missing.
-    pub fn classic(&self, dialect: ClassicDialect) -> Result<ClassicSettings, ConfigError> {
-        Ok(ClassicSettings { dialect, key: ApiKey::new(self.key.get()?.reveal()), ..self.settings.clone() })
-    }
-
-    /// Settings for the adapter of the JSON protocol; an error if the key is missing.
-    pub fn json(&self, dialect: JsonDialect) -> Result<JsonSettings, ConfigError> {
-        let common = self.settings.clone();
-        let key = ApiKey::new(self.key.get()?.reveal());
-        let mut settings = JsonSettings::new(common.name, dialect, common.url, key);
-        settings.connect_timeout = common.connect_timeout;
-        settings.submit_timeout = common.submit_timeout;
-        settings.poll_timeout = common.poll_timeout;
-        settings.codes = common.codes;
-        settings.response_bytes_max = common.response_bytes_max;
-        settings.pace.submit_interval = common.pace.submit_interval;
-        settings.pace.queries_per_task_max = self.queries_per_task_max;
-        settings.extra_ca = common.extra_ca;
-        settings.idle_max = common.idle_max;
-        settings.idle_connections_max = common.idle_connections_max;
-        Ok(settings)
+    /// Settings for its adapter; an error if the key is missing.
+    pub fn settings(&self) -> Result<ProviderSettings, ConfigError> {
+        Ok(ProviderSettings { key: ApiKey::new(self.key.get()?.reveal()), ..self.settings.clone() })
     }
 }
 
@@ -115,43 +95,40 @@ fn provider(
     let (protocol, url, key) = (errors.keep(protocol), errors.keep(url), errors.keep(key));
     let extra_ca = errors.keep(certificates(effective, &table.below("ca_file")));
     let (protocol, url, key) = (protocol?, url?, key?);
-    let profile = match protocol {
-        Protocol::Classic(profile) => profile,
-        Protocol::Json(_) => ClassicDialect::TwoCaptcha,
-    };
     let throttle = throttle(effective, &table);
-    let mut settings = ClassicSettings::new(label, profile, without_slash(&url), ApiKey::new(""));
+    let mut settings = ProviderSettings::new(label, without_slash(&url), ApiKey::new(""));
     effective.apply(&table, &mut settings);
     settings.extra_ca = extra_ca.unwrap_or_default();
     settings.codes = corrections(effective, &table);
-    settings.pace.submit_interval = Some(throttle.submit_interval);
-    if let Protocol::Classic(profile) = protocol {
-        settings.pace.poll_quota = errors.keep(poll_quota(effective, &table, profile)).flatten();
-    }
+    settings.submit_interval = Some(throttle.submit_interval);
+    settings.poll_quota = errors.keep(poll_quota(effective, &table, protocol)).flatten();
     Some(ProviderConfig {
         name: label.to_owned(),
         protocol,
         key,
         settings,
-        queries_per_task_max: effective.read_at(&table.below("poll_quota_per_task")),
         throttle,
         prices: prices(effective, &table.below("prices")),
         currency: effective.text_at(&table.below("currency")).unwrap_or_else(|| currency_at(&url).to_owned()),
     })
 }
 
-/// The quota of polls. One number without the other is completed by what is known of the profile.
+/// The quota of polls. One number without the other is completed by what is known of the profile; the JSON protocol
+/// has no slack.
 fn poll_quota(
     effective: &Effective,
     table: &Name,
-    profile: ClassicDialect,
+    protocol: Protocol,
 ) -> Result<Option<PollQuota>, ConfigError> {
     let number = |key| effective.read_at::<u32>(&table.below(key));
     let (per_task, slack) = (number("poll_quota_per_task"), number("poll_quota_slack"));
     if per_task.is_none() && slack.is_none() {
         return Ok(None);
     }
-    let known = profile.facts().tempo.poll_quota;
+    let known = match protocol {
+        Protocol::Classic(profile) => profile.facts().tempo.poll_quota,
+        Protocol::Json(_) => Some(PollQuota { per_task: 0, slack: 0 }),
+    };
     let missing = |key| ConfigError::Incomplete {
         table: table.to_string(),
         key,

@@ -7,12 +7,11 @@ use crate::nearest::nearest;
 use crate::shape::Shape;
 use crate::table::settings;
 use crate::value::Value;
-use quittance::{ApiKey, ClassicSettings, DEFAULT_TENANT, LifeRule, PoolSpec};
+use quittance::{ApiKey, DEFAULT_TENANT, LifeRule, PoolSpec, ProviderSettings};
 use quittance_engine::{Settings, Throttle};
 use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_lifecycle::Preset;
 use quittance_ports::Goal;
-use quittance_protocol::classic::ClassicDialect;
 use std::collections::BTreeMap;
 
 pub(crate) const PREFIX: &str = "QUITTANCE_";
@@ -65,7 +64,7 @@ sections! {
     Config in config;
     Settings in engine;
     Throttle in throttle;
-    ClassicSettings in provider;
+    ProviderSettings in provider;
     TenantSettings in tenant;
     PoolSpec in pool;
     LifeRule in lifetime;
@@ -78,7 +77,7 @@ impl Defaults {
             config: Config::new(preset),
             engine: Settings::new(0, |_| None),
             throttle: Throttle::DEFAULT,
-            provider: ClassicSettings::new("", ClassicDialect::TwoCaptcha, "", ApiKey::new("")),
+            provider: ProviderSettings::new("", "", ApiKey::new("")),
             tenant: TenantSettings::new("", KeyDigest([0; 32])),
             pool: PoolSpec {
                 name: String::new(),

@@ -2,11 +2,8 @@
 
 mod account;
 mod batch;
-mod exchange;
 mod pace;
 mod provider;
 mod report;
-mod settings;
 
 pub use provider::ClassicProvider;
-pub use settings::{ClassicPaceSettings, Settings};

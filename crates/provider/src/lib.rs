@@ -2,10 +2,17 @@
 //! hard duty: when a submit ends without an answer, it says whether the task was *never sent* or is *in doubt*.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "classic")]
 pub mod classic;
+mod frame;
+#[cfg(feature = "json")]
 pub mod json;
+mod settings;
 
+#[cfg(feature = "classic")]
 pub use classic::ClassicProvider;
+#[cfg(feature = "json")]
 pub use json::JsonProvider;
 pub use quittance_ports::{Account, AskError};
 pub use quittance_wire::{ApiKey, BadSettings};
+pub use settings::Settings;

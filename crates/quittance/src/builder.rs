@@ -4,26 +4,20 @@ use crate::clock::FleetClock;
 use crate::memory::StoreMemory;
 use crate::place::{Opened, Place, SecretError, StoreOpenError};
 use crate::presence::Presence;
+use crate::server::{ServerSetup, Webhooks};
 use crate::{BackgroundTasks, Quittance, secret};
-use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::targets::{BadPattern, HostPattern};
-use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
-use quittance_gateway::{
-    CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
-    TenantSettings, Tenants, WebhookSettings, Webhooks,
-};
+use quittance_engine::{Engine, LifeRule, PoolError, Settings, World};
 use quittance_lifecycle::{Fault, FaultClass, SubmitOutcome};
 use quittance_ports::membership::SKEW_MAX;
 use quittance_ports::{Clock, FixedProvider, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
-use quittance_telemetry::{TraceSettings, Traces};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 /// What the spill is called in the home of a node.
@@ -36,53 +30,6 @@ const IN_HAND_MAX: usize = 10_000;
 /// How long a node that came to a store without a secret waits for what other nodes know, before it calls a callback
 /// forged.
 const SECRETS_WAIT: Duration = Duration::from_secs(5);
-
-/// Where providers can call us.
-#[derive(Clone)]
-pub struct Callbacks {
-    /// Where this process listens for them; nowhere, if its gateway does that with all else.
-    pub listen: Option<SocketAddr>,
-    /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
-    pub public_url: String,
-    /// The secret of callback addresses, equal on every node. If there is none, one is drawn and kept beside the store.
-    pub secret: Option<[u8; 32]>,
-    pub limits: Limits,
-}
-
-impl Callbacks {
-    #[must_use]
-    pub fn new(listen: SocketAddr, public_url: impl Into<String>) -> Self {
-        Self { listen: Some(listen), ..Self::through_gateway(public_url) }
-    }
-
-    /// They come in through the [gateway](Builder::gateway).
-    #[must_use]
-    pub fn through_gateway(public_url: impl Into<String>) -> Self {
-        Self { listen: None, public_url: public_url.into(), secret: None, limits: Limits::default() }
-    }
-}
-
-impl fmt::Debug for Callbacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { listen, public_url, .. } = self;
-        write!(f, "Callbacks({listen:?}, reached at {public_url})")
-    }
-}
-
-/// What makes a node a gateway, for callers who come over HTTP.
-#[derive(Debug, Default)]
-pub struct GatewaySetup {
-    pub tenants: Vec<TenantSettings>,
-    /// The operator's own key.
-    pub admin: Option<KeyDigest>,
-    pub settings: GatewaySettings,
-    /// The settings of the operator's API.
-    pub operator: AdminSettings,
-    /// How answers are shared, where it is more than a word for each tenant.
-    pub reuse: Option<ReuseRule>,
-    /// The collector of traces, if there is one.
-    pub traces: Option<TraceSettings>,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -126,9 +73,7 @@ pub struct Builder {
     home: Option<PathBuf>,
     name: Option<String>,
     provider: Option<Arc<dyn Provider>>,
-    callbacks: Option<Callbacks>,
-    gateway: Option<GatewaySetup>,
-    webhooks: WebhookSettings,
+    pub(crate) server: ServerSetup,
     allow: Vec<String>,
     spill_bytes_max: u64,
     pools: Vec<PoolSpec>,
@@ -137,16 +82,17 @@ pub struct Builder {
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("callbacks", &self.callbacks).finish_non_exhaustive()
+        f.debug_struct("Builder").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 /// What callbacks are signed with.
-struct SecretSource {
+pub(crate) struct SecretSource {
     /// The store's own, from which the keys of orders follow, too.
-    of_store: [u8; 32],
+    pub(crate) of_store: [u8; 32],
     /// All that this node knows of the store's.
-    known: Vec<[u8; 32]>,
+    #[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "only a server takes callbacks"))]
+    pub(crate) known: Vec<[u8; 32]>,
 }
 
 /// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides: what this
@@ -173,9 +119,7 @@ impl Builder {
             home: None,
             name: None,
             provider: None,
-            callbacks: None,
-            gateway: None,
-            webhooks: WebhookSettings::default(),
+            server: ServerSetup::default(),
             allow: Vec::new(),
             spill_bytes_max: SPILL_BYTES_MAX,
             pools: Vec::new(),
@@ -218,32 +162,59 @@ impl Builder {
         self
     }
 
-    /// Who takes the attempts.
+    /// Who takes the attempts: [`ClassicProvider`](crate::ClassicProvider), [`JsonProvider`](crate::JsonProvider), or
+    /// a provider of your own.
     #[must_use]
     pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
         self.provider = Some(Arc::new(provider));
         self
     }
 
-    /// Lets the provider call us, which is how doubts are settled. Without it answers are polled.
-    #[must_use]
-    pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
-        self.callbacks = Some(callbacks);
-        self
+    /// Submits to a service that speaks the classic protocol (`in.php`, `res.php`). Fails if its key or its address
+    /// cannot be used.
+    #[cfg(feature = "classic")]
+    pub fn classic_provider(
+        self,
+        profile: crate::ClassicDialect,
+        settings: crate::ProviderSettings,
+    ) -> Result<Self, crate::BadSettings> {
+        Ok(self.provider(crate::ClassicProvider::new(profile, settings)?))
     }
 
-    /// Lets callers come over HTTP: see [`Quittance::gateway`].
-    #[must_use]
-    pub fn gateway(mut self, setup: GatewaySetup) -> Self {
-        self.gateway = Some(setup);
-        self
-    }
-
-    /// How webhooks are called. Every node on a store should have the same settings.
-    #[must_use]
-    pub fn webhooks(mut self, settings: WebhookSettings) -> Self {
-        self.webhooks = settings;
-        self
+    /// Submits to a service that speaks the JSON protocol (`createTask`, `getTaskResult`). Fails if its key or its
+    /// address cannot be used.
+    ///
+    /// Here the service is the mock provider, which answers at once and costs nothing:
+    ///
+    /// ```
+    /// use quittance::{ApiKey, JsonDialect, ProviderSettings, Quittance, Turnstile};
+    /// use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, MockProvider, Settings};
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mock = MockProvider::start(Settings::quick(MockClassicDialect::TwoCaptcha)).await?;
+    /// let url = format!("{}/capsolver", mock.url());
+    /// let settings = ProviderSettings::new("main", url, ApiKey::new(DEMO_KEY));
+    /// let quittance = Quittance::builder()
+    ///     .json_provider(JsonDialect::CapSolver, settings)?
+    ///     .settings(|settings| settings.policy.first_poll = Duration::from_millis(50))
+    ///     .start()
+    ///     .await?;
+    ///
+    /// let solved = quittance.solve(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", "https://shop.example.com/")).await?;
+    /// assert_eq!(mock.ledger().tasks[0].answer, Some(solved.text().into()));
+    /// quittance.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn json_provider(
+        self,
+        dialect: crate::JsonDialect,
+        settings: crate::ProviderSettings,
+    ) -> Result<Self, crate::BadSettings> {
+        Ok(self.provider(crate::JsonProvider::new(dialect, settings)?))
     }
 
     /// A page host that may be automated: `shop.example.org`, `*.example.org`, or `*`.
@@ -289,7 +260,6 @@ impl Builder {
     /// Opens the store and carries orders out until [`Quittance::stop`]. Needs a tokio runtime.
     pub async fn start(mut self) -> Result<Quittance, StartError> {
         let provider = self.provider.take().ok_or(StartError::NoProvider)?;
-        let callbacks = self.callbacks.clone();
         let (name, is_shared) = (self.name.clone(), self.place.is_shared());
         let pools = std::mem::take(&mut self.pools);
         let opened = self.place.open().await?;
@@ -302,10 +272,10 @@ impl Builder {
         let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
         let (of_store, is_unsettled) = agreed_secret(&opened, &mut memory).await?;
         let secrets = SecretSource { of_store, known: memory.secrets().to_vec() };
-        let is_own = callbacks.as_ref().is_none_or(|callbacks| callbacks.secret.is_none());
-        let (node, webhooks) = self
-            .assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone(), secrets)
-            .await?;
+        let is_own = self.server.uses_secret_of_store();
+        let listener = self.server.callback_listener();
+        let (node, webhooks) =
+            self.assemble(opened, spill, Arc::clone(&provider), clock.clone(), secrets).await?;
         if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
@@ -338,12 +308,10 @@ impl Builder {
             return Err(error);
         }
         let mut running = BackgroundTasks::default();
-        if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
-            let webhook =
-                TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
-            running.listens_on = webhook.local_addr().ok();
-            let api = CallbackApi::new(Arc::clone(&node.engine), limits);
-            running.api = Some((api.clone(), tokio::spawn(api.serve(webhook))));
+        if let Some(listener) = listener {
+            let server = listener.start(&node.engine).await?;
+            running.listens_on = server.listens_on;
+            running.callbacks = Some(server);
         }
         let engine = Arc::clone(&node.engine);
         running.worker = Some(tokio::spawn(async move { engine.work().await }));
@@ -351,8 +319,7 @@ impl Builder {
         let engine = Arc::clone(&node.engine);
         running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
         // Alone, it sees every order begin and end.
-        let orders = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.orders().clone());
-        running.counting = orders.map(|orders| tokio::spawn(orders.keep_counting()));
+        running.counting = if is_shared { node.server.keep_counting() } else { None };
         let (end, ends) = oneshot::channel();
         running.presence = Some((end, tokio::spawn(presence.keep_up(ends))));
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
@@ -366,7 +333,8 @@ impl Builder {
         let spill = Arc::new(MemorySpill::default());
         let drawn = secret::draw().map_err(SecretError::from)?;
         let secrets = SecretSource { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
-        let (node, _) = self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await?;
+        self.server = self.server.without_callbacks();
+        let (node, _) = self.assemble(opened, spill, provider, FleetClock::default(), secrets).await?;
         Ok(node)
     }
 
@@ -404,7 +372,6 @@ impl Builder {
         opened: Opened,
         spill: Arc<dyn Spill>,
         provider: Arc<dyn Provider>,
-        callbacks: Option<&Callbacks>,
         clock: FleetClock,
         secrets: SecretSource,
     ) -> Result<(Quittance, Webhooks), StartError> {
@@ -428,37 +395,16 @@ impl Builder {
                 Ok(meant.map(|meant| (meant.kind, meant.params)))
             })
         });
-        let tenants = self.gateway.iter().flat_map(|setup| &setup.tenants);
-        settings.tenants.extend(tenants.map(|tenant| {
-            let rule = TenantRule { targets: tenant.targets.clone(), kinds: tenant.kinds.clone() };
-            (tenant.name.clone(), rule)
-        }));
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let SecretSource { of_store, known } = secrets;
-        let secret = callbacks.and_then(|callbacks| callbacks.secret).unwrap_or(of_store);
         // It follows from the store's own secret, and not from one that the operator may change: keys must stay what
         // they are.
-        settings.keys.secret = Some(of_store);
-        if let Some(callbacks) = callbacks {
-            let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
-            let address = CallbackAddress::new(base, secret);
-            if callbacks.secret.is_none() {
-                address.set_secrets(known);
-            }
-            settings.callback = Some(address);
-        }
+        settings.keys.secret = Some(secrets.of_store);
         settings.in_hand_max = if self.place.is_shared() { IN_HAND_MAX } else { 0 };
         let clock: Arc<dyn Clock> = Arc::new(clock);
-        // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
-        let currency = settings.currency.clone();
-        let webhooks = WebhookSettings { root_secret: secret, currency, ..self.webhooks };
-        let webhooks = Webhooks::new(webhooks, Arc::clone(&clock));
-        let hub = self.gateway.as_ref().map(|setup| {
-            Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
-        });
-        settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit);
+        let prepared = self.server.prepare(&mut settings, secrets, Arc::clone(&clock));
+        let webhooks = prepared.webhooks.clone();
         let Opened { store, membership, leases, .. } = opened;
         let world = World {
             store: Arc::clone(&store),
@@ -469,19 +415,8 @@ impl Builder {
             membership: Arc::clone(&membership),
         };
         let engine = Arc::new(Engine::new(world, settings));
-        let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
-            let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
-            let orders = OrderService::new(Arc::clone(&engine), tenants, hub, webhooks.clone());
-            let orders = orders.with_requests_max(setup.settings.limits.requests_max);
-            let orders = match leases {
-                Some(leases) => orders.with_neighbours(leases, number),
-                None => orders,
-            };
-            let admin = Admin::new(orders.clone(), setup.operator);
-            (Gateway::mounted(orders, setup.settings, admin.mount()), admin)
-        });
-        let (gateway, admin) = gateway.unzip();
-        let node = Quittance { engine, store, membership, number, gateway, admin, running: Arc::default() };
+        let server = prepared.mount(&engine, leases, number);
+        let node = Quittance { engine, store, membership, number, server, running: Arc::default() };
         Ok((node, webhooks))
     }
 }
@@ -512,9 +447,4 @@ fn make_home(dir: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)
-}
-
-/// The tenants whose open orders are counted.
-fn limited(tenants: &[TenantSettings]) -> impl Iterator<Item = String> {
-    tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone())
 }

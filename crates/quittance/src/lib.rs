@@ -2,14 +2,14 @@
 //! never stale, in plain sight.
 //!
 //! ```no_run
-//! use quittance::{ApiKey, ClassicProvider, ClassicSettings, ClassicDialect, Quittance, RecaptchaV2};
+//! use quittance::{ApiKey, ClassicDialect, ProviderSettings, Quittance, RecaptchaV2};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = std::env::var("CAPTCHAAI_API_KEY")?;
-//! let provider = ClassicSettings::new("main", ClassicDialect::CaptchaAi, "https://ocr.captchaai.com", ApiKey::new(key));
+//! let provider = ProviderSettings::new("main", "https://ocr.captchaai.com", ApiKey::new(key));
 //! let quittance = Quittance::builder()
 //!     .embedded("./quittance-data")
-//!     .provider(ClassicProvider::new(provider)?)
+//!     .classic_provider(ClassicDialect::CaptchaAi, provider)?
 //!     .allow("*.example.org")
 //!     .start()
 //!     .await?;
@@ -28,6 +28,21 @@
 //! job: it joins the order, and nothing is paid for twice as long as a doubt can be settled. Without a key, a token
 //! that the site takes once is for one placement, and equal placements of images are shared; [`Order::shared`] and
 //! [`Order::exclusive`] say otherwise.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds | what it compiles besides |
+//! | --- | --- | --- | --- |
+//! | `classic` | yes | providers that speak `in.php` and `res.php`: [`Builder::classic_provider`] | an HTTP client, TLS |
+//! | `json` | yes | providers that speak `createTask` and `getTaskResult`: [`Builder::json_provider`] | an HTTP client, TLS |
+//! | `embedded` | yes | the store of one machine: [`Builder::embedded`] | SQLite |
+//! | `redis` | no | a store that nodes share: `Place::Redis` | a Redis client, TLS |
+//! | `postgres` | no | a store that nodes share: `Place::Postgres` | a PostgreSQL client, TLS |
+//! | `gateway` | yes | callers over HTTP, callbacks, webhooks, the operator's API | an HTTP server |
+//!
+//! A program that only places orders needs `default-features = false, features = ["classic", "embedded"]`. Without
+//! `gateway` nothing listens, so answers are polled. A submit whose reply is lost cannot be settled by a callback: the
+//! order is submitted again, and counted as a possible double payment.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -38,8 +53,10 @@ mod order;
 mod place;
 mod presence;
 mod secret;
+#[cfg_attr(not(feature = "gateway"), path = "no_server.rs")]
+mod server;
 
-pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, SPILL_NAME, StartError};
+pub use builder::{Builder, SPILL_BYTES_MAX, SPILL_NAME, StartError};
 pub use clock::SystemClock;
 pub use memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 pub use order::{
@@ -47,26 +64,34 @@ pub use order::{
     RecaptchaV3, Text, Turnstile,
 };
 pub use place::{Opened, Place, SecretError, StoreOpenError};
+#[cfg(feature = "gateway")]
 pub use quittance_admin as admin;
 pub use quittance_engine::{
     LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, Settings, Targets, Throttle, targets,
 };
-pub use quittance_gateway as gateway;
-pub use quittance_gateway::Limits;
+#[cfg(feature = "gateway")]
+pub use quittance_gateway::{self as gateway, Limits};
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Money, Origin, Value};
+pub use quittance_ports as ports;
+pub use quittance_ports::{
+    Account, Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
+};
 pub use quittance_ports::{Day, StoreError, Unreadable, UsageRow, Versioned, Which};
 pub use quittance_ports::{
     Demand, LevelView, PoolDocument, PoolSpec, SharedDocument, Spent, TrustDocument, document,
 };
-pub use quittance_ports::{
-    Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
-};
 pub use quittance_ports::{Goal, Hours, HoursError};
+#[cfg(feature = "classic")]
 pub use quittance_protocol::classic::ClassicDialect;
-pub use quittance_provider::classic::Settings as ClassicSettings;
-pub use quittance_provider::json::Settings as JsonSettings;
-pub use quittance_provider::{Account, ApiKey, ClassicProvider, JsonProvider};
+#[cfg(feature = "json")]
+pub use quittance_protocol::json::JsonDialect;
+#[cfg(feature = "classic")]
+pub use quittance_provider::ClassicProvider;
+#[cfg(feature = "json")]
+pub use quittance_provider::JsonProvider;
+#[cfg(any(feature = "classic", feature = "json"))]
+pub use quittance_provider::{ApiKey, BadSettings, Settings as ProviderSettings};
 #[cfg(feature = "embedded")]
 pub use quittance_store_embedded as embedded;
 #[cfg(feature = "postgres")]
@@ -75,12 +100,13 @@ pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as 
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 #[cfg(feature = "embedded")]
 pub use secret::SECRET_NAME;
+#[cfg(feature = "gateway")]
+pub use server::{Callbacks, GatewaySetup};
 
-use quittance_admin::Admin;
 use quittance_engine::{ApplyOutcome, DropOutcome, Engine, Outcome};
-use quittance_gateway::{CallbackApi, Gateway};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
+use server::{CallbackServer, Server};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,8 +125,7 @@ pub struct Quittance {
     membership: Arc<dyn Membership>,
     /// New for each start of each process.
     number: u64,
-    gateway: Option<Gateway>,
-    admin: Option<Admin>,
+    server: Server,
     running: Arc<Mutex<BackgroundTasks>>,
 }
 
@@ -108,7 +133,7 @@ pub struct Quittance {
 #[derive(Default)]
 pub(crate) struct BackgroundTasks {
     worker: Option<JoinHandle<()>>,
-    api: Option<(CallbackApi, JoinHandle<()>)>,
+    callbacks: Option<CallbackServer>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
     /// The task that keeps the node among the members, and how to end it.
     presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -129,12 +154,15 @@ async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
 impl Drop for BackgroundTasks {
     /// A node that is not stopped loses nothing: every order has a timer in the store.
     fn drop(&mut self) {
-        let api = self.api.take().map(|(_, task)| task.abort_handle());
+        let callbacks = self.callbacks.take().map(|server| server.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
         let worker = self.worker.take().map(|task| task.abort_handle());
         let presence = self.presence.take().map(|(_, task)| task.abort_handle());
         let counting = self.counting.take().map(|task| task.abort_handle());
-        [api, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
+        [callbacks, releasing, worker, presence, counting]
+            .into_iter()
+            .flatten()
+            .for_each(|task| task.abort());
     }
 }
 
@@ -312,19 +340,6 @@ impl Quittance {
         self.engine.release_for_all().await
     }
 
-    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to
-    /// listen on.
-    #[must_use]
-    pub fn gateway(&self) -> Option<&Gateway> {
-        self.gateway.as_ref()
-    }
-
-    /// The operator's API of the gateway: run [`Admin::run`] for samples and alerts.
-    #[must_use]
-    pub fn admin(&self) -> Option<&Admin> {
-        self.admin.as_ref()
-    }
-
     /// Where callbacks are taken in, if they are.
     #[must_use]
     pub fn listens_on(&self) -> Option<SocketAddr> {
@@ -334,7 +349,7 @@ impl Quittance {
     /// How many callbacks carried a proof that was not ours, and how many had no understandable content.
     #[must_use]
     pub fn strange_callbacks(&self) -> (u64, u64) {
-        let senseless = self.running().api.as_ref().map_or(0, |(api, _)| api.senseless());
+        let senseless = self.running().callbacks.as_ref().map_or(0, CallbackServer::senseless);
         (self.engine.forged(), senseless)
     }
 
@@ -347,9 +362,14 @@ impl Quittance {
     /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
     pub async fn stop(&self) {
         self.engine.stop();
-        let (worker, api, releasing, presence) = {
+        let (worker, callbacks, releasing, presence) = {
             let mut running = self.running();
-            (running.worker.take(), running.api.take(), running.releasing.take(), running.presence.take())
+            (
+                running.worker.take(),
+                running.callbacks.take(),
+                running.releasing.take(),
+                running.presence.take(),
+            )
         };
         if let Some(releasing) = releasing {
             releasing.abort();
@@ -362,25 +382,19 @@ impl Quittance {
                 _ = worker.await;
             }
         });
-        if let Some((api, task)) = api {
-            // A request that is being read is answered; its content is safe either way.
-            api.close().await;
-            task.abort();
+        if let Some(callbacks) = callbacks {
+            callbacks.close().await;
         }
         if let Some(counting) = self.running().counting.take() {
             counting.abort();
         }
-        if let Some(gateway) = &self.gateway {
-            gateway.orders().give_back_leases().await;
-        }
+        self.server.give_back_leases().await;
         if is_present {
             // A node that cannot sign out because the store is away is shown as silent, and then forgotten.
             _ = self.membership.leave(self.number).await;
         }
         // Last, because all that came before may be part of a trace.
-        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.orders().hub().traces()) {
-            traces.finish().await;
-        }
+        self.server.finish_traces().await;
     }
 
     /// Who works on the same orders, and how they are.

@@ -4,8 +4,8 @@
 
 use crate::place::Opened;
 use crate::secret;
+use crate::server::Webhooks;
 use quittance_engine::{Engine, PutBack};
-use quittance_gateway::Webhooks;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{MarkRequest, StoreError, StoreMark, StoredDocument};
 use std::fs;
@@ -198,10 +198,10 @@ impl StoreMemory {
         self.take_for_true(engine, &mark);
         if is_other || is_due {
             self.kept_at = Some(Instant::now());
-            let identity = secret::hex(&mark.identity);
+            let identity = u128::from_be_bytes(mark.identity);
             self.keep(
                 IDENTITY,
-                format!("{}\n{identity}\n{}\n{}\n", self.address, mark.epoch, mark.drawn_at.as_millis())
+                format!("{}\n{identity:032x}\n{}\n{}\n", self.address, mark.epoch, mark.drawn_at.as_millis())
                     .as_bytes(),
             );
         }

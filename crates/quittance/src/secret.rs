@@ -2,72 +2,22 @@
 //! once and kept beside the store: addresses that were given out before a restart must still be ours after it, and a
 //! repeat must be recognised.
 
-use quittance_lifecycle::Key;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::Path;
+#[cfg(feature = "embedded")]
+mod folder;
 
-/// The file beside an embedded store with the secret that signs callback addresses.
-pub const SECRET_NAME: &str = "callback-secret";
+#[cfg(feature = "embedded")]
+pub use folder::SECRET_NAME;
+#[cfg(feature = "embedded")]
+pub(crate) use folder::{Kept, digest, found_in, keep_again, kept_in, look_at, replace_in};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 
 /// A value that cannot be guessed.
 pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes)
-}
-
-/// The secret of this directory: the one that is there, or else this one.
-pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
-    let path = dir.join(SECRET_NAME);
-    if let Some(secret) = read(&path)? {
-        return Ok(secret);
-    }
-    keep(dir, SECRET_NAME, &secret)?;
-    Ok(secret)
-}
-
-/// What has become of the secret of a directory while a node used it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Unchanged,
-    Deleted,
-    Replaced,
-}
-
-/// Whether the file of the secret is what it was. One that cannot be read now is looked at again later.
-pub(crate) fn look_at(dir: &Path, secret: &[u8; 32]) -> Kept {
-    match read(&dir.join(SECRET_NAME)) {
-        Ok(None) => Kept::Deleted,
-        Ok(Some(found)) if found != *secret => Kept::Replaced,
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Kept::Replaced,
-        Ok(Some(_)) | Err(_) => Kept::Unchanged,
-    }
-}
-
-/// A digest by which a secret is recognised, and which does not tell what it is.
-pub(crate) fn digest(secret: &[u8; 32]) -> [u8; 32] {
-    Key([0; 32]).hidden(Some(secret)).0
-}
-
-/// Writes the secret of this directory again, and the directory, too, if it is gone.
-pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)?;
-    keep(dir, SECRET_NAME, &secret)
-}
-
-/// The secret of this directory, if there is one.
-pub(crate) fn found_in(dir: &Path) -> io::Result<Option<[u8; 32]>> {
-    read(&dir.join(SECRET_NAME))
-}
-
-/// From now on this is the secret of this directory.
-pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
-    keep(dir, SECRET_NAME, secret)
 }
 
 /// Writes a file that only the owner may read. Written whole under another name first: a crash in the middle must not
@@ -81,48 +31,10 @@ pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn read(path: &Path) -> io::Result<Option<[u8; 32]>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    let mut record = Vec::new();
-    file.take(64).read_to_end(&mut record)?;
-    let secret = record.try_into().map_err(|_| {
-        let what = format!(
-            "{} must hold exactly 32 bytes: restore it from a backup. The keys of orders follow from it: with a new one, \
-             orders on record are not recognised when they are placed again, and are bought again",
-            path.display()
-        );
-        io::Error::new(io::ErrorKind::InvalidData, what)
-    })?;
-    Ok(Some(secret))
-}
-
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_is_drawn_once_and_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = kept_in(dir.path(), draw().unwrap()).unwrap();
-        assert_eq!(kept_in(dir.path(), draw().unwrap()).unwrap(), first);
-        assert_ne!(first, [0; 32]);
-        fs::write(dir.path().join(SECRET_NAME), b"short").unwrap();
-        let error = kept_in(dir.path(), [1; 32]).unwrap_err();
-        assert!(error.to_string().contains("32 bytes"), "{error}");
-    }
 }

@@ -106,7 +106,10 @@ impl<'a> Head<'a> {
             Some((target, expires)) => sum.word(1).bytes(&target.0).word(expires.as_millis()),
         };
         // Where it is not taken there is nothing to add up: that is how rows were summed before there were takers.
-        let sum = taken.map_or(sum, |(by, target)| sum.bytes(&by.0).bytes(&target.0));
+        let sum = match taken {
+            None => sum,
+            Some((by, target)) => sum.bytes(&by.0).bytes(&target.0),
+        };
         let sum =
             [self.phase, self.kind, self.tenant].iter().fold(sum, |sum, text| sum.bytes(text.as_bytes()));
         sum.word(self.record_sum).word(self.terms_sum).finish()

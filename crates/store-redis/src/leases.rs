@@ -1,72 +1,28 @@
 //! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the
 //! server. They take their versions from the same desk as orders do.
 
+use crate::RedisStore;
 use crate::commit::ScriptAnswer;
 use crate::failure::RedisFailure;
 use crate::layout::FIRST;
 use crate::row::{read_version, text};
 use crate::scripts::Lua;
-use crate::{RedisInner, RedisStore};
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
 use quittance_ports::{LeaseOutcome, LeaseTotal, Leases, StoreError, Version};
 use redis::Value;
 use std::time::Duration;
 
-const READING: &str = "reading what is leased";
-const LEASING: &str = "leasing a part of a limit";
-const GIVING_BACK: &str = "giving back a part of a lease";
-
-impl RedisInner {
+impl RedisStore {
     async fn run_lease(
         &self,
         script: &Lua,
         limit: &str,
         args: &[&[u8]],
     ) -> Result<ScriptAnswer, RedisFailure> {
-        let leases = self.layout.name(FIRST, format_args!("leases:{limit}"));
-        self.run(script, &[self.layout.name(FIRST, "desk"), leases], args).await
-    }
-
-    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, RedisFailure> {
-        let node = node.to_string();
-        let answer = self.run_lease(&self.scripts.leased, limit, &[node.as_bytes()]).await?;
-        read_leased(answer.rest)
-    }
-
-    async fn lease(
-        &self,
-        limit: &str,
-        expected: Version,
-        node: u64,
-        amount: u64,
-        life: Duration,
-    ) -> Result<LeaseOutcome, RedisFailure> {
-        let args = [node, expected.0, amount].map(|number| number.to_string());
-        let spans = [life, LEASES_FORGOTTEN_AFTER].map(|span| span.as_millis().to_string());
-        let args: Vec<&[u8]> = args.iter().chain(&spans).map(String::as_bytes).collect();
-        let answer = self.run_lease(&self.scripts.lease, limit, &args).await?;
-        match &answer.word[..] {
-            b"conflict" => Ok(LeaseOutcome::Conflict(read_leased(answer.rest)?)),
-            b"done" => {
-                let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
-                let version = version.as_deref().and_then(read_version).ok_or(RedisFailure::Garbled)?;
-                Ok(LeaseOutcome::Done(version))
-            }
-            _ => Err(RedisFailure::Garbled),
-        }
-    }
-
-    async fn give_back(
-        &self,
-        limit: &str,
-        node: u64,
-        version: Version,
-        amount: u64,
-    ) -> Result<(), RedisFailure> {
-        let args = [node, version.0, amount].map(|number| number.to_string());
-        let args = args.each_ref().map(|arg| arg.as_bytes());
-        self.run_lease(&self.scripts.give_back, limit, &args).await.map(drop)
+        let inner = self.inner();
+        let leases = inner.layout.name(FIRST, format_args!("leases:{limit}"));
+        inner.run(script, &[inner.layout.name(FIRST, "desk"), leases], args).await
     }
 }
 
@@ -79,10 +35,26 @@ fn read_leased(values: Vec<Value>) -> Result<LeaseTotal, RedisFailure> {
     Ok(LeaseTotal { version: Version(number(version)?), by_others: number(by_others)? })
 }
 
+fn read_outcome(answer: ScriptAnswer) -> Result<LeaseOutcome, RedisFailure> {
+    match &answer.word[..] {
+        b"conflict" => Ok(LeaseOutcome::Conflict(read_leased(answer.rest)?)),
+        b"done" => {
+            let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
+            let version = version.as_deref().and_then(read_version).ok_or(RedisFailure::Garbled)?;
+            Ok(LeaseOutcome::Done(version))
+        }
+        _ => Err(RedisFailure::Garbled),
+    }
+}
+
 #[async_trait]
 impl Leases for RedisStore {
     async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
-        self.inner().leased(limit, node).await.map_err(|failure| failure.unavailable(READING))
+        let node = node.to_string();
+        let answer = self.run_lease(&self.inner().scripts.leased, limit, &[node.as_bytes()]).await;
+        answer
+            .and_then(|answer| read_leased(answer.rest))
+            .map_err(|failure| failure.unavailable("reading what is leased"))
     }
 
     async fn lease(
@@ -93,8 +65,11 @@ impl Leases for RedisStore {
         amount: u64,
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError> {
-        let leased = self.inner().lease(limit, expected, node, amount, life).await;
-        leased.map_err(|failure| failure.unavailable(LEASING))
+        let args = [node, expected.0, amount].map(|number| number.to_string());
+        let spans = [life, LEASES_FORGOTTEN_AFTER].map(|span| span.as_millis().to_string());
+        let args: Vec<&[u8]> = args.iter().chain(&spans).map(String::as_bytes).collect();
+        let answer = self.run_lease(&self.inner().scripts.lease, limit, &args).await;
+        answer.and_then(read_outcome).map_err(|failure| failure.unavailable("leasing a part of a limit"))
     }
 
     async fn give_back(
@@ -104,7 +79,9 @@ impl Leases for RedisStore {
         version: Version,
         amount: u64,
     ) -> Result<(), StoreError> {
-        let returned = self.inner().give_back(limit, node, version, amount).await;
-        returned.map_err(|failure| failure.unavailable(GIVING_BACK))
+        let args = [node, version.0, amount].map(|number| number.to_string());
+        let args = args.each_ref().map(|arg| arg.as_bytes());
+        let answer = self.run_lease(&self.inner().scripts.give_back, limit, &args).await;
+        answer.map(drop).map_err(|failure| failure.unavailable("giving back a part of a lease"))
     }
 }

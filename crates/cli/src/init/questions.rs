@@ -1,5 +1,6 @@
 //! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
 
+use super::clients::ClientLines;
 use super::{Answers, InitArgs, ReuseChoice, Service, WITHOUT_PUBLIC_URL};
 use crate::exit::{CliError, Exit};
 use clap::ValueEnum;
@@ -70,7 +71,18 @@ impl<I: BufRead, O: Write> Questions<I, O> {
                 })?
             }
         };
-        Ok(Answers { service, url, key_env, allow, reuse, public_url })
+        let client = match args.client {
+            Some(client) => Some(client),
+            None => {
+                let names: Vec<&str> = ClientLines::all().map(|client| client.name).collect();
+                self.say(&format!("Clients whose lines to change are known: {}.\n", names.join(", ")))?;
+                self.until("Which client do you use? Empty: another one, or none", "", |name| match name {
+                    "" => Ok(None),
+                    name => ClientLines::parse(name).map(Some),
+                })?
+            }
+        };
+        Ok(Answers { service, url, key_env, allow, reuse, public_url, client })
     }
 
     fn say(&mut self, text: &str) -> Result<(), CliError> {
@@ -146,7 +158,7 @@ mod tests {
     #[test]
     fn an_empty_line_takes_the_default_and_nonsense_is_asked_for_again() {
         let typed = "nobody\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\n\nhttps://shop.example.org/x\n\
-                     shop.example.org, *.example.net\n\nhttps://q.example.org\n";
+                     shop.example.org, *.example.net\n\nhttps://q.example.org\ncurl\ncapsolver\n";
         let (answers, shown) = ask(typed, InitArgs::default());
         assert_eq!(
             answers.unwrap(),
@@ -157,9 +169,16 @@ mod tests {
                 allow: vec!["shop.example.org".to_owned(), "*.example.net".to_owned()],
                 reuse: ReuseChoice::ByKind,
                 public_url: Some("https://q.example.org".to_owned()),
+                client: ClientLines::parse("capsolver").ok(),
             }
         );
-        for words in ["nobody: it is none", "begins with http://", "without https://", WITHOUT_PUBLIC_URL] {
+        for words in [
+            "nobody: it is none",
+            "begins with http://",
+            "without https://",
+            "lines are not known",
+            WITHOUT_PUBLIC_URL,
+        ] {
             assert!(shown.contains(words), "{words}: {shown}");
         }
     }
@@ -173,6 +192,7 @@ mod tests {
             allow: vec!["a.test".to_owned()],
             reuse: Some(ReuseChoice::Shared),
             public_url: Some("https://q.test".to_owned()),
+            client: ClientLines::parse("captchaai").ok(),
         };
         let (answers, shown) = ask("", args.clone());
         assert!(answers.is_ok() && shown.is_empty(), "{shown}");

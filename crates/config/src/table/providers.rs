@@ -5,7 +5,7 @@ use crate::Config;
 use crate::kinds::KindOverride;
 use crate::setting::Setting;
 use crate::shape::Shape;
-use quittance::ClassicSettings;
+use quittance::ProviderSettings;
 use quittance_engine::{Settings, Throttle};
 
 const BATCH: Shape = count(1, 1000);
@@ -86,7 +86,7 @@ static KINDS: &[Setting] = rows! {
 };
 
 static PROVIDERS: &[Setting] = rows! {
-    ClassicSettings:
+    ProviderSettings:
     "provider.*.name" [] Shape::Label, "name of the provider, here and in the usage";
     "provider.*.protocol" ["classic"] Shape::OneOf(&["classic", "json"]),
         "wire protocol: `in.php` and `res.php`, or `createTask` and `getTaskResult`";
@@ -112,7 +112,7 @@ static PROVIDERS: &[Setting] = rows! {
 };
 
 static PROVIDER_TABLES: &[Setting] = rows! {
-    ClassicSettings:
+    ProviderSettings:
     "provider.*.faults.*" [] Shape::FaultClass, "fault class of this error code of the provider";
     "provider.*.prices.*" [] Shape::Money, "overrides `prices` for this provider";
     "provider.*.currency" [] Shape::Currency,

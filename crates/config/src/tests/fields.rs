@@ -5,12 +5,10 @@ use crate::setting::{Defaults, row};
 use crate::shape::{Shape, signal_word};
 use crate::table::settings;
 use crate::value::Value;
-use quittance::{ClassicDialect, ClassicSettings};
+use quittance::ProviderSettings;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
-use quittance_protocol::json::JsonDialect;
-use quittance_provider::json::Settings as JsonSettings;
 use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
@@ -224,101 +222,63 @@ fn with_authority(place: Place) -> Config {
     config
 }
 
-#[test]
-fn every_field_of_a_provider_reaches_its_adapter() {
-    let place = Place::with_file(
+/// A provider whose every setting is set, but for those that only one protocol has.
+fn provider(protocol: &str) -> ProviderSettings {
+    let file = format!(
         r#"
 [[provider]]
 name = "main"
-profile = "2captcha"
 url = "https://a.example"
 key_env = "K"
 connect_wait = "1s"
 reply_wait = "2s"
 poll_reply_wait = "3s"
-poll_batch_max = 5
 poll_quota_per_task = 6
 reply_bytes_max = 7000
 idle_wait = "8s"
 idle_connections_max = 9
 submit_interval = "10s"
 ca_file = "ca.pem"
+{protocol}
 [provider.faults]
 ERROR_X = "busy"
-"#,
+"#
     );
-    let config = with_authority(place);
-    let settings = config.providers[0].classic(ClassicDialect::TwoCaptcha).unwrap();
-    let mut fields = Vec::new();
-    named!(
-        fields,
-        ClassicSettings {
-            connect_timeout: "1s",
-            submit_timeout: "2s",
-            poll_timeout: "3s",
-            poll_batch_max: "Some(5)",
-            response_bytes_max: "7000",
-            idle_max: "8s",
-            idle_connections_max: "9",
-            extra_ca: "[112, 101, 109]",
-            codes: "{\"ERROR_X\": Busy}",
-            url: "\"https://a.example\"",
-            name: "\"main\"",
-            dialect: "TwoCaptcha",
-            key: "ApiKey(..)",
-            pace: "ClassicPaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
-        } = settings
-    );
-    for (expected, found) in fields {
-        assert_eq!(found, expected);
-    }
+    with_authority(Place::with_file(&file)).providers[0].settings().unwrap()
 }
 
 #[test]
-fn every_field_of_a_provider_of_the_other_protocol_reaches_its_adapter() {
-    let place = Place::with_file(
-        r#"
-[[provider]]
-name = "main"
-protocol = "json"
-profile = "capsolver"
-url = "https://a.example"
-key_env = "K"
-connect_wait = "1s"
-reply_wait = "2s"
-poll_reply_wait = "3s"
-poll_quota_per_task = 6
-reply_bytes_max = 7000
-idle_wait = "8s"
-idle_connections_max = 9
-submit_interval = "10s"
-ca_file = "ca.pem"
-[provider.faults]
-ERROR_X = "busy"
-"#,
-    );
-    let config = with_authority(place);
-    let settings = config.providers[0].json(JsonDialect::CapSolver).unwrap();
-    let mut fields = Vec::new();
-    named!(
-        fields,
-        JsonSettings {
-            connect_timeout: "1s",
-            submit_timeout: "2s",
-            poll_timeout: "3s",
-            response_bytes_max: "7000",
-            idle_max: "8s",
-            idle_connections_max: "9",
-            extra_ca: "[112, 101, 109]",
-            codes: "{\"ERROR_X\": Busy}",
-            url: "\"https://a.example\"",
-            name: "\"main\"",
-            dialect: "CapSolver",
-            key: "ApiKey(..)",
-            pace: "JsonPaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
-        } = settings
-    );
-    for (expected, found) in fields {
-        assert_eq!(found, expected);
+fn every_field_of_a_provider_reaches_its_adapter() {
+    for (protocol, expected) in [
+        (
+            "profile = \"2captcha\"\npoll_batch_max = 5",
+            "Some(5) Some(PollQuota { per_task: 6, slack: 1200 })",
+        ),
+        ("protocol = \"json\"\nprofile = \"capsolver\"", "None Some(PollQuota { per_task: 6, slack: 0 })"),
+    ] {
+        let (mut fields, settings) = (Vec::new(), provider(protocol));
+        assert_eq!(format!("{:?} {:?}", settings.poll_batch_max, settings.poll_quota), expected);
+        named!(
+            fields,
+            ProviderSettings {
+                connect_timeout: "1s",
+                submit_timeout: "2s",
+                poll_timeout: "3s",
+                submit_interval: "Some(10s)",
+                response_bytes_max: "7000",
+                idle_max: "8s",
+                idle_connections_max: "9",
+                extra_ca: "[112, 101, 109]",
+                codes: "{\"ERROR_X\": Busy}",
+                url: "\"https://a.example\"",
+                name: "\"main\"",
+                key: "ApiKey(..)";
+                poll_batch_max,
+                poll_quota
+            } = settings
+        );
+        for (expected, found) in fields {
+            assert_eq!(found, expected);
+        }
     }
 }

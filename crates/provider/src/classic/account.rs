@@ -3,10 +3,9 @@
 //! plan.
 
 use crate::classic::ClassicProvider;
-use quittance_lifecycle::Fault;
+use crate::frame::account_unanswered;
 use quittance_ports::{Account, AskError};
 use quittance_protocol::classic::answer::{ClassicAccountReply, ThreadsReply, read_balance, read_threads};
-use quittance_wire::WireError;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -65,20 +64,15 @@ impl ClassicProvider {
         if let Some(allowance) = &self.allowance {
             allowance.spend();
         }
-        let reply = match self.exchange.post("res.php", self.question(action), self.poll_timeout).await {
-            Ok(reply) => reply,
-            Err(WireError::NeverSent(why)) => return Err(AskError::Unreachable { why }),
-            Err(WireError::WhoKnows(why)) => return Err(AskError::NoAnswer { why }),
-        };
+        let question = self.question(action);
+        let reply =
+            self.post("res.php", question, self.frame.poll_timeout).await.map_err(account_unanswered)?;
         match (reply.status.as_u16(), read(&reply.body)) {
             (200..=299, ClassicAccountReply::Is(cached_account)) => Ok(cached_account),
             (_, ClassicAccountReply::Fault(fault)) => {
                 let advice =
                     self.codes.row(&fault.code).map(|row| row.advice).filter(|advice| !advice.is_empty());
-                let advice =
-                    advice.unwrap_or("this code is not in the table: look it up at the provider").to_owned();
-                let code = self.exchange.key.conceal(fault.code);
-                Err(AskError::Refused { fault: Fault::new(fault.class, code), advice })
+                Err(self.frame.account_refused(fault, advice))
             }
             (200..=299, ClassicAccountReply::Puzzling(sight)) => {
                 Err(AskError::NotTheProtocol { what: sight.to_string() })

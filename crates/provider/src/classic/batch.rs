@@ -17,7 +17,6 @@ use quittance_lifecycle::PollOutcome;
 use quittance_protocol::classic::Part;
 use quittance_protocol::classic::answer::{BatchReply, read_batch};
 use quittance_protocol::classic::code::is_pending;
-use quittance_wire::WireError;
 use tokio::time::{Instant, timeout_at};
 
 /// How many tasks are polled at the same time when each is polled alone.
@@ -43,9 +42,8 @@ impl ClassicProvider {
         }
         let mut form = self.question("get");
         form.0.insert("ids".to_owned(), Part::Text(tasks.join(",")));
-        let reply = match self.exchange.post("res.php", form, self.poll_timeout).await {
-            Ok(reply) => reply,
-            Err(WireError::NeverSent(_) | WireError::WhoKnows(_)) => return for_all(PollOutcome::NoReply),
+        let Ok(reply) = self.post("res.php", form, self.frame.poll_timeout).await else {
+            return for_all(PollOutcome::NoReply);
         };
         if let Some(outcome) = by_status(&reply) {
             return for_all(outcome);
@@ -80,7 +78,7 @@ impl ClassicProvider {
 
     /// Each alone, some at a time. One that hangs costs the others no more than its own timeout.
     async fn ask_each(&self, tasks: &[&String]) -> Vec<PollOutcome> {
-        let deadline = Instant::now() + self.poll_timeout * 2;
+        let deadline = Instant::now() + self.frame.poll_timeout * 2;
         let ask =
             |task| async move { timeout_at(deadline, self.ask(task)).await.unwrap_or(PollOutcome::NoReply) };
         let asks: Vec<_> = tasks.iter().map(|task| ask(task.as_str())).collect();

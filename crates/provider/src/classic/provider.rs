@@ -1,84 +1,72 @@
 //! The provider as the engine knows it: replies on the wire, turned into outcomes. Every rule about what a status or
-//! a silence means for a submit is in [`ClassicProvider::judge`] and `submit`.
+//! a silence means for a submit is in [`Frame::judge`] and [`Frame::judge_silence`].
 
+use crate::Settings;
 use crate::classic::account::ThreadsWatch;
-use crate::classic::exchange::Exchange;
 use crate::classic::pace::Allowance;
-use crate::classic::settings::Settings;
+use crate::frame::{Frame, ProtocolRules, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    CallbackResult, Evidence, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
+    CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
 use quittance_protocol::classic::dialect::{ClassicDialect, ClassicFacts, ZeroBalance};
+use quittance_protocol::classic::encode::{EncodedForm, encode};
 use quittance_protocol::classic::method::{has_companions, leaves, spell};
 use quittance_protocol::classic::{ClassicCodes, Form, Part};
-use quittance_wire::{BadSettings, CallbackBase, Reply, WireError, without_secrets};
-use std::collections::BTreeSet;
+use quittance_wire::{BadSettings, Reply, WireError};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many unlisted codes are logged, and how much of the reply.
-const STRANGE_MAX: usize = 100;
-const RAW_BYTES_MAX: usize = 500;
+/// How much of a reply with an unlisted code is logged.
+const LOGGED_BYTES_MAX: usize = 500;
 
-/// What a complete answer to a submit says, other than yes.
-enum ClassicRefusal {
-    Rejection(Fault),
-    Doubt(String),
-}
+const RULES: ProtocolRules = ProtocolRules {
+    misplaced: |last| {
+        last.ends_with(".php").then_some("names a script: give the address without in.php or res.php")
+    },
+    text_to_log: |body| String::from_utf8_lossy(&body[..body.len().min(LOGGED_BYTES_MAX)]).into_owned(),
+};
 
 pub struct ClassicProvider {
-    name: String,
+    pub(crate) frame: Frame,
     pub(crate) dialect: ClassicDialect,
     pub(crate) codes: ClassicCodes,
-    pub(crate) exchange: Exchange,
-    submit_timeout: Duration,
-    pub(crate) poll_timeout: Duration,
     poll_batch_max: usize,
     submit_interval: Duration,
     pub(crate) allowance: Option<Allowance>,
     pub(crate) threads: ThreadsWatch,
-    strange: Mutex<BTreeSet<String>>,
-    callbacks: CallbackBase,
 }
 
 impl fmt::Debug for ClassicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, dialect, exchange, .. } = self;
-        write!(f, "ClassicProvider({name:?}, {} at {:?})", dialect.name(), exchange.client.base().authority())
+        self.frame.show(f, "ClassicProvider", self.dialect.name())
     }
 }
 
 impl ClassicProvider {
-    pub fn new(settings: Settings) -> Result<Self, BadSettings> {
-        let facts = settings.dialect.facts();
-        let client = settings.client()?;
-        let codes = ClassicCodes::of(settings.dialect);
+    pub fn new(dialect: ClassicDialect, mut settings: Settings) -> Result<Self, BadSettings> {
+        let facts = dialect.facts();
+        let corrections = std::mem::take(&mut settings.codes).into_iter();
         Ok(Self {
-            name: settings.name,
-            dialect: settings.dialect,
-            codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
-            exchange: Exchange { client, key: settings.key },
-            submit_timeout: settings.submit_timeout,
-            poll_timeout: settings.poll_timeout,
+            dialect,
+            codes: corrections
+                .fold(ClassicCodes::of(dialect), |codes, (code, class)| codes.with(code, class)),
             poll_batch_max: settings.poll_batch_max.unwrap_or(facts.poll_batch_max).max(1),
-            submit_interval: settings.pace.submit_interval.unwrap_or(facts.tempo.submit_interval),
-            allowance: settings.pace.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
+            submit_interval: settings.submit_interval.unwrap_or(facts.tempo.submit_interval),
+            allowance: settings.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
             threads: ThreadsWatch::default(),
-            strange: Mutex::default(),
-            callbacks: CallbackBase::default(),
+            frame: Frame::new(settings, &RULES)?,
         })
     }
 
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.frame.name
     }
 
     /// The table of codes as it stands for this provider, for people to read.
@@ -91,36 +79,17 @@ impl ClassicProvider {
         self.dialect.facts()
     }
 
-    fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
-        Fault::new(class, self.exchange.key.conceal(words.into()))
-    }
-
-    fn evidence(&self, words: impl Into<String>) -> Evidence {
-        Evidence::new(self.exchange.key.conceal(words.into()))
-    }
-
-    /// With the provider's whole text, for the person who looks at the order.
-    fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
-        let reply_text = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
-        self.fault(fault.class, fault.code).with_text(&reply_text)
-    }
-
-    /// An unlisted code is logged once, with all that came with it: an operator should put it into the table.
-    fn log_unlisted_code(&self, fault: &Fault, body: &[u8]) {
-        if fault.class != FaultClass::UnlistedCode {
-            return;
-        }
-        let mut strange = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
-        if strange.len() < STRANGE_MAX && strange.insert(fault.code.clone()) {
-            let raw = String::from_utf8_lossy(&body[..body.len().min(RAW_BYTES_MAX)]);
-            let raw = self.exchange.key.conceal(raw.into_owned());
-            tracing::warn!(
-                provider = self.name.as_str(),
-                code = %fault.code.escape_debug(),
-                answer = %raw.escape_debug(),
-                "a code that is not in the table; say what it means in [provider.faults]"
-            );
-        }
+    /// Sends the form with the key in it, by body, so that the key stands in no address.
+    pub(crate) async fn post(
+        &self,
+        script: &str,
+        mut form: Form,
+        timeout: Duration,
+    ) -> Result<Reply, WireError> {
+        form.0.insert("key".to_owned(), Part::Text(self.frame.key.reveal().to_owned()));
+        form.0.insert("json".to_owned(), Part::Text("1".to_owned()));
+        let EncodedForm { content_type, body } = encode(&form);
+        self.frame.post(script, &content_type, body, timeout).await
     }
 
     /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
@@ -137,52 +106,22 @@ impl ClassicProvider {
         Ok(form)
     }
 
-    /// What a complete answer to a submit means. Only what cannot have been taken is a rejection.
     async fn judge(&self, reply: &Reply, sent: Instant) -> SubmitOutcome {
-        let status = reply.status.as_u16();
-        let read = read_submit(&reply.body, &self.codes);
-        let summary = match (status, read) {
-            (200..=299, SubmitReply::Taken { task }) => {
+        let body = match read_submit(&reply.body, &self.codes) {
+            SubmitReply::Taken { task } => SubmitBody::Taken { task },
+            SubmitReply::Fault(fault) => SubmitBody::Fault(fault),
+            SubmitReply::Puzzling(sight) => SubmitBody::Puzzling(sight.to_string()),
+        };
+        match self.frame.judge(reply, body) {
+            SubmitOutcome::Accepted { task } => {
                 if let Some(allowance) = &self.allowance {
                     allowance.earn();
                 }
                 self.threads.saw_work();
-                return SubmitOutcome::Accepted { task };
+                SubmitOutcome::Accepted { task }
             }
-            (200..=299, SubmitReply::Fault(fault)) => {
-                self.log_unlisted_code(&fault, &reply.body);
-                ClassicRefusal::Rejection(self.weigh(fault, sent).await)
-            }
-            // A proxy between us and the provider may have replied after the task was taken.
-            (200..=299, SubmitReply::Puzzling(sight)) => {
-                ClassicRefusal::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
-            }
-            // A status that says no and a body that says yes: only a doubt is honest.
-            (300..=499, SubmitReply::Taken { .. }) => {
-                let words = format!("HTTP {status}, but with a task in it");
-                return SubmitOutcome::InDoubt(Evidence::new(words));
-            }
-            (429, _) => ClassicRefusal::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
-            (413, _) => ClassicRefusal::Rejection(Fault::new(
-                FaultClass::Caller,
-                "HTTP 413: too large for the provider",
-            )),
-            // A code is clearer than a status, where a server sends both.
-            (300..=499, SubmitReply::Fault(fault)) => {
-                ClassicRefusal::Rejection(self.weigh(fault, sent).await)
-            }
-            (300..=499, _) => {
-                let words = format!("HTTP {status}: check provider.url");
-                ClassicRefusal::Rejection(Fault::new(FaultClass::UnlistedCode, words))
-            }
-            _ => ClassicRefusal::Doubt(format!("HTTP {status}")),
-        };
-        match summary {
-            ClassicRefusal::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
-            ClassicRefusal::Doubt(words) => {
-                let reply_text = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
-                SubmitOutcome::InDoubt(self.evidence(words).with_text(&reply_text))
-            }
+            SubmitOutcome::Rejected(fault) => SubmitOutcome::Rejected(self.weigh(fault, sent).await),
+            outcome => outcome,
         }
     }
 
@@ -192,7 +131,7 @@ impl ClassicProvider {
             && fault.class == FaultClass::Busy
             && fault.code.starts_with("ERROR_ZERO_BALANCE");
         if is_about_threads && self.plan_has_ended(sent).await {
-            return Fault::new(FaultClass::NoFunds, fault.code);
+            return Fault { class: FaultClass::NoFunds, ..fault };
         }
         fault
     }
@@ -209,9 +148,8 @@ impl ClassicProvider {
         let has_price = self.facts().has_price;
         let mut form = self.question(if has_price { "get2" } else { "get" });
         form.0.insert("id".to_owned(), Part::Text(task.to_owned()));
-        let reply = match self.exchange.post("res.php", form, self.poll_timeout).await {
-            Ok(reply) => reply,
-            Err(WireError::NeverSent(_) | WireError::WhoKnows(_)) => return PollOutcome::NoReply,
+        let Ok(reply) = self.post("res.php", form, self.frame.poll_timeout).await else {
+            return PollOutcome::NoReply;
         };
         if let Some(outcome) = by_status(&reply) {
             return outcome;
@@ -221,10 +159,7 @@ impl ClassicProvider {
             PollReply::Answered { payload, cost } => {
                 PollOutcome::Answered(ProviderAnswer { payload, solved_at: None, cost })
             }
-            PollReply::Fault(fault) => {
-                self.log_unlisted_code(&fault, &reply.body);
-                PollOutcome::Faulted(self.fault_in(&reply, fault))
-            }
+            PollReply::Fault(fault) => PollOutcome::Faulted(self.frame.fault_in(&reply, fault)),
             PollReply::Puzzling(_) => PollOutcome::NoReply,
         }
     }
@@ -248,19 +183,16 @@ impl Provider for ClassicProvider {
             Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why)),
         };
         if let Some(callback) = callback {
-            self.callbacks.learn(callback);
+            self.frame.callbacks.learn(callback);
             // A pingback brings the answer alone, which is no use where it comes with something else.
             if !has_companions(self.dialect, &terms.kind, &terms.params) {
                 form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
             }
         }
         let sent = Instant::now();
-        match self.exchange.post("in.php", form, self.submit_timeout).await {
+        match self.post("in.php", form, self.frame.submit_timeout).await {
             Ok(reply) => self.judge(&reply, sent).await,
-            Err(WireError::NeverSent(why)) => {
-                SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why))
-            }
-            Err(WireError::WhoKnows(why)) => SubmitOutcome::InDoubt(self.evidence(why)),
+            Err(error) => self.frame.judge_silence(error),
         }
     }
 
@@ -295,7 +227,7 @@ impl Provider for ClassicProvider {
         let (task, reply_text) = read_pingback(&form, &self.codes)?;
         let word = match reply_text {
             Ok(payload) => CallbackResult::Answered(ProviderAnswer { payload, solved_at: None, cost: None }),
-            Err(fault) => CallbackResult::Faulted(self.fault(fault.class, fault.code)),
+            Err(fault) => CallbackResult::Faulted(self.frame.fault(fault.class, fault.code)),
         };
         Some(CallbackMessage { task, word })
     }
@@ -306,5 +238,38 @@ impl Provider for ClassicProvider {
 
     async fn account(&self) -> Option<Account> {
         self.look_at_account().await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quittance_wire::ApiKey;
+
+    fn refused(url: &str, key: &str) -> String {
+        let settings = Settings::new("x", url, ApiKey::new(key));
+        assert!(!format!("{settings:?}").contains(key) || key.is_empty());
+        ClassicProvider::new(ClassicDialect::CaptchaAi, settings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_address_with_a_secret_or_a_mistake_is_refused_without_repeating_it() {
+        let cases = [
+            ("https://ada:hunter2@example.com", "password"),
+            ("https://example.com/in.php", "in.php"),
+            ("https://example.com/api/res.php/", "in.php"),
+            ("hunter2.example.com", "http://"),
+        ];
+        for (url, word) in cases {
+            let body = refused(url, "some-key");
+            assert!(body.starts_with("provider.url ") && body.contains(word), "{url}: {body}");
+            assert!(!body.contains("hunter2"), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused() {
+        assert!(refused("http://127.0.0.1", "").contains("provider.key"));
+        assert!(refused("http://127.0.0.1", "a b").contains("provider.key"));
     }
 }

@@ -1,10 +1,10 @@
 //! What the provider says about the account. `quittance doctor` reads it, and so does our own API, for clients that
 //! ask for their balance.
 
+use crate::frame::account_unanswered;
 use crate::json::JsonProvider;
 use quittance_ports::{Account, AskError};
 use quittance_protocol::json::{JsonAccountReply, code, read_balance};
-use quittance_wire::WireError;
 use serde_json::Map;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -39,22 +39,15 @@ impl JsonProvider {
     }
 
     async fn ask_account(&self) -> Result<Account, AskError> {
-        let reply = match self.post("getBalance", Map::new(), self.poll_timeout).await {
-            Ok(reply) => reply,
-            Err(WireError::NeverSent(why)) => return Err(AskError::Unreachable { why }),
-            Err(WireError::WhoKnows(why)) => return Err(AskError::NoAnswer { why }),
-        };
+        let reply =
+            self.post("getBalance", Map::new(), self.frame.poll_timeout).await.map_err(account_unanswered)?;
         match (reply.status.as_u16(), read_balance(&reply.body, &self.codes)) {
             (200..=299, JsonAccountReply::Is(balance)) => {
                 Ok(Account { balance: Some(balance), threads: None })
             }
             (_, JsonAccountReply::Fault(fault)) => {
-                let known = code::row(&fault.code).map(|row| row.description);
-                let advice = known.unwrap_or("this code is not in the table: look it up at the provider");
-                Err(AskError::Refused {
-                    fault: self.fault(fault.class, fault.code),
-                    advice: advice.to_owned(),
-                })
+                let advice = code::row(&fault.code).map(|row| row.description);
+                Err(self.frame.account_refused(fault, advice))
             }
             (200..=299, JsonAccountReply::Puzzling(sight)) => {
                 Err(AskError::NotTheProtocol { what: sight.to_string() })

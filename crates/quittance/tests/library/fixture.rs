@@ -1,7 +1,7 @@
 //! A mock provider, a folder for the store, and a node with spans short enough for a test.
 
 use quittance::{
-    ApiKey, Builder, Callbacks, ClassicDialect, ClassicProvider, ClassicSettings, Quittance, Settings,
+    ApiKey, Builder, Callbacks, ClassicDialect, ClassicProvider, ProviderSettings, Quittance, Settings,
 };
 use quittance_mock_provider::{DEMO_KEY, Ledger, MockProvider, Settings as SimSettings};
 use std::net::{Ipv4Addr, TcpListener};
@@ -48,10 +48,10 @@ impl Fixture {
     }
 
     pub(crate) fn builder(&self) -> Builder {
-        let settings = ClassicSettings::new("sim", self.profile, self.mock.url(), ApiKey::new(DEMO_KEY));
+        let settings = ProviderSettings::new("sim", self.mock.url(), ApiKey::new(DEMO_KEY));
         Quittance::builder()
             .embedded(self.store())
-            .provider(ClassicProvider::new(settings).unwrap())
+            .provider(ClassicProvider::new(self.profile, settings).unwrap())
             .settings(quick)
     }
 
@@ -84,11 +84,6 @@ fn quick(settings: &mut Settings) {
 
 /// A provider that cannot be reached.
 pub(crate) fn absent_provider() -> ClassicProvider {
-    let settings = ClassicSettings::new(
-        "absent",
-        ClassicDialect::TwoCaptcha,
-        "http://127.0.0.1:9",
-        ApiKey::new(DEMO_KEY),
-    );
-    ClassicProvider::new(settings).unwrap()
+    let settings = ProviderSettings::new("absent", "http://127.0.0.1:9", ApiKey::new(DEMO_KEY));
+    ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap()
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod copying;
+mod features;
 mod fixture;
 mod hosts;
 mod restarts;

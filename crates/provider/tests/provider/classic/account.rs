@@ -1,7 +1,8 @@
 //! Balance and threads, the error when they cannot be read, and what they decide about a rejected submit.
 
 use crate::classic::server::{ClassicServer, http, ok};
-use crate::classic::{hasty, provider, refused, submit};
+use crate::classic::{hasty, provider};
+use crate::common::{refused, submit};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::Threads;
 use quittance_protocol::classic::ClassicDialect;

@@ -2,7 +2,8 @@
 //! and then it is in doubt. In each the server says how much of it really came, and that it came once.
 
 use crate::classic::server::{ClassicClient, ClassicServer, http};
-use crate::classic::{accepted, hasty, in_doubt, order, provider, refused, submit, submit_order};
+use crate::classic::{accepted, hasty, provider};
+use crate::common::{in_doubt, order, refused, submit, submit_order};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_lifecycle::{SubmitOutcome, Value};
 use quittance_protocol::classic::ClassicDialect;
@@ -129,7 +130,7 @@ async fn a_request_that_cannot_be_sent_to_its_end_is_in_doubt() {
     let server = ClassicServer::start(|_, guest| guest.neglect());
     let files = ["one", "two", "three"].map(|name| (name, Value::Bytes(vec![7; 2 * 1024 * 1024])));
     let picture = order("made_up", &files);
-    let evidence = in_doubt(submit_order(&hasty(&server.url()), &picture).await).summary;
+    let evidence = in_doubt(submit_order(&hasty(&server.url()), &picture, None).await).summary;
     assert_eq!(evidence, "no answer within 1s");
     assert_eq!((server.received().len(), server.connections()), (0, 1));
 }

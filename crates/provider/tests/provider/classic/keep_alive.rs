@@ -2,7 +2,8 @@
 //! the next request comes costs a doubt, never a second payment.
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok};
-use crate::classic::{accepted, hasty, in_doubt, provider, settings, submit};
+use crate::classic::{accepted, hasty, provider};
+use crate::common::{in_doubt, settings, submit};
 use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::classic::ClassicProvider;
 use std::time::Duration;
@@ -76,9 +77,9 @@ async fn a_connection_closed_while_the_second_request_is_sent_is_in_doubt_and_is
 #[tokio::test]
 async fn a_connection_that_has_rested_too_long_is_not_used_again() {
     let server = ClassicServer::answering(|_| ok("OK|123"));
-    let mut settings = settings(ClassicDialect::TwoCaptcha, &server.url());
+    let mut settings = settings(&server.url());
     settings.idle_max = Duration::ZERO;
-    let provider = ClassicProvider::new(settings).unwrap();
+    let provider = ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();
     for _ in 0..3 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }

@@ -1,7 +1,8 @@
 //! Polling tasks, alone and together. The reply to several is a hint; a task only gets what its own reply says.
 
 use crate::classic::server::{ClassicRequest, ClassicServer, http, ok};
-use crate::classic::{accepted, hasty, provider, settings, submit};
+use crate::classic::{accepted, hasty, provider};
+use crate::common::{settings, submit};
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer};
 use quittance_ports::Provider;
 use quittance_protocol::classic::ClassicDialect;
@@ -257,9 +258,9 @@ async fn polls_stay_within_what_the_provider_allows() {
     let server = ClassicServer::answering(|request| {
         ok(if request.line().contains("in.php") { "OK|1" } else { PENDING })
     });
-    let mut settings = settings(ClassicDialect::TwoCaptcha, &server.url());
-    settings.pace.poll_quota = Some(PollQuota { per_task: 2, slack: 1 });
-    let provider = ClassicProvider::new(settings).unwrap();
+    let mut settings = settings(&server.url());
+    settings.poll_quota = Some(PollQuota { per_task: 2, slack: 1 });
+    let provider = ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();
     let mut outcome_of = Vec::new();
     assert_eq!(submit(&provider).await, accepted("1"));
     for _ in 0..4 {

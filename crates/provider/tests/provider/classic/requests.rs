@@ -1,7 +1,8 @@
 //! What really goes over the wire: which fields, where, and how fast.
 
 use crate::classic::server::{ClassicServer, ok};
-use crate::classic::{KEY, accepted, order, provider, submit_order, token_order};
+use crate::classic::{accepted, provider};
+use crate::common::{KEY, order, submit_order, token_order};
 use quittance_lifecycle::Value;
 use quittance_ports::{Provider, Submission};
 use quittance_protocol::classic::{ClassicDialect, Part};
@@ -37,13 +38,13 @@ async fn a_picture_goes_as_base64_and_several_as_files() {
     let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     let bytes: Vec<u8> = (0..=255).collect();
     let picture = order("image", &[("body", Value::Bytes(bytes.clone())), ("numeric", "1".into())]);
-    assert_eq!(submit_order(&provider, &picture).await, accepted("7"));
+    assert_eq!(submit_order(&provider, &picture, None).await, accepted("7"));
     let turned = [
         ("file_1", Value::Bytes(bytes.clone())),
         ("file_2", Value::Bytes(bytes.clone())),
         ("angle", "30".into()),
     ];
-    assert_eq!(submit_order(&provider, &order("rotate", &turned)).await, accepted("7"));
+    assert_eq!(submit_order(&provider, &order("rotate", &turned), None).await, accepted("7"));
     let request = server.received();
     assert_eq!((request[0].text("method"), request[0].text("numeric")), ("base64", "1"));
     assert!(request[0].text("body").starts_with("AAECAwQFBgcICQ"));

@@ -1,7 +1,8 @@
 //! The key is in no address, no log line and no record.
 
 use crate::classic::server::{ClassicServer, http, ok};
-use crate::classic::{KEY, hasty, in_doubt, order, provider, refused, settings, submit, submit_order};
+use crate::classic::{hasty, provider};
+use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order};
 use quittance_lifecycle::fault::TEXT_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
 use quittance_ports::{Provider, Submission};
@@ -26,7 +27,7 @@ async fn the_key_is_in_no_address_and_no_head() {
 
 #[tokio::test]
 async fn the_key_is_in_nothing_that_is_printed() {
-    let settings = settings(ClassicDialect::CaptchaAi, "http://127.0.0.1:9");
+    let settings = settings("http://127.0.0.1:9");
     let provider = hasty("http://127.0.0.1:9");
     let printed = format!(
         "{settings:?} {provider:?} {:?} {:?}",
@@ -71,7 +72,7 @@ async fn a_caller_cannot_send_its_own_provider_key_or_callback() {
         "made_up",
         &[("key", "other".into()), ("pingback", "http://elsewhere.test".into()), ("x", "1".into())],
     );
-    submit_order(&provider, &smuggled).await;
+    submit_order(&provider, &smuggled, None).await;
     let request = &server.received()[0];
     assert_eq!((request.text("key"), request.text("pingback"), request.text("x")), (KEY, "", "1"));
 }

@@ -1,7 +1,8 @@
 //! The account as the provider tells it, and why it does not.
 
+use crate::common::KEY;
 use crate::json::server::{JsonServer, http, ok};
-use crate::json::{KEY, hasty, provider};
+use crate::json::{hasty, provider};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::{Account, Provider};
 use quittance_protocol::json::JsonDialect;

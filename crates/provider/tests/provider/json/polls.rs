@@ -1,11 +1,13 @@
 //! Polls of a task, what the replies mean, and what callbacks say.
 
+use crate::common::settings;
 use crate::json::server::{JsonServer, http, ok};
-use crate::json::{hasty, provider, settings};
+use crate::json::{hasty, provider};
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
 };
 use quittance_ports::{Callback, Provider};
+use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::json::JsonDialect;
 use quittance_provider::json::JsonProvider;
 use serde_json::json;
@@ -80,9 +82,9 @@ async fn a_fault_counts_at_any_status_and_a_transport_error_settles_nothing() {
 #[tokio::test]
 async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
     let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"processing"}"#));
-    let mut settings = settings(JsonDialect::CapMonster, &server.url());
-    settings.pace.queries_per_task_max = Some(3);
-    let provider = JsonProvider::new(settings).unwrap();
+    let mut settings = settings(&server.url());
+    settings.poll_quota = Some(PollQuota { per_task: 3, slack: 0 });
+    let provider = JsonProvider::new(JsonDialect::CapMonster, settings).unwrap();
     for _ in 0..10 {
         provider.poll(&["7".to_owned()]).await;
     }

@@ -1,15 +1,14 @@
 //! What a submit sends, and what every way in which it can end means for the money.
 
+use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
 use crate::json::server::{JsonServer, ServerAction, http, ok};
-use crate::json::{
-    KEY, hasty, in_doubt, order, provider, refused, settings, submit, submit_order, token_order,
-};
+use crate::json::{hasty, provider};
 use quittance_lifecycle::FaultClass::{
     self, AccountBlocked, Busy, Caller, NoFunds, UnlistedCode, Unreachable,
 };
 use quittance_lifecycle::{Evidence, Fault, Payload, SubmitOutcome};
 use quittance_protocol::json::JsonDialect;
-use quittance_provider::{ApiKey, JsonProvider};
+use quittance_provider::{ApiKey, JsonProvider, Settings};
 use serde_json::json;
 
 const TAKEN: &str = r#"{"errorId":0,"taskId":74327409378}"#;
@@ -149,13 +148,10 @@ async fn a_key_that_is_repeated_goes_no_further_and_a_bad_one_is_refused() {
     let fault = means("200 OK", &code(1, &format!("no such key: {KEY}"))).await;
     assert!(!fault.code.contains(KEY) && fault.code.contains("(key)"), "{fault}");
     let provider = provider(JsonDialect::TwoCaptcha, "http://127.0.0.1:1");
-    assert!(!format!("{provider:?} {:?}", settings(JsonDialect::TwoCaptcha, "http://x.test")).contains(KEY));
+    assert!(!format!("{provider:?} {:?}", settings("http://x.test")).contains(KEY));
     let refused = |url: &str, key: &str| {
-        let settings = quittance_provider::json::Settings {
-            key: ApiKey::new(key),
-            ..settings(JsonDialect::CapMonster, url)
-        };
-        JsonProvider::new(settings).unwrap_err().to_string()
+        let settings = Settings { key: ApiKey::new(key), ..settings(url) };
+        JsonProvider::new(JsonDialect::CapMonster, settings).unwrap_err().to_string()
     };
     assert!(refused("http://x.test", "").contains("provider.key"));
     assert!(refused("http://x.test/createTask", "k").contains("without createTask"));
@@ -165,9 +161,9 @@ async fn a_key_that_is_repeated_goes_no_further_and_a_bad_one_is_refused() {
 #[tokio::test]
 async fn the_operator_has_the_last_word_about_codes() {
     let server = JsonServer::replying(ok(&code(1, "ERROR_MOON_PHASE")));
-    let mut settings = settings(JsonDialect::CapMonster, &server.url());
+    let mut settings = settings(&server.url());
     settings.codes.insert("ERROR_MOON_PHASE".to_owned(), Busy);
-    let provider = JsonProvider::new(settings).unwrap();
+    let provider = JsonProvider::new(JsonDialect::CapMonster, settings).unwrap();
     assert_eq!(refused(submit(&provider).await).class, Busy);
 }
 

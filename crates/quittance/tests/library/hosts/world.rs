@@ -5,10 +5,10 @@ use crate::hosts::dead_letters::dead_letter;
 use crate::hosts::hide::unbase64;
 use crate::hosts::holes::{Hole, OverwritingProvider};
 use crate::hosts::tap::WireTap;
-use quittance::{ApiKey, ClassicDialect, ClassicProvider, ClassicSettings, GatewaySetup, Place, Quittance};
+use quittance::{ApiKey, ClassicDialect, ClassicProvider, GatewaySetup, JsonDialect, JsonProvider, Place};
+use quittance::{ProviderSettings, Quittance};
 use quittance_engine::TenantRule;
 use quittance_mock_provider::{DEMO_KEY, MockDialect, MockProvider, Settings as SimSettings};
-use quittance_provider::json::{JsonProvider, Settings as JsonSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,14 +53,14 @@ impl HostsWorld {
         let url = format!("http://{}", tap.clone().listen(mock.address()).await);
         let provider: Arc<dyn quittance_ports::Provider> = match provider {
             HostsProvider::Classic(profile) => {
-                let settings = ClassicSettings::new("mock", profile, url, ApiKey::new(DEMO_KEY));
-                Arc::new(ClassicProvider::new(settings).unwrap())
+                let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
+                Arc::new(ClassicProvider::new(profile, settings).unwrap())
             }
             HostsProvider::Json(dialect) => {
                 let url = format!("{url}/{}", named(dialect));
-                let dialect = quittance_protocol::json::JsonDialect::parse(named(dialect)).unwrap();
-                let settings = JsonSettings::new("mock", dialect, url, ApiKey::new(DEMO_KEY));
-                Arc::new(JsonProvider::new(settings).unwrap())
+                let dialect = JsonDialect::parse(named(dialect)).unwrap();
+                let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
+                Arc::new(JsonProvider::new(dialect, settings).unwrap())
             }
         };
         let provider = OverwritingProvider { inner: provider, is_on: hole == Hole::WireName };

@@ -1,13 +1,11 @@
 //! How often the provider allows polls, kept on our side: a client that polls too often is banned for minutes, and
 //! then all orders wait. Counted in this process only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The polls of so many tasks are counted; beyond, counting begins again, which only makes us poll more often.
 const TASKS_MAX: usize = 20_000;
-/// How many unlisted codes are logged.
-const STRANGE_MAX: usize = 100;
 
 /// Questions about each task that has not come to its end.
 pub(crate) struct PollCounts {
@@ -38,17 +36,6 @@ impl PollCounts {
     }
 }
 
-/// Unlisted codes that were logged.
-#[derive(Default)]
-pub(crate) struct UnlistedCodesSeen(Mutex<BTreeSet<String>>);
-
-impl UnlistedCodesSeen {
-    pub(crate) fn is_news(&self, code: &str) -> bool {
-        let mut codes = lock(&self.0);
-        codes.len() < STRANGE_MAX && codes.insert(code.to_owned())
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -75,8 +62,5 @@ mod tests {
             questions.spend(&task.to_string());
         }
         assert!(lock(&questions.poll_counts).len() <= TASKS_MAX);
-        let strange = UnlistedCodesSeen::default();
-        assert_eq!((0..1000).filter(|code| strange.is_news(&code.to_string())).count(), STRANGE_MAX);
-        assert!(!strange.is_news("0"));
     }
 }

@@ -1,0 +1,258 @@
+//! The servers of a node: the gateway for callers over HTTP, the operator's API, the address for callbacks, and the
+//! calls to webhooks. `no_server.rs` stands in for this file where the crate is built without the feature `gateway`.
+
+use crate::builder::SecretSource;
+use crate::{Builder, Quittance, StartError};
+use quittance_admin::{Admin, AdminSettings};
+use quittance_engine::{CallbackAddress, Engine, Settings, TenantRule};
+pub(crate) use quittance_gateway::Webhooks;
+use quittance_gateway::{
+    CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
+    TenantSettings, Tenants, WebhookSettings,
+};
+use quittance_ports::{Clock, Leases};
+use quittance_telemetry::{TraceSettings, Traces};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// Where providers can call us.
+#[derive(Clone)]
+pub struct Callbacks {
+    /// Where this process listens for them; nowhere, if its gateway does that with all else.
+    pub listen: Option<SocketAddr>,
+    /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
+    pub public_url: String,
+    /// The secret of callback addresses, equal on every node. If there is none, one is drawn and kept beside the store.
+    pub secret: Option<[u8; 32]>,
+    pub limits: Limits,
+}
+
+impl Callbacks {
+    #[must_use]
+    pub fn new(listen: SocketAddr, public_url: impl Into<String>) -> Self {
+        Self { listen: Some(listen), ..Self::through_gateway(public_url) }
+    }
+
+    /// They come in through the [gateway](Builder::gateway).
+    #[must_use]
+    pub fn through_gateway(public_url: impl Into<String>) -> Self {
+        Self { listen: None, public_url: public_url.into(), secret: None, limits: Limits::default() }
+    }
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listen, public_url, .. } = self;
+        write!(f, "Callbacks({listen:?}, reached at {public_url})")
+    }
+}
+
+/// What makes a node a gateway, for callers who come over HTTP.
+#[derive(Debug, Default)]
+pub struct GatewaySetup {
+    pub tenants: Vec<TenantSettings>,
+    /// The operator's own key.
+    pub admin: Option<KeyDigest>,
+    pub settings: GatewaySettings,
+    /// The settings of the operator's API.
+    pub operator: AdminSettings,
+    /// How answers are shared, where it is more than a word for each tenant.
+    pub reuse: Option<ReuseRule>,
+    /// The collector of traces, if there is one.
+    pub traces: Option<TraceSettings>,
+}
+
+impl Builder {
+    /// Lets the provider call us, which is how doubts are settled. Without it answers are polled.
+    #[must_use]
+    pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
+        self.server.callbacks = Some(callbacks);
+        self
+    }
+
+    /// Lets callers come over HTTP: see [`Quittance::gateway`].
+    #[must_use]
+    pub fn gateway(mut self, setup: GatewaySetup) -> Self {
+        self.server.gateway = Some(setup);
+        self
+    }
+
+    /// How webhooks are called. Every node on a store should have the same settings.
+    #[must_use]
+    pub fn webhooks(mut self, settings: WebhookSettings) -> Self {
+        self.server.webhooks = settings;
+        self
+    }
+}
+
+impl Quittance {
+    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to
+    /// listen on.
+    #[must_use]
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.server.gateway.as_ref()
+    }
+
+    /// The operator's API of the gateway: run [`Admin::run`] for samples and alerts.
+    #[must_use]
+    pub fn admin(&self) -> Option<&Admin> {
+        self.server.admin.as_ref()
+    }
+}
+
+/// What the builder was given for the servers.
+#[derive(Debug, Default)]
+pub(crate) struct ServerSetup {
+    callbacks: Option<Callbacks>,
+    gateway: Option<GatewaySetup>,
+    webhooks: WebhookSettings,
+}
+
+/// What is ready before the engine, because the engine needs it.
+pub(crate) struct Prepared {
+    setup: Option<GatewaySetup>,
+    hub: Option<Hub>,
+    pub(crate) webhooks: Webhooks,
+}
+
+impl ServerSetup {
+    /// For a node that only reads its store.
+    pub(crate) fn without_callbacks(self) -> Self {
+        Self { callbacks: None, ..self }
+    }
+
+    /// Whether the operator has given no secret, so that callbacks and webhooks are signed with the store's.
+    pub(crate) fn uses_secret_of_store(&self) -> bool {
+        self.callbacks.as_ref().is_none_or(|callbacks| callbacks.secret.is_none())
+    }
+
+    /// Sets what the servers need of the engine: tenants, the callback address, and to hear of every commit.
+    pub(crate) fn prepare(
+        self,
+        settings: &mut Settings,
+        secrets: SecretSource,
+        clock: Arc<dyn Clock>,
+    ) -> Prepared {
+        let tenants = self.gateway.iter().flat_map(|setup| &setup.tenants);
+        settings.tenants.extend(tenants.map(|tenant| {
+            let rule = TenantRule { targets: tenant.targets.clone(), kinds: tenant.kinds.clone() };
+            (tenant.name.clone(), rule)
+        }));
+        let SecretSource { of_store, known } = secrets;
+        let mut root_secret = of_store;
+        if let Some(Callbacks { public_url, secret, .. }) = self.callbacks {
+            root_secret = secret.unwrap_or(of_store);
+            let base = format!("{}{CALLBACK_PATH}", public_url.trim_end_matches('/'));
+            let address = CallbackAddress::new(base, root_secret);
+            if secret.is_none() {
+                address.set_secrets(known);
+            }
+            settings.callback = Some(address);
+        }
+        // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
+        let currency = settings.currency.clone();
+        let webhooks = Webhooks::new(WebhookSettings { root_secret, currency, ..self.webhooks }, clock);
+        let hub = self.gateway.as_ref().map(|setup| {
+            Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
+        });
+        settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit.take());
+        Prepared { setup: self.gateway, hub, webhooks }
+    }
+
+    /// What listens for callbacks by itself, if that is wanted.
+    pub(crate) fn callback_listener(&self) -> Option<CallbackListener> {
+        let Callbacks { listen, limits, .. } = self.callbacks.as_ref()?;
+        listen.map(|address| CallbackListener { address, limits: *limits })
+    }
+}
+
+/// The tenants whose open orders are counted.
+fn limited(tenants: &[TenantSettings]) -> impl Iterator<Item = String> {
+    tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone())
+}
+
+impl Prepared {
+    pub(crate) fn mount(self, engine: &Arc<Engine>, leases: Option<Arc<dyn Leases>>, number: u64) -> Server {
+        let Self { setup: Some(setup), hub: Some(hub), webhooks } = self else { return Server::default() };
+        let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
+        let orders = OrderService::new(Arc::clone(engine), tenants, hub, webhooks);
+        let orders = orders.with_requests_max(setup.settings.limits.requests_max);
+        let orders = match leases {
+            Some(leases) => orders.with_neighbours(leases, number),
+            None => orders,
+        };
+        let admin = Admin::new(orders.clone(), setup.operator);
+        let gateway = Gateway::mounted(orders, setup.settings, admin.mount());
+        Server { gateway: Some(gateway), admin: Some(admin) }
+    }
+}
+
+/// The gateway of a node and its operator's API, if it has them. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Server {
+    gateway: Option<Gateway>,
+    admin: Option<Admin>,
+}
+
+impl Server {
+    /// Counts the open orders of tenants, for as long as other nodes may place some, too.
+    pub(crate) fn keep_counting(&self) -> Option<JoinHandle<()>> {
+        let orders = self.gateway.as_ref()?.orders().clone();
+        Some(tokio::spawn(orders.keep_counting()))
+    }
+
+    pub(crate) async fn give_back_leases(&self) {
+        if let Some(gateway) = &self.gateway {
+            gateway.orders().give_back_leases().await;
+        }
+    }
+
+    pub(crate) async fn finish_traces(&self) {
+        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.orders().hub().traces()) {
+            traces.finish().await;
+        }
+    }
+}
+
+/// Where callbacks are to be taken in.
+pub(crate) struct CallbackListener {
+    address: SocketAddr,
+    limits: Limits,
+}
+
+impl CallbackListener {
+    pub(crate) async fn start(self, engine: &Arc<Engine>) -> Result<CallbackServer, StartError> {
+        let Self { address, limits } = self;
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
+        let listens_on = listener.local_addr().ok();
+        let api = CallbackApi::new(Arc::clone(engine), limits);
+        Ok(CallbackServer { api: api.clone(), task: tokio::spawn(api.serve(listener)), listens_on })
+    }
+}
+
+/// The running server for callbacks, where it is not the gateway.
+pub(crate) struct CallbackServer {
+    api: CallbackApi,
+    task: JoinHandle<()>,
+    pub(crate) listens_on: Option<SocketAddr>,
+}
+
+impl CallbackServer {
+    pub(crate) fn senseless(&self) -> u64 {
+        self.api.senseless()
+    }
+
+    pub(crate) fn abort_handle(&self) -> AbortHandle {
+        self.task.abort_handle()
+    }
+
+    /// A request that is being read is answered; its content is safe either way.
+    pub(crate) async fn close(self) {
+        self.api.close().await;
+        self.task.abort();
+    }
+}
