@@ -378,10 +378,9 @@ fn source(
 }
 
 /// Clients of a provider that calls back in its own way expect that of us, too.
-fn dialect(config: &Config) -> Option<String> {
+fn dialect(config: &Config) -> Option<Dialect> {
     let usual = config.providers.first().map(ProviderConfig::dialect);
-    let usual = usual.filter(|dialect| *dialect == Dialect::CaptchaAi);
-    config.dialect.clone().or_else(|| usual.map(|dialect| dialect.to_string()))
+    config.dialect.or(usual.filter(|dialect| *dialect == Dialect::CaptchaAi))
 }
 
 /// Where traces are sent: a collector takes them at a path of its own.

@@ -98,7 +98,7 @@ fn hash(key: &str) -> Result<KeyDigest, CliError> {
 }
 
 /// 128 bits in the digits that the keys of providers have, too.
-fn draw() -> Result<String, CliError> {
+pub(crate) fn draw() -> Result<String, CliError> {
     let mut bytes = [0; KEY_BYTES / 2];
     getrandom::fill(&mut bytes)
         .map_err(|error| CliError::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;
@@ -146,7 +146,7 @@ fn object(tenant: &TenantConfig) -> Value {
         "reuse": limits.reuse.map(Reuse::name),
         "rate": limits.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
         "open_max": limits.open_max,
-        "dialect": limits.dialect,
+        "dialect": limits.dialect.map(|dialect| dialect.name()),
         "balance": limits.sees_balance,
         "webhook_secret": tenant.webhook_secret.as_ref().map(quittance_config::Credential::state),
     })
@@ -167,7 +167,7 @@ fn table(config: &Config) -> String {
             ("reuse", settings.reuse.map(|reuse| reuse.name().into())),
             ("rate", tenant.rate_text.clone()),
             ("open_max", settings.open_max.map(|most| most.to_string())),
-            ("dialect", settings.dialect.clone()),
+            ("dialect", settings.dialect.map(|dialect| dialect.to_string())),
             ("webhook secret", tenant.webhook_secret.as_ref().map(quittance_config::Credential::state)),
         ];
         for (name, value) in limits {

@@ -133,6 +133,11 @@ impl Effective {
         labels
     }
 
+    /// The entries of a list that can be read.
+    pub(crate) fn list<T>(&self, list: &str, read: impl FnMut(String) -> Option<T>) -> Vec<T> {
+        self.labels(list).into_iter().filter_map(read).collect()
+    }
+
     pub(crate) fn get(&self, name: &Name) -> Option<&Held> {
         self.held.get(name)
     }
@@ -198,7 +203,7 @@ impl Effective {
         set.cloned().unwrap_or(Origin::Default)
     }
 
-    /// The error about a value that is right by itself and wrong here.
+    /// The error about a value or a table that is right by itself and wrong here.
     pub(crate) fn unsound(
         &self,
         name: &Name,
@@ -207,7 +212,7 @@ impl Effective {
     ) -> ConfigError {
         ConfigError::Unsound {
             name: name.to_string(),
-            at: self.origin(name),
+            at: self.get(name).map_or_else(|| self.first_origin(name), |held| held.origin.clone()),
             problem: problem.into(),
             remedy: remedy.into(),
         }

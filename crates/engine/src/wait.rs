@@ -4,7 +4,8 @@
 use crate::{ApplyOutcome, Engine, PlacedOrder};
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
-    Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, WhyIgnored, is_in_another_currency,
+    Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, Timestamp, WhyIgnored,
+    is_in_another_currency,
 };
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
@@ -38,6 +39,41 @@ enum OutcomeNow {
     NotYet,
     /// The caller must claim it first.
     Claim,
+}
+
+impl OutcomeNow {
+    fn of(hand_out: &HandOut<'_>, copy: impl FnOnce(&Answer) -> Answer) -> Self {
+        Self::Outcome(match *hand_out {
+            HandOut::NotYet => return Self::NotYet,
+            HandOut::Claim => return Self::Claim,
+            HandOut::Answer(answer) => Outcome::Answered(copy(answer)),
+            HandOut::Expired => Outcome::Expired,
+            HandOut::TakenByAnother => Outcome::TakenByAnother,
+            HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+            HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+        })
+    }
+}
+
+impl Outcome {
+    /// What an order has for its webhooks. The delivery collects the answer, so nothing has to be claimed.
+    #[must_use]
+    pub fn for_webhooks(order: &Order, now: Timestamp) -> Self {
+        let by = match &order.phase {
+            Phase::Claimed { by, .. } => *by,
+            _ => order.key,
+        };
+        match OutcomeNow::of(&order.hand_out(by, order.terms.min_life, now), Answer::clone) {
+            OutcomeNow::Outcome(outcome) => outcome,
+            OutcomeNow::NotYet => Self::NotYet,
+            OutcomeNow::Claim => match &order.phase {
+                Phase::Claimed { answer, .. } => Self::Answered(answer.clone()),
+                Phase::Solved { answer, .. } if !order.must_be_claimed() => Self::Answered(answer.clone()),
+                // It stands in the stock: another caller will have it.
+                _ => Self::TakenByAnother,
+            },
+        }
+    }
 }
 
 /// Whether the answer goes to one caller only, and to none yet.
@@ -122,15 +158,7 @@ impl Engine {
     }
 
     fn outcome_now(&self, order: &Order, placed: &PlacedOrder) -> OutcomeNow {
-        OutcomeNow::Outcome(match self.hand_out(order, placed) {
-            HandOut::NotYet => return OutcomeNow::NotYet,
-            HandOut::Claim => return OutcomeNow::Claim,
-            HandOut::Answer(answer) => Outcome::Answered(self.handed_out(order, answer)),
-            HandOut::Expired => Outcome::Expired,
-            HandOut::TakenByAnother => Outcome::TakenByAnother,
-            HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
-            HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
-        })
+        OutcomeNow::of(&self.hand_out(order, placed), |answer| self.handed_out(order, answer))
     }
 
     fn answer_of(&self, order: &Order) -> Option<Answer> {

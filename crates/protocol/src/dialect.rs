@@ -53,6 +53,26 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// How its callers are answered over the classic protocol: as 2captcha answers, if it does not speak that.
+    #[must_use]
+    pub const fn classic_reply(self) -> ClassicDialect {
+        match self.classic() {
+            Some(dialect) => dialect,
+            None => ClassicDialect::TwoCaptcha,
+        }
+    }
+
+    /// How its callers are answered over the JSON protocol: as 2captcha answers, if it does not speak that.
+    #[must_use]
+    pub const fn json_reply(self) -> JsonDialect {
+        match self.json() {
+            Some(dialect) => dialect,
+            None => JsonDialect::TwoCaptcha,
+        }
+    }
+}
+
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

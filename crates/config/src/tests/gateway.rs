@@ -4,6 +4,7 @@ use super::{Place, config_with, show, show_json};
 use crate::CallerKey;
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use quittance_lifecycle::Reuse;
+use quittance_protocol::Dialect;
 use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -58,7 +59,7 @@ fn every_setting_of_a_tenant_reaches_the_gateway() {
     assert_eq!((name.as_str(), key), ("team-a", KeyDigest::of(KEY)));
     assert_eq!(targets.unwrap().allow[0].to_string(), "*.example.org");
     assert_eq!(kinds.unwrap(), ["turnstile", "image"]);
-    assert_eq!((reuse, open_max, dialect.as_deref()), (Some(Reuse::Exclusive), Some(7), Some("capsolver")));
+    assert_eq!((reuse, open_max, dialect), (Some(Reuse::Exclusive), Some(7), Some(Dialect::CapSolver)));
     assert_eq!(rate, Some(Rate { every: Duration::from_millis(100), burst: 10 }));
     assert_eq!(webhook_secret, Some([0x0f; 32]));
     let outbound = config.webhook_settings().unwrap();
@@ -78,7 +79,7 @@ fn the_other_settings_of_the_daemon_are_understood() {
         "meant from where the file is"
     );
     assert_eq!(config.admin.as_ref().unwrap().digest().unwrap(), KeyDigest::of(&KEY.replace('0', "1")));
-    assert_eq!(config.dialect.as_deref(), Some("2captcha"));
+    assert_eq!(config.dialect, Some(Dialect::TwoCaptcha));
     assert_eq!((config.log.level, config.log.is_json), (tracing::Level::DEBUG, true));
     let usual = Place::empty().load().unwrap();
     assert_eq!((usual.log.level, usual.log.is_json), (tracing::Level::INFO, false));

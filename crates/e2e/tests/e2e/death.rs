@@ -173,7 +173,7 @@ fn ordeal(seed: u64, sim: &Sim, sandbox: &Sandbox) -> (DeathCallers, EngineEnd) 
 
 /// Whatever was accepted has been answered, was refused for good, or waits for a person.
 fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
-    let dead: BTreeSet<&str> = dead.iter().filter_map(|dead_letter| dead_letter["order"].as_str()).collect();
+    let dead: BTreeSet<&str> = dead.iter().filter_map(|dead_letter| dead_letter["key"].as_str()).collect();
     let sold = ledger.by_page();
     let mut answered = 0;
     for (id, order) in &callers.accepted {

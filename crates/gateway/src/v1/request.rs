@@ -2,7 +2,8 @@
 //! the OpenAPI document.
 
 use super::problem::{Code, Refused};
-use crate::{OrderRequest, order_options, webhooks};
+use crate::webhooks::WebhookFormat;
+use crate::{OrderRequest, order_options};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
 use base64::alphabet;
@@ -13,7 +14,7 @@ use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
-use quittance_lifecycle::{Reuse, Value as Param};
+use quittance_lifecycle::{Draft, Reuse, Value as Param};
 use quittance_protocol::classic::json_document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -85,6 +86,36 @@ impl JsonBody {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 
+    /// Whether the field has a value.
+    pub fn has(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Whether the field is this text.
+    pub fn is(&self, field: &str, text: &str) -> bool {
+        self.0.get(field).and_then(Value::as_str) == Some(text)
+    }
+
+    /// Whether the field is an object with this entry.
+    pub fn has_entry(&self, field: &str, entry: &str) -> bool {
+        self.0.get(field).is_some_and(|value| value.get(entry).is_some())
+    }
+
+    /// Applies the body to `base` as a merge patch (RFC 7396); objects are merged one level deep.
+    #[must_use]
+    pub fn merge_into(self, mut base: Map<String, Value>) -> Self {
+        for (name, value) in self.0 {
+            match (base.get_mut(&name), value) {
+                (Some(Value::Object(before)), Value::Object(entries)) => {
+                    before.extend(entries);
+                    before.retain(|_, entry| !entry.is_null());
+                }
+                (_, value) => drop(base.insert(name, value)),
+            }
+        }
+        Self(base)
+    }
+
     pub fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
         match self.take(field) {
             None => Ok(None),
@@ -146,19 +177,10 @@ impl JsonBody {
         let timeout = self.seconds("deadline_s", 1, TIMEOUT_MAX.as_secs())?;
         let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
         let no_stock = self.truth("no_stock")?.unwrap_or(false);
-        let callback = self.callback()?;
+        let webhook = self.callback()?;
         self.done()?;
-        let request = OrderRequest {
-            kind,
-            params,
-            reuse,
-            timeout,
-            min_life,
-            no_stock,
-            callback,
-            ..OrderRequest::default()
-        };
-        Ok(OrderRequest { idempotency_key, ..request })
+        let draft = Draft { params, idempotency_key, reuse, timeout, min_life, no_stock, ..Draft::default() };
+        Ok(OrderRequest { kind, draft, webhook, is_strict: false })
     }
 
     pub fn kind(&mut self) -> Result<String, Refused> {
@@ -198,7 +220,7 @@ impl JsonBody {
         Ok(params)
     }
 
-    fn callback(&mut self) -> Result<Option<(String, &'static str)>, Refused> {
+    fn callback(&mut self) -> Result<Option<(String, WebhookFormat)>, Refused> {
         match self.text("callback_url")? {
             None => Ok(None),
             Some(url) if url.len() > WEBHOOK_URL_BYTES_MAX || !is_address(&url) => {
@@ -206,7 +228,7 @@ impl JsonBody {
                     format!("It must be an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes.");
                 Err(Code::BadCallback.because(words).at("callback_url"))
             }
-            Some(url) => Ok(Some((url, webhooks::V1))),
+            Some(url) => Ok(Some((url, WebhookFormat::V1))),
         }
     }
 

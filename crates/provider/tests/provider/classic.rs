@@ -12,7 +12,7 @@ mod server;
 mod statuses;
 mod tls;
 
-use crate::common::{hasty_settings, settings};
+use crate::fixture::{hasty_settings, settings};
 use quittance_lifecycle::SubmitOutcome;
 use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::ClassicProvider;

@@ -6,7 +6,7 @@ mod reports;
 mod server;
 mod submits;
 
-use crate::common::{hasty_settings, settings};
+use crate::fixture::{hasty_settings, settings};
 use quittance_protocol::json::JsonDialect;
 use quittance_provider::JsonProvider;
 

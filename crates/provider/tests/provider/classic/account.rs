@@ -2,7 +2,7 @@
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
-use crate::common::{refused, submit};
+use crate::fixture::{refused, submit};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::Threads;
 use quittance_protocol::classic::ClassicDialect;

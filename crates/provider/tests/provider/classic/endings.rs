@@ -3,7 +3,7 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, http};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{in_doubt, order, refused, submit, submit_order};
+use crate::fixture::{in_doubt, order, refused, submit, submit_order};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_lifecycle::{SubmitOutcome, Value};
 use quittance_protocol::classic::ClassicDialect;

@@ -3,7 +3,7 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{in_doubt, settings, submit};
+use crate::fixture::{in_doubt, settings, submit};
 use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::classic::ClassicProvider;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::classic::server::{ClassicRequest, ClassicServer, http, ok};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{settings, submit};
+use crate::fixture::{settings, submit};
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer};
 use quittance_ports::Provider;
 use quittance_protocol::classic::ClassicDialect;

@@ -2,7 +2,7 @@
 
 use crate::classic::server::{ClassicServer, ok};
 use crate::classic::{accepted, provider};
-use crate::common::{KEY, order, submit_order, token_order};
+use crate::fixture::{KEY, order, submit_order, token_order};
 use quittance_lifecycle::Value;
 use quittance_ports::{Provider, Submission};
 use quittance_protocol::classic::{ClassicDialect, Part};

@@ -2,7 +2,7 @@
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
-use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order};
+use crate::fixture::{KEY, in_doubt, order, refused, settings, submit, submit_order};
 use quittance_lifecycle::fault::TEXT_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
 use quittance_ports::{Provider, Submission};

@@ -2,7 +2,7 @@
 
 use crate::classic::provider;
 use crate::classic::server::{ClassicServer, http};
-use crate::common::{in_doubt, refused, submit};
+use crate::fixture::{in_doubt, refused, submit};
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, UnlistedCode};
 use quittance_protocol::classic::ClassicDialect;
 
@@ -102,7 +102,7 @@ async fn codes_have_the_class_of_the_table_and_the_operator_has_the_last_word() 
     means("200 OK", "ERROR_NEVER_SEEN", UnlistedCode, "ERROR_NEVER_SEEN").await;
     means("200 OK", "https://example.com/an-article", Caller, "https://").await;
     let server = ClassicServer::answering(|_| http("200 OK", "ERROR_NEVER_SEEN"));
-    let mut settings = crate::common::settings(&server.url());
+    let mut settings = crate::fixture::settings(&server.url());
     settings.codes.insert("ERROR_NEVER_SEEN".to_owned(), FaultClass::Unsolvable);
     let provider =
         quittance_provider::classic::ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();

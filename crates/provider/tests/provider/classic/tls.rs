@@ -2,7 +2,7 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok, read_request};
 use crate::classic::{accepted, hasty};
-use crate::common::{in_doubt, refused, settings, submit};
+use crate::fixture::{in_doubt, refused, settings, submit};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::{BadSettings, ClassicProvider};

@@ -1,6 +1,6 @@
 //! The account as the provider tells it, and why it does not.
 
-use crate::common::KEY;
+use crate::fixture::KEY;
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::{FaultClass, Money};

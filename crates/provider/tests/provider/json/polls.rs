@@ -1,6 +1,6 @@
 //! Polls of a task, what the replies mean, and what callbacks say.
 
-use crate::common::settings;
+use crate::fixture::settings;
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::{

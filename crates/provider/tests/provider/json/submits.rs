@@ -1,6 +1,6 @@
 //! What a submit sends, and what every way in which it can end means for the money.
 
-use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
+use crate::fixture::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
 use crate::json::server::{JsonServer, ServerAction, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::FaultClass::{
