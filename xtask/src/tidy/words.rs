@@ -23,10 +23,6 @@ const MAY_SAY: &[(&str, &str)] = &[
         "the name of a stream of random numbers: another one would change what every seed does",
     ),
     ("crates/engine/src/inspect/tests/vendors.rs", "an address as a vendor writes it"),
-    (
-        "crates/e2e/tests/e2e/dead_letters.rs",
-        "a word that the command line still prints; delete this row with that word",
-    ),
     ("crates/admin/", "is being cleaned; delete this row when that is done"),
     ("crates/cli/", "is being cleaned; delete this row when that is done"),
     ("crates/config/", "is being cleaned; delete this row when that is done"),
