@@ -14,6 +14,8 @@ const SHARED_TYPE_NAMES: &[(&str, &str)] =
 const SHARED_FILE_NAMES: &[(&str, &str)] = &[
     ("lib", "the root of a crate, by cargo's rule"),
     ("main", "the entry of a program, by cargo's rule"),
+    ("code", "the error codes of one protocol, in the module of that protocol"),
+    ("document", "shared documents: what they hold, and how they are stored"),
     ("settings", "what an operator can set for the module that it belongs to"),
 ];
 
@@ -22,21 +24,12 @@ const BEING_RENAMED: &[&str] = &[
     "crates/admin/",
     "crates/cli/",
     "crates/config/",
-    "crates/engine/",
     "crates/gateway/",
-    "crates/hosts/",
-    "crates/lifecycle/",
     "crates/mock-provider/",
-    "crates/ports/",
-    "crates/protocol/",
     "crates/provider/",
     "crates/quittance/",
-    "crates/record/",
-    "crates/servers/",
-    "crates/sim/",
     "crates/store-",
     "crates/telemetry/",
-    "crates/wire/",
 ];
 
 const VISIBLE: &[&str] = &["pub ", "pub(crate) ", "pub(super) "];
