@@ -7,15 +7,15 @@ mod reuse;
 pub(crate) use reading::is_his;
 
 use crate::api::carry_out;
-use crate::hub::Hub;
+use crate::commit_feed::CommitFeed;
 use crate::id::OrderId;
-use crate::names::Names;
-use crate::once::Once;
+use crate::id_cache::IdCache;
+use crate::log_once::LogOnce;
 use crate::quota::Quotas;
-use crate::seats::Seats;
 use crate::server::Limits;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
+use crate::tenant_permits::TenantPermits;
 use crate::webhooks::{BadCallback, WebhookFormat, Webhooks};
 use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
@@ -153,16 +153,16 @@ pub struct OrderService {
 struct Inner {
     engine: Arc<Engine>,
     tenants: Tenants,
-    hub: Hub,
-    names: Names,
+    commit_feed: CommitFeed,
+    names: IdCache,
     account: AccountCache,
     webhooks: Webhooks,
-    logged: Once,
+    logged: LogOnce,
     shared: SharedSingleUse,
     /// Whether the node is ending, so that nobody waits for an answer here any more.
     is_closing: watch::Sender<bool>,
     /// For requests that wait for an order.
-    waits: Seats,
+    waits: TenantPermits,
     streams: Streams,
     wrong_keys: WrongKeys,
     /// Set where other nodes accept orders into the same store.
@@ -177,18 +177,18 @@ impl fmt::Debug for OrderService {
 
 impl OrderService {
     #[must_use]
-    pub fn new(engine: Arc<Engine>, tenants: Tenants, hub: Hub, webhooks: Webhooks) -> Self {
+    pub fn new(engine: Arc<Engine>, tenants: Tenants, commit_feed: CommitFeed, webhooks: Webhooks) -> Self {
         let account = AccountCache::new(Arc::clone(engine.provider()));
         let streams = Streams::new(tenants.is_only_one());
         Self {
             inner: Arc::new(Inner {
                 engine,
                 tenants,
-                hub,
-                names: Names::default(),
+                commit_feed,
+                names: IdCache::default(),
                 account,
                 webhooks,
-                logged: Once::default(),
+                logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
@@ -205,8 +205,8 @@ impl OrderService {
     }
 
     #[must_use]
-    pub fn hub(&self) -> &Hub {
-        &self.inner.hub
+    pub fn commit_feed(&self) -> &CommitFeed {
+        &self.inner.commit_feed
     }
 
     #[must_use]
@@ -226,7 +226,7 @@ impl OrderService {
 
     /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
     pub async fn count_open(&self) -> Result<(), StoreError> {
-        let Some(before) = self.inner.hub.counted() else { return Ok(()) };
+        let Some(before) = self.inner.commit_feed.counted() else { return Ok(()) };
         let mut found = HashMap::new();
         let mut after = None;
         loop {
@@ -235,11 +235,11 @@ impl OrderService {
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
             let orders = page.into_iter().flatten().map(|found| found.order);
             let counted = orders
-                .filter(|order| crate::hub::is_counted(order))
-                .filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
+                .filter(|order| crate::commit_feed::is_counted(order))
+                .filter(|order| self.inner.commit_feed.is_limited(&order.terms.tenant));
             found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
         }
-        self.inner.hub.recount(&before, &found);
+        self.inner.commit_feed.recount(&before, &found);
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl OrderService {
     ) -> Result<Accepted, Declined> {
         let service = self.clone();
         let placing = async move {
-            let placing = service.inner.hub.traces().map(|traces| {
+            let placing = service.inner.commit_feed.traces().map(|traces| {
                 let placing = traces.placing(&request.draft.trace, service.inner.engine.now());
                 request.draft.trace = placing.above().to_string();
                 (traces, placing)

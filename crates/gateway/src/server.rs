@@ -1,10 +1,10 @@
 //! One server for all APIs: it accepts connections, with or without TLS, reads each request whole and within limits, and passes it
 //! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request.
 
+mod connections;
 mod limits;
-mod patient;
 mod request;
-mod strangers;
+mod timed_io;
 
 pub use limits::{Counts, Limits};
 pub(crate) use request::RequestError;
@@ -12,12 +12,12 @@ pub(crate) use request::RequestError;
 use crate::api::{ApiRequest, Body};
 use crate::tls::Tls;
 use crate::wrong_keys::Shown;
+use connections::{ConnectionEntry, Connections};
 use futures_util::FutureExt;
 use hyper::Response;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use patient::{Stage, TimedIo};
 use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use strangers::{Connections, Guest};
+use timed_io::{Stage, TimedIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -105,24 +105,24 @@ fn count(counter: &AtomicU64) {
 
 /// Who sends the requests of one connection, as far as is known.
 #[derive(Clone)]
-struct Visitor {
+struct Peer {
     address: IpAddr,
     stage: Stage,
-    guest: Arc<Guest>,
+    entry: Arc<ConnectionEntry>,
     is_over_tls: bool,
 }
 
 /// A connection is counted as open for as long as this lives, however it ends.
-struct Present(Arc<Shared>);
+struct OpenConnection(Arc<Shared>);
 
-impl Present {
+impl OpenConnection {
     fn new(shared: &Arc<Shared>) -> Self {
         count(&shared.counters.connections);
         Self(Arc::clone(shared))
     }
 }
 
-impl Drop for Present {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl Server {
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
-    pub(crate) async fn serve<H: RequestHandler>(self, house: H, listener: TcpListener, tls: Option<Tls>) {
+    pub(crate) async fn serve<H: RequestHandler>(self, handler: H, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
         loop {
             let seats = Arc::clone(&self.shared.seats);
@@ -187,7 +187,7 @@ impl Server {
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, peer)) => self.let_in(&house, (stream, peer.ip()), tls.clone(), seat),
+                Ok((stream, peer)) => self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat),
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -196,32 +196,32 @@ impl Server {
         for _ in 0..LAST_MAX {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
             let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
-            self.let_in(&house, (stream, peer.ip()), tls.clone(), seat);
+            self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
         }
     }
 
     fn let_in<H: RequestHandler>(
         &self,
-        house: &H,
+        handler: &H,
         (stream, address): (TcpStream, IpAddr),
         tls: Option<Tls>,
         seat: OwnedSemaphorePermit,
     ) {
-        let (server, house) = (self.clone(), house.clone());
-        let present = Present::new(&self.shared);
+        let (server, handler) = (self.clone(), handler.clone());
+        let present = OpenConnection::new(&self.shared);
         let stage = Stage::default();
-        let guest = Arc::new(self.shared.connections.enter(address, &stage));
-        if house.needs_no_key() {
-            guest.is_let_in();
+        let entry = Arc::new(self.shared.connections.enter(address, &stage));
+        if handler.needs_no_key() {
+            entry.is_let_in();
         }
         tokio::spawn(async move {
             let is_over_tls = tls.is_some();
-            let visitor = Visitor { address, stage, guest: Arc::clone(&guest), is_over_tls };
+            let peer = Peer { address, stage, entry: Arc::clone(&entry), is_over_tls };
             tokio::select! {
-                () = server.admit(house, stream, tls, visitor) => {}
-                () = guest.evicted() => {}
+                () = server.admit(handler, stream, tls, peer) => {}
+                () = entry.evicted() => {}
             }
-            drop((present, seat, guest));
+            drop((present, seat, entry));
         });
     }
 
@@ -245,16 +245,10 @@ impl Server {
         false
     }
 
-    async fn admit<H: RequestHandler>(
-        &self,
-        house: H,
-        stream: TcpStream,
-        tls: Option<Tls>,
-        visitor: Visitor,
-    ) {
+    async fn admit<H: RequestHandler>(&self, handler: H, stream: TcpStream, tls: Option<Tls>, peer: Peer) {
         // Answers are short and whole: nothing is gained by waiting for more of them.
         _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.converse(house, stream, visitor).await };
+        let Some(tls) = tls else { return self.converse(handler, stream, peer).await };
         let mut state = self.shared.state.subscribe();
         let handshake = timeout(self.limits.read_wait, tls.acceptor().accept(stream));
         let shaken = tokio::select! {
@@ -262,25 +256,25 @@ impl Server {
             () = reached(&mut state, State::Closed) => return,
         };
         match shaken {
-            Ok(Ok(stream)) => Box::pin(self.converse(house, stream, visitor)).await,
+            Ok(Ok(stream)) => Box::pin(self.converse(handler, stream, peer)).await,
             Ok(Err(_)) | Err(_) => count(&self.shared.counters.failed_handshakes),
         }
     }
 
     async fn converse<H: RequestHandler, S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        house: H,
+        handler: H,
         stream: S,
-        visitor: Visitor,
+        peer: Peer,
     ) {
         let mut state = self.shared.state.subscribe();
-        let stage = visitor.stage.clone();
+        let stage = peer.stage.clone();
         let stream = TimedIo::new(stream, stage.clone(), &self.limits);
         let service = service_fn(|request| {
-            let (server, house, visitor) = (self.clone(), house.clone(), visitor.clone());
+            let (server, handler, peer) = (self.clone(), handler.clone(), peer.clone());
             Box::pin(async move {
-                let answering = visitor.stage.begin_answer();
-                let answer = server.handle(&house, request, &visitor).await;
+                let answering = peer.stage.begin_answer();
+                let answer = server.handle(&handler, request, &peer).await;
                 let answer = answer.map(|body| server.until_closing(body, answering));
                 Ok::<_, Infallible>(answer)
             })

@@ -87,7 +87,7 @@ impl OrderService {
         since: Timestamp,
         above: Option<TraceParent>,
     ) -> OrderView {
-        if let (Some(traces), Outcome::Answered(_)) = (self.inner.hub.traces(), &outcome) {
+        if let (Some(traces), Outcome::Answered(_)) = (self.inner.commit_feed.traces(), &outcome) {
             traces.handed_out(&order, above, since, self.inner.engine.now());
         }
         OrderView { order, outcome }

@@ -1,7 +1,7 @@
 //! One request: read whole and within its limits, passed to its API, and answered whatever happens there.
 
-use super::patient::Answering;
-use super::{RequestHandler, Server, Shared, State, Visitor, count, reached};
+use super::timed_io::Answering;
+use super::{Peer, RequestHandler, Server, Shared, State, count, reached};
 use crate::api::{ApiRequest, Body, OverTls, SMALL_BODY_BYTES};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
@@ -46,27 +46,27 @@ impl Server {
         &self,
         handler: &H,
         request: Request<Incoming>,
-        visitor: &Visitor,
+        peer: &Peer,
     ) -> Response<Body> {
         count(&self.shared.counters.requests);
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let mut request = ApiRequest::new(head);
-        let (guest, is_alone) = (Arc::clone(&visitor.guest), handler.has_one_tenant());
-        let visit = Visit::new(visitor.address, move |shown| guest.is_known_as(shown, is_alone));
+        let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
+        let visit = Visit::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
         request.head.extensions.insert(Arc::clone(&visit));
-        if visitor.is_over_tls {
+        if peer.is_over_tls {
             request.head.extensions.insert(OverTls);
         }
         let method = request.head.method.clone();
         // A body may take long. Until its sender is known, its connection may be closed to make place for others.
         let look = |beginning: &[u8]| {
-            if !visitor.stage.is_known() {
-                visitor.guest.is_known_as(&handler.shown_early(&request, beginning), is_alone);
+            if !peer.stage.is_known() {
+                peer.entry.is_known_as(&handler.shown_early(&request, beginning), is_alone);
             }
-            visitor.stage.is_known()
+            peer.stage.is_known()
         };
-        let response = match visitor.stage.paused(self.read(&request.head, body, look)).await {
+        let response = match peer.stage.paused(self.read(&request.head, body, look)).await {
             Ok((body, _memory)) => {
                 request.body = body;
                 self.answer(handler, &mut request).await
@@ -78,7 +78,7 @@ impl Server {
             }
         };
         if let Shown::WrongKey(pause) = visit.found() {
-            visitor.stage.paused(tokio::time::sleep(pause)).await;
+            peer.stage.paused(tokio::time::sleep(pause)).await;
         }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (route, status) = (request.route.name(), response.status().as_u16());
