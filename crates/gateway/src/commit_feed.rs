@@ -242,7 +242,7 @@ mod tests {
             "another tenant has places of its own"
         );
         drop(first);
-        given_back.changed().await.expect("the commit_feed is there");
+        given_back.changed().await.expect("the commit feed is there");
         assert!(matches!(commit_feed.reserve("anna", 1), OpenPlace::Reserved(_)));
         assert!(matches!(commit_feed.reserve("anna", 0), OpenPlace::Full { open: 0 }));
     }

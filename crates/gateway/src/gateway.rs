@@ -39,7 +39,7 @@ pub struct GatewaySettings {
     pub limits: Limits,
     /// Dialect of callers that choose none in the path.
     pub dialect: Option<Dialect>,
-    /// IdCache of this gateway besides localhost. Only a gateway without tenants checks them.
+    /// Names of this gateway besides localhost. Only a gateway without tenants checks them.
     pub hosts: Vec<HostPattern>,
 }
 

@@ -45,7 +45,7 @@ impl Timeout {
         Self { place: Duration::from_secs(4), look: Duration::from_secs(3), solve: Duration::from_secs(30) };
 }
 
-/// Whoever placed it is not on record; a field that clients want is there all the same.
+/// The address of the caller is not on record. Clients want the field.
 const NO_ADDRESS: &str = "0.0.0.0";
 
 /// Clones share the order service.
@@ -122,7 +122,7 @@ impl JsonApi {
         body.map(in_json)
     }
 
-    /// Where nobody needs a key of ours, any will do: clients cannot do without one.
+    /// A gateway without tenants accepts any key: clients cannot send none.
     fn caller(&self, key: &str) -> Option<Caller> {
         let tenants = self.orders.tenants();
         match tenants.local() {
@@ -201,7 +201,7 @@ impl JsonApi {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(JsonError::TaskUnknown),
             Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(JsonError::Damaged),
-            // His task may be paid for: to tell him of our troubles would make him give it up.
+            // The task may be paid for, and an error would make the client give it up.
             Ok(Err(NotSeen::StoreAway(_))) | Err(_) => return processing(),
         };
         match seen.outcome {

@@ -4,7 +4,7 @@ mod limits;
 mod reading;
 mod reuse;
 
-pub(crate) use reading::is_his;
+pub(crate) use reading::is_placed_by;
 
 use crate::api::carry_out;
 use crate::commit_feed::CommitFeed;
@@ -60,7 +60,7 @@ pub struct Accepted {
     pub placed: Placed,
     /// Whether the caller gave an idempotency key.
     pub is_keyed: bool,
-    /// Below what in a trace he is given his answer, if he is given it now.
+    /// The parent in a trace of the answer, if the caller gets it now.
     pub above: Option<TraceParent>,
 }
 
@@ -127,7 +127,7 @@ impl OrderView {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotSeen {
-    /// No such order, or somebody else's: nobody learns which.
+    /// There is no such order, or it belongs to another tenant. A caller cannot learn which.
     #[error("there is no such order")]
     Unknown,
     #[error("the store is not available for the moment")]
@@ -138,7 +138,7 @@ pub enum NotSeen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
     Recorded,
-    /// He had said the opposite before.
+    /// The opposite was reported before.
     Contradicted,
     /// There is no answer to report on.
     NothingToReport,
@@ -159,7 +159,7 @@ struct Inner {
     webhooks: Webhooks,
     logged: LogOnce,
     shared: SharedSingleUse,
-    /// Whether the node is ending, so that nobody waits for an answer here any more.
+    /// Whether the node is ending, so that no request waits for an answer.
     is_closing: watch::Sender<bool>,
     /// For requests that wait for an order.
     waits: TenantPermits,
@@ -371,12 +371,12 @@ impl OrderService {
         let Some(targets) = &tenant.targets else { return Ok(()) };
         let engine = &self.inner.engine;
         let kind = engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
-        // What nobody may order is not a matter of this tenant's list.
+        // What no tenant may order is refused before this tenant's own list is read.
         engine.check_draft(&kind, draft).map_err(PlaceError::NotAllowed)?;
         engine.check_for(&kind, draft, targets).map_err(Declined::HostNotForYou)
     }
 
-    /// Whether this tenant's own orders could ever ask for what is to be kept for him.
+    /// Whether orders of this tenant could ever use what a pool is to keep for it.
     pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
         let meant = self.inner.engine.meaning(kind, &draft.params).map_err(PlaceError::BadRequest)?;
         let Some((kind, params)) = meant else {
@@ -396,7 +396,7 @@ impl OrderService {
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
-    /// Nobody wants the order any more; says whether that changed anything.
+    /// Cancels an order. Returns whether that changed anything.
     pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;

@@ -35,12 +35,12 @@ use tokio::time::timeout;
 const OWN_REQUESTS_MAX: usize = 512;
 /// How long to leave the system in peace when it has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Whoever has just come when the doors close may say what he came for within this time: he was let in, and to hang up on
-/// him would look like a crash.
+/// When the server begins to drain, a connection that is new may send its request within this time: to close an accepted connection
+/// would look like a crash.
 const YOUNG_WAIT: Duration = Duration::from_millis(250);
-/// How many of those who stand at the door are let in when it closes.
+/// How many connections in the system's queue are accepted when the server begins to drain.
 const LAST_MAX: usize = 1024;
-/// How long whoever is cut off may take to be gone.
+/// How long connections that are cut off may take to end.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
 /// What answers the requests that the server has read.
@@ -65,9 +65,9 @@ pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// Nobody new comes in; whoever is inside is answered.
+    /// No connection is accepted; open requests are answered.
     Closing,
-    /// Whoever is still inside has had his time.
+    /// Connections that are still open are cut off.
     Closed,
 }
 
@@ -176,7 +176,7 @@ impl Server {
             if seats.available_permits() == 0 {
                 self.shared.connections.make_room();
             }
-            // Whoever finds no seat waits in the system's queue, and nobody pays for him.
+            // A connection without a permit waits in the system's queue, where it costs us nothing.
             let seat = tokio::select! {
                 Ok(seat) = seats.acquire_owned() => seat,
                 () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
@@ -192,7 +192,7 @@ impl Server {
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
-        // Those who stand at the door already would be hung up on when it closes.
+        // Connections in the system's queue would be reset when the listener closes.
         for _ in 0..LAST_MAX {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
             let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
@@ -286,7 +286,7 @@ impl Server {
             .half_close(false)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        // A connection that ends badly is its caller's affair: what he said was safe before he was answered.
+        // A connection that ends with an error loses nothing: an order is on record before its request is answered.
         tokio::select! {
             _ = &mut connection => return,
             () = reached(&mut state, State::Closing) => {}

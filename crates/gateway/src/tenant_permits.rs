@@ -1,4 +1,4 @@
-//! TenantPermits of which each tenant has a share: requests that wait, live streams. No tenant can take them all.
+//! Permits of which each tenant has a share: requests that wait, live streams. No tenant can take them all.
 
 use quittance_engine::Shares;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! JsonError keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
+//! Wrong keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
 //! nowhere.
 
 use crate::tenant::KEY_BYTES;

@@ -239,7 +239,7 @@ async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
     assert_eq!(taken["answer"]["text"], "token");
     assert_eq!(fixture.get(&path_of(&taken)).await.order(200)["answer"]["text"], "token");
     let placed = fixture.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await;
-    assert_eq!(placed.order(202)["origin"], "api", "there is fixture for one of her own");
+    assert_eq!(placed.order(202)["origin"], "api", "one more order of her own may be open");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What a client said: one JSON object, whatever its Content-Type is. Each thing that we look for in it is read here, and
-//! what is of the wrong type is told apart from what is missing only where clients can tell as well.
+//! The body of a request: one JSON object, whatever its Content-Type is. Each field is read here. A field of the wrong type and a
+//! missing field have different errors only where clients know the difference.
 
 use super::error::JsonError;
 use crate::id::OrderId;
@@ -78,7 +78,7 @@ impl JsonBody {
         self.field("taskId")?.as_str()
     }
 
-    /// The order that he means. What cannot be an id of ours is one that we do not know.
+    /// The id of the order. A value that cannot be an id of ours is an unknown one.
     pub(super) fn task_id(&self) -> Result<OrderId, JsonError> {
         let id = self.field("taskId").and_then(quittance_protocol::json::read_task_id);
         id.and_then(OrderId::from_number).ok_or(JsonError::TaskUnknown)

@@ -1,4 +1,4 @@
-//! Whose manners a client expects that has not said so. A wrong guess costs it its answer, so nothing is guessed that no
+//! The dialect of a client that names none. A wrong guess costs the client its answer, so nothing is guessed that no
 //! other dialect's client would ever send.
 
 use super::body::JsonBody;

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 pub(super) const KIB: usize = 1024;
 /// So much of a body is searched for a key while the rest is on its way.
 const BEGINNING_BYTES: usize = 4 * KIB;
-/// Whoever sends too much is read on up to this, and thrown away: else he would not hear the answer for his own voice.
+/// Oversized bodies are drained up to this limit, so that the client finishes sending and reads our 413.
 const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
 
 /// Why a request got no further.
@@ -31,13 +31,13 @@ pub(crate) enum RequestError {
     TooSlow,
     /// The body broke off.
     Broken,
-    /// There is no room for it now.
+    /// Too many requests or bodies are open.
     Overloaded,
-    /// Whoever should have answered it panicked.
+    /// The API panicked.
     Panicked,
 }
 
-/// A body, and the room that it takes.
+/// A body, and the permit for its memory.
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Server {
@@ -138,7 +138,7 @@ impl Server {
                 }
             }
         };
-        // Whoever waits to be told to go on is told otherwise, and sends nothing.
+        // A client that waits for "100 Continue" gets the refusal instead, and sends no body.
         if matches!(read, Err(RequestError::TooLarge | RequestError::Overloaded))
             && !head.headers.contains_key(EXPECT)
         {

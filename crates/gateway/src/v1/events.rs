@@ -6,7 +6,7 @@ use super::caller::{Id, Tenanted, Watcher};
 use super::errors::{not_seen, store_trouble};
 use super::order_view::{Change, Source};
 use super::problem::Refused;
-use crate::orders::is_his;
+use crate::orders::is_placed_by;
 use crate::problems;
 use crate::streams::{KEEP_ALIVE, StreamPermit};
 use crate::{Caller, OrderId, OrderView};
@@ -81,7 +81,7 @@ pub(super) async fn watch_one(
     let heard = state.orders.commit_feed().watch();
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
     let _seat = state.orders.streams().take(Some(&caller.tenant))?;
-    // Commits of other nodes are not in the commit_feed, but the watch sees the end of the order on any node.
+    // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
     let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
     Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
@@ -200,7 +200,7 @@ impl Live {
     async fn tell(&mut self, order: &Arc<Order>) -> Option<String> {
         match &self.watched {
             Watched::All { tenant } => {
-                let is_shown = tenant.as_ref().is_none_or(|tenant| is_his(order, tenant));
+                let is_shown = tenant.as_ref().is_none_or(|tenant| is_placed_by(order, tenant));
                 is_shown.then(|| event("change", &Change::of(order, self.state.orders.clock().now())))
             }
             Watched::One { key, .. } if *key != order.key => None,

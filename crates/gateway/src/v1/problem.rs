@@ -190,7 +190,7 @@ impl Refused {
         Code::BadParams.because(detail).at(field)
     }
 
-    /// IdCache the field, cut to a useful length.
+    /// Names the field, cut to a useful length.
     pub fn at(mut self, field: &str) -> Self {
         self.field = Some(field.chars().take(128).collect());
         self

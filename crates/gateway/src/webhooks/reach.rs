@@ -1,5 +1,5 @@
 //! Where callers may be called. A caller chooses the address, so it must not lead to what only the operator can reach: his
-//! own machines, the metadata service of his cloud. IdCache are checked again, by number, at the moment of the call.
+//! own machines, the metadata service of his cloud. Names are checked again, by number, at the moment of the call.
 
 use quittance_engine::targets::HostPattern;
 use std::fmt;

@@ -162,7 +162,7 @@ async fn all_bodies_together_have_a_bound_too() {
     );
     for _ in 0..5 {
         let told = fixture.place(&format!("method=base64&body={}", "A".repeat(40_000))).await;
-        assert!(told.starts_with("OK|"), "the fixture is given back: {told}");
+        assert!(told.starts_with("OK|"), "the place is given back: {told}");
     }
 }
 

@@ -232,7 +232,7 @@ async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_insid
     assert_eq!(fixture.provider.submits("near-1"), 0);
 }
 
-/// IdCache that only begin like a field of the order, and the field that is meant.
+/// Names that only begin like a field of the order, and the field that is meant.
 const NEARLY_OURS: [(&str, &str); 8] = [
     ("indempotency_key", "idempotency_key"),
     ("resue", "reuse"),

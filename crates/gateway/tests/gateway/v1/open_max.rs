@@ -160,7 +160,7 @@ async fn a_node_counts_what_other_nodes_on_the_same_store_have_accepted() {
     assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), OPEN_MAX, "{accepted:?}");
     let listed = fixture.get("/v1/orders?status=open").await.order(200);
     assert_eq!(listed["orders"].as_array().unwrap().len(), OPEN_MAX);
-    // What has ended elsewhere makes fixture here.
+    // An order that has ended on another node makes a place free here.
     let path = format!("/v1/orders/{}", listed["orders"][0]["id"].as_str().unwrap());
     fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
     assert!(is_accepted(&placement(2, "hold-again", "").of(address).await));

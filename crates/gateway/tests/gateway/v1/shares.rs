@@ -1,4 +1,4 @@
-//! TenantPermits that tenants share: one tenant that takes all it can leaves some for every other, and for the operator.
+//! Permits that tenants share: one tenant that takes all it can leaves some for every other, and for the operator.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
@@ -32,7 +32,7 @@ async fn requests_of_one_tenant_that_wait_turn_nobody_else_away() {
         waits.spawn(async move { ask.of(address).await });
         tokio::task::yield_now().await;
     }
-    // All but its share are answered at once: each order is on its way, or there was no fixture for a moment.
+    // All but its share are answered at once: each order is on its way, or there was no place for a moment.
     while waits.len() > WAITS_OF_ONE {
         let answered = waits.join_next().await.unwrap().unwrap();
         assert!([202, 429].contains(&answered.status), "{answered:?}");

@@ -62,7 +62,7 @@ async fn idle_connections_without_a_key_keep_nobody_out() {
     everybody_gets_in(&fixture).await;
     of_tenant.write_all(request.as_bytes()).await.unwrap();
     let read = timeout(SOON, of_tenant.read(&mut [0; 4096])).await.unwrap().unwrap();
-    assert!(read > 0, "the connection of a tenant was not closed to make fixture");
+    assert!(read > 0, "the connection of a tenant was not closed to make a place free");
     drop(strangers);
 }
 
