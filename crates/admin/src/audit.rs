@@ -95,7 +95,7 @@ pub struct Audit {
 }
 
 /// An attempt that was or may have been paid.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PaidAttempt {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub key: String,

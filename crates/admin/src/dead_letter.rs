@@ -210,7 +210,7 @@ impl FromRequestParts<AppState> for DeadLetterSelection {
 }
 
 /// The filter of the request.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShownFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

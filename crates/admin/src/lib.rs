@@ -23,6 +23,7 @@ pub mod pools;
 mod prices;
 pub mod settings;
 pub mod stock;
+pub mod store_status;
 pub mod timeline;
 pub mod usage;
 pub mod usage_sums;
@@ -143,8 +144,9 @@ fn endpoints() -> OpenApiRouter<AppState> {
         .routes(routes!(settings::settings))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
-        .routes(routes!(pools::read, pools::set, pools::remove))
+        .routes(routes!(pools::read, pools::set, pools::change, pools::remove))
         .routes(routes!(stock::stock))
+        .routes(routes!(store_status::status))
         .routes(routes!(metrics::metrics))
 }
 

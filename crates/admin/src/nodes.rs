@@ -25,7 +25,7 @@ pub struct ShownNodes {
 }
 
 /// A node and its counters since its start.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShownNode {
     /// Id of the node, new at each start.
     #[schema(pattern = "^[0-9a-f]{16}$")]
@@ -35,8 +35,11 @@ pub struct ShownNode {
     /// Format of the records that it writes.
     pub format: u64,
     pub started: String,
+    pub uptime_s: u64,
     /// Last heartbeat, by the store's clock.
     pub seen: String,
+    /// Time since the last heartbeat.
+    pub seen_s_ago: u64,
     /// Whether heartbeats are missing: the node has died, hangs, or is cut off.
     pub silent: bool,
     /// How far the node's clock is ahead of the store's.
@@ -63,17 +66,30 @@ pub struct ShownNode {
     pub has_spilled: bool,
 }
 
+impl ShownNodes {
+    #[must_use]
+    pub fn of(members: &Members) -> Self {
+        let all = members.nodes.iter().map(|signed| signed.node_status.node_stats.attended).sum();
+        let nodes = members.nodes.iter().map(|signed| shown(signed, members, all)).collect();
+        Self { now: rfc3339(members.now), nodes }
+    }
+}
+
 fn shown(signed: &Member, members: &Members, attended_by_all: u64) -> ShownNode {
     let Member { node_status, seen } = signed;
-    let node_stats = &node_status.node_stats;
+    let (node_stats, seen_ago) = (&node_status.node_stats, members.now.since(*seen));
+    // Its own two moments are by its own clock, the time since then is by the store's.
+    let uptime = node_status.at.since(node_status.started) + seen_ago;
     ShownNode {
         node: format!("{:016x}", node_status.node),
         name: node_status.name.clone(),
         version: node_status.version.clone(),
         format: node_status.format,
         started: rfc3339(node_status.started),
+        uptime_s: uptime.as_secs(),
         seen: rfc3339(*seen),
-        silent: members.now.since(*seen) >= SILENT_AFTER,
+        seen_s_ago: seen_ago.as_secs(),
+        silent: seen_ago > SILENT_AFTER,
         skew_ms: node_status.skew_ms,
         placed: node_stats.placed,
         joined: node_stats.joined,
@@ -104,7 +120,5 @@ fn shown(signed: &Member, members: &Members, attended_by_all: u64) -> ShownNode 
 pub(crate) async fn nodes(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
     let members =
         state.orders.engine().membership().members().await.map_err(|error| store_trouble(&error))?;
-    let all = members.nodes.iter().map(|signed| signed.node_status.node_stats.attended).sum();
-    let nodes = members.nodes.iter().map(|signed| shown(signed, &members, all)).collect();
-    Ok(json(StatusCode::OK, &ShownNodes { now: rfc3339(members.now), nodes }))
+    Ok(json(StatusCode::OK, &ShownNodes::of(&members)))
 }

@@ -1,4 +1,4 @@
-//! The body that creates or replaces a pool, and its description in the OpenAPI document.
+//! The body that creates, replaces or changes a pool, and its description in the OpenAPI document.
 
 use quittance_gateway::v1::problem::Refused;
 use quittance_gateway::v1::request::{
@@ -8,7 +8,8 @@ use quittance_lifecycle::terms::{KIND_BYTES_MAX, TENANT_BYTES_MAX, TEXT_BYTES_MA
 use quittance_lifecycle::{Money, Value as Param};
 use quittance_ports::PoolSpec;
 use quittance_ports::{Goal, Hours, SIZE_MAX};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -22,6 +23,76 @@ const HOURS_PATTERN: &str = "^[0-9]{1,2}:[0-9]{2}-[0-9]{1,2}:[0-9]{2}$";
 const BUDGET_MAX: u64 = 1_000_000_000;
 const BUDGET_PATTERN: &str = r"^[0-9]{1,9}(\.[0-9]{1,6})?$";
 const SERVICE_LEVELS: std::ops::RangeInclusive<f64> = 0.001..=0.999;
+
+/// Settings of a pool. In a request to change a pool, an absent field stays as it is, and null resets it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolChange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// In a change, null removes a parameter.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_level: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+    #[serde(default, deserialize_with = "crate::present", skip_serializing_if = "Option::is_none")]
+    pub budget_per_hour: Option<Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hours: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "crate::present", skip_serializing_if = "Option::is_none")]
+    pub min_life_s: Option<Option<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+/// Applies a merge patch (RFC 7396) to a pool. A new goal replaces the old one; a new kind starts without parameters.
+pub(crate) fn change_pool(body: JsonBody, before: &PoolSpec) -> Result<PoolSpec, Refused> {
+    let mut base = body_of(before);
+    if body.has("service_level") || body.has("size") {
+        base.remove("service_level");
+        base.remove("size");
+    }
+    let is_other_kind = body.has("kind") && !body.is("kind", &before.kind);
+    if is_other_kind {
+        base.remove("params");
+    }
+    let is_kept = |name: &str| !is_other_kind && !body.has_entry("params", name);
+    let bytes =
+        before.params.iter().filter(|(name, value)| matches!(value, Param::Bytes(_)) && is_kept(name));
+    let bytes: Vec<_> = bytes.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut spec = read_pool(body.merge_into(base), before.name.clone(), Some(&before.tenant))?;
+    spec.params.extend(bytes);
+    Ok(spec)
+}
+
+/// The body that sets this pool; parameters that are bytes have no place in it.
+fn body_of(spec: &PoolSpec) -> Map<String, Value> {
+    let text = |(name, value): (&String, &Param)| match value {
+        Param::Text(text) => Some((name.clone(), Value::from(text.as_str()))),
+        Param::Bytes(_) => None,
+    };
+    let params: Map<String, Value> = spec.params.iter().filter_map(text).collect();
+    let (service_level, size) = match spec.goal {
+        Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
+        Goal::Fixed { size } => (None, Some(size)),
+    };
+    let fields = [
+        ("tenant", json!(spec.tenant)),
+        ("kind", json!(spec.kind)),
+        ("params", params.into()),
+        ("service_level", json!(service_level)),
+        ("size", json!(size)),
+        ("budget_per_hour", json!(spec.budget.map(|budget| budget.to_string()))),
+        ("hours", json!(spec.hours.iter().map(ToString::to_string).collect::<Vec<_>>())),
+        ("min_life_s", json!(spec.min_life.map(|life| life.as_secs_f64()))),
+        ("enabled", json!(spec.is_on)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
 
 /// Reads a pool of this name. `only_tenant` is the default tenant.
 pub(crate) fn read_pool(
@@ -149,10 +220,12 @@ fn read_money(text: &str) -> Option<Money> {
     Some(Money(units * 1_000_000 + micros))
 }
 
-/// Describes the body in the OpenAPI document.
+/// Describes the body of a new pool in the OpenAPI document.
 pub(crate) struct NewPool;
 
 impl ToSchema for NewPool {}
+
+impl ToSchema for PoolChange {}
 
 fn budget_schema() -> OneOfBuilder {
     OneOfBuilder::new()
@@ -178,54 +251,67 @@ fn hours_schema() -> ArrayBuilder {
 
 impl PartialSchema for NewPool {
     fn schema() -> RefOr<Schema> {
-        let text = |most| ObjectBuilder::new().schema_type(Type::String).max_length(Some(most));
-        let tenant = text(TENANT_BYTES_MAX)
-            .schema_type(or_null(Type::String))
-            .description(Some("Tenant whose orders the pool serves; optional if no tenant is configured."));
-        let kind = text(KIND_BYTES_MAX).min_length(Some(1)).pattern(Some(KIND_PATTERN));
-        let value = OneOfBuilder::new()
-            .item(text(TEXT_BYTES_MAX))
-            .item(ObjectBuilder::new().schema_type(Type::Number))
-            .item(ObjectBuilder::new().schema_type(Type::Boolean));
-        let level = ObjectBuilder::new()
-            .schema_type(or_null(Type::Number))
-            .minimum(Some(*SERVICE_LEVELS.start()))
-            .maximum(Some(*SERVICE_LEVELS.end()))
-            .description(Some("Ratio of orders that the stock should serve. Either this or `size`."));
-        let size = ObjectBuilder::new()
-            .schema_type(or_null(Type::Integer))
-            .minimum(Some(1.0))
-            .maximum(Some(f64::from(SIZE_MAX)))
-            .description(Some("Fixed number of answers to keep."));
-        let enabled = ObjectBuilder::new()
-            .schema_type(or_null(Type::Boolean))
-            .description(Some("Whether the pool buys answers. A pool that is off is kept but buys nothing."));
-        ObjectBuilder::new()
-            .description(Some("A pool: keeps the stock of one target at a level."))
-            .property("tenant", tenant)
-            .property("kind", kind)
-            .property(
-                "params",
-                by_name(value, "Parameters of its orders: the same as those of the orders that it serves."),
-            )
-            .property("service_level", level)
-            .property("size", size)
-            .property("budget_per_hour", budget_schema())
-            .property("hours", hours_schema())
-            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "Life that its answers must have left."))
-            .property("enabled", enabled)
-            .required("kind")
-            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-            .examples([json!({
-                "tenant": "crawler",
-                "kind": "turnstile",
-                "params": { "sitekey": "0x4AAAAAAA", "pageurl": "https://shop.example.com/login" },
-                "service_level": 0.95,
-                "budget_per_hour": "0.5",
-                "hours": ["08:00-20:00"],
-            })])
-            .into()
+        settings_schema(false).required("kind").into()
     }
+}
+
+impl PartialSchema for PoolChange {
+    fn schema() -> RefOr<Schema> {
+        settings_schema(true).into()
+    }
+}
+
+/// The fields of a pool. In a change, null removes a parameter.
+fn settings_schema(is_change: bool) -> ObjectBuilder {
+    let text = |most| ObjectBuilder::new().schema_type(Type::String).max_length(Some(most));
+    let tenant = text(TENANT_BYTES_MAX)
+        .schema_type(or_null(Type::String))
+        .description(Some("Tenant whose orders the pool serves; optional if no tenant is configured."));
+    let kind = text(KIND_BYTES_MAX).min_length(Some(1)).pattern(Some(KIND_PATTERN));
+    let value = OneOfBuilder::new()
+        .item(text(TEXT_BYTES_MAX))
+        .item(ObjectBuilder::new().schema_type(Type::Number))
+        .item(ObjectBuilder::new().schema_type(Type::Boolean));
+    let value = match is_change {
+        true => value.item(ObjectBuilder::new().schema_type(Type::Null)),
+        false => value,
+    };
+    let level = ObjectBuilder::new()
+        .schema_type(or_null(Type::Number))
+        .minimum(Some(*SERVICE_LEVELS.start()))
+        .maximum(Some(*SERVICE_LEVELS.end()))
+        .description(Some("Ratio of orders that the stock should serve. Either this or `size`."));
+    let size = ObjectBuilder::new()
+        .schema_type(or_null(Type::Integer))
+        .minimum(Some(1.0))
+        .maximum(Some(f64::from(SIZE_MAX)))
+        .description(Some("Fixed number of answers to keep."));
+    let enabled = ObjectBuilder::new()
+        .schema_type(or_null(Type::Boolean))
+        .description(Some("Whether the pool buys answers. A pool that is off is kept but buys nothing."));
+    ObjectBuilder::new()
+        .description(Some("A pool: keeps the stock of one target at a level."))
+        .property("tenant", tenant)
+        .property("kind", kind)
+        .property(
+            "params",
+            by_name(value, "Parameters of its orders: the same as those of the orders that it serves."),
+        )
+        .property("service_level", level)
+        .property("size", size)
+        .property("budget_per_hour", budget_schema())
+        .property("hours", hours_schema())
+        .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "Life that its answers must have left."))
+        .property("enabled", enabled)
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .examples([json!({
+            "tenant": "crawler",
+            "kind": "turnstile",
+            "params": { "sitekey": "0x4AAAAAAA", "pageurl": "https://shop.example.com/login" },
+            "service_level": 0.95,
+            "budget_per_hour": "0.5",
+            "hours": ["08:00-20:00"],
+        })])
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The pools: each with its demand, the size that follows from it and why, and its spending.
 
 use crate::AppState;
-use crate::pool_request::{NewPool, read_pool};
+use crate::pool_request::{NewPool, change_pool, read_pool};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
@@ -22,19 +22,24 @@ use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
 use quittance_ports::moment::rfc3339;
-use quittance_ports::{Demand, Goal, LevelView, PoolSpec};
+use quittance_ports::{Demand, Goal, LevelView, PoolDocument, PoolSpec};
 use quittance_telemetry::money::spent_this_hour;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use utoipa::ToSchema;
+
+pub use crate::pool_request::PoolChange;
 
 problems!(PoolsProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
 problems!(PoolProblems: Unauthorized, Forbidden, UnknownPool, NeedsAPerson, StoreUnavailable);
 problems!(SetPoolProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow,
     NeedsAPerson, PoolBusy, SameTarget, TooManyPools, TooLarge, WrongContentType, BadParams, StoreUnavailable);
+problems!(ChangePoolProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownPool, TargetNotAllowed, KindNotAllowed, TooSlow,
+    NeedsAPerson, PoolBusy, SameTarget, TooManyPools, TooLarge, WrongContentType, BadParams, StoreUnavailable);
 
 /// Size of a pool, as last decided by the node that fills it.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ShownLevel {
     #[schema(format = DateTime)]
     pub at: String,
@@ -64,7 +69,7 @@ impl ShownLevel {
 }
 
 /// Demand on all running nodes, since the start of each.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ShownDemand {
     /// Orders served from the stock.
     pub served: u64,
@@ -89,7 +94,7 @@ pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Planned spending in this hour (UTC); null if there are refills and no price is known.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ShownSpent {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub money: Option<String>,
@@ -99,7 +104,7 @@ pub struct ShownSpent {
     pub unpriced: u64,
 }
 
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ShownPool {
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$")]
     pub name: String,
@@ -145,6 +150,21 @@ pub struct ShownPool {
 }
 
 impl ShownPool {
+    /// A pool with these settings that no node has handled yet.
+    #[must_use]
+    pub fn of_settings(spec: PoolSpec) -> Self {
+        let pool = PoolView {
+            document: PoolDocument::new(spec, Timestamp::ZERO),
+            target: None,
+            demand: Demand::default(),
+            is_kept_here: false,
+            usable: Duration::ZERO,
+            price: None,
+            currency: String::new(),
+        };
+        Self::of(&pool, Timestamp::ZERO)
+    }
+
     fn of(pool: &PoolView, now: Timestamp) -> Self {
         let PoolView { document, target, demand, is_kept_here, usable, price, currency } = pool;
         let spec = &document.spec;
@@ -281,11 +301,36 @@ pub(crate) async fn set(
     let now = state.orders.clock().now();
     let only_tenant = state.orders.tenants().is_open().then_some(Tenants::LOCAL);
     let spec = read_pool(body, name, only_tenant)?;
-    state.check_tenant(&spec, now)?;
-    let orders = state.orders.clone();
-    let setting = carry_out(async move { orders.engine().set_pool(spec).await }, PLACE_WAIT);
-    let pool = setting.await.ok_or_else(store_away)?.map_err(|why| not_set(why, now))?;
-    Ok(json(StatusCode::OK, &ShownPool::of(&pool, now)))
+    state.set_pool(spec, now).await
+}
+
+/// Change a pool
+///
+/// A merge patch (RFC 7396): absent values stay as they are, so values that the API does not show are kept. Null resets a value to its
+/// default, and removes a parameter. `service_level` and `size` replace each other; a new `kind` starts without parameters.
+#[utoipa::path(
+    patch, path = "/v1/pools/{name}", operation_id = "changePool", tag = "stock",
+    params(("name" = String, Path, pattern = "^[A-Za-z0-9._-]{1,64}$", description = "The pool's name.")),
+    request_body = PoolChange,
+    responses((status = 200, body = ShownPool, description = "The pool."), ChangePoolProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(crate) async fn change(
+    State(state): State<AppState>,
+    _: Operator,
+    PoolName(name): PoolName,
+    body: JsonBody,
+) -> Result<Response, Refused> {
+    let now = state.orders.clock().now();
+    let pools = state.orders.engine().pools().await.map_err(|error| store_trouble(&error))?;
+    let pool = pools.into_iter().find(|pool| pool.document.spec.name == name);
+    let pool = pool.ok_or_else(|| Code::UnknownPool.plain())?;
+    let spec = change_pool(body, &pool.document.spec)?;
+    // A write would make the node that fills the pool compute its level again.
+    if spec == pool.document.spec {
+        return Ok(json(StatusCode::OK, &ShownPool::of(&pool, now)));
+    }
+    state.set_pool(spec, now).await
 }
 
 /// Remove a pool
@@ -311,6 +356,14 @@ pub(crate) async fn remove(
 }
 
 impl AppState {
+    async fn set_pool(&self, spec: PoolSpec, now: Timestamp) -> Result<Response, Refused> {
+        self.check_tenant(&spec, now)?;
+        let orders = self.orders.clone();
+        let setting = carry_out(async move { orders.engine().set_pool(spec).await }, PLACE_WAIT);
+        let pool = setting.await.ok_or_else(store_away)?.map_err(|why| not_set(why, now))?;
+        Ok(json(StatusCode::OK, &ShownPool::of(&pool, now)))
+    }
+
     /// Refuses a pool for a tenant that may not place its orders: no one could use its answers.
     fn check_tenant(&self, spec: &PoolSpec, now: Timestamp) -> Result<(), Refused> {
         let tenant = self.orders.tenants().named(&spec.tenant);

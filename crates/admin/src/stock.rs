@@ -17,6 +17,7 @@ use quittance_gateway::v1::errors::store_trouble;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::Counters;
+use quittance_lifecycle::time::millis;
 use quittance_ports::moment::date_text;
 use quittance_ports::{Day, UsageRow};
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
-/// How many days one request may cover.
-const DAYS_MAX: u64 = 92;
+/// How many days one request may cover: three years and a day.
+const DAYS_MAX: u64 = 1_097;
 /// How many rows a response has; those with the most orders come first.
 const LINES_MAX: usize = 1000;
 
@@ -39,7 +40,7 @@ pub struct DaysQuery {
     /// First day, in UTC; default today.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     pub from: Option<String>,
-    /// Last day; default today. At most 92 days in all.
+    /// Last day; default today. At most 1097 days in all.
     #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
     pub to: Option<String>,
 }
@@ -89,6 +90,9 @@ pub struct StockLine {
     pub site: String,
     #[serde(flatten)]
     pub counts: StockCounts,
+    /// How long answers live before any reports of bad answers; absent if they never expire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life_ms: Option<u64>,
     /// Present if callers have reported bad answers: how long answers are trusted now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<ShownTrust>,
@@ -211,9 +215,11 @@ pub(crate) async fn stock(
     let is_shown = |tenant: &str| caller.as_ref().is_none_or(|caller| caller.tenant.name() == tenant);
     let mut usage = state.orders.usage(from, to).await.map_err(|error| store_trouble(&error))?;
     usage.retain(|(line, _)| is_shown(&line.tenant));
-    let mut trusts = engine.trusts();
+    let documents = engine.membership().documents().await.map_err(|error| store_trouble(&error))?;
+    let members = engine.membership().members().await.map_err(|error| store_trouble(&error))?;
+    let mut trusts = engine.trusts_among(&documents);
     trusts.retain(|shown| is_shown(&shown.tenant));
-    let pools = engine.pools().await.map_err(|error| store_trouble(&error))?;
+    let pools = engine.pools_among(&documents, &members);
     let pools =
         pools.iter().filter(|pool| is_shown(&pool.document.spec.tenant)).map(PoolInShort::of).collect();
 
@@ -224,6 +230,7 @@ pub(crate) async fn stock(
     let left_out = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
     let lines = lines.into_iter().map(|((tenant, kind, site), (counters, trust))| StockLine {
+        life_ms: engine.life(&kind, &site).map(millis),
         tenant,
         kind,
         site,

@@ -42,13 +42,18 @@ pub enum By {
 }
 
 impl By {
-    const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("day", Self::Day),
         ("tenant", Self::Tenant),
         ("site", Self::Site),
         ("kind", Self::Kind),
         ("provider", Self::Provider),
     ];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, by)| *by == self).map_or("", |(name, _)| name)
+    }
 
     fn of(self, line: &UsageRow) -> String {
         match self {
@@ -181,6 +186,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Name of the group by this part; `None` if the report is not grouped by it.
+    #[must_use]
+    pub fn name(&self, by: By) -> Option<&str> {
+        let name = match by {
+            By::Day => &self.day,
+            By::Tenant => &self.tenant,
+            By::Site => &self.site,
+            By::Kind => &self.kind,
+            By::Provider => &self.provider,
+        };
+        name.as_deref()
+    }
+
     fn of(by: &[By], names: Vec<String>, sums: Sums) -> Self {
         let mut row = Self { day: None, tenant: None, site: None, kind: None, provider: None, sums };
         for (by, name) in by.iter().zip(names) {

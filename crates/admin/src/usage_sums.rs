@@ -60,7 +60,7 @@ impl SumsBuilder {
 }
 
 /// Sums of the usage by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sums(pub BTreeMap<String, Sum>);
 
@@ -72,6 +72,18 @@ pub enum Sum {
     /// An amount as a decimal.
     Amount(String),
     NotKnown,
+}
+
+impl Sums {
+    /// A counter, or an amount in millionths. `None` if it is not known; a counter that is absent is 0.
+    #[must_use]
+    pub fn count(&self, name: &str) -> Option<u64> {
+        match self.0.get(name) {
+            Some(Sum::Count(count)) => Some(*count),
+            Some(Sum::Amount(_) | Sum::NotKnown) => None,
+            None => Some(0),
+        }
+    }
 }
 
 impl ToSchema for Sums {}

@@ -1,5 +1,5 @@
-//! `quittance audit`: every cent explained. Each attempt that was paid for, or may have been, with why it was made and who got its
-//! answer; then how that compares with the usage, and with the provider's own ledger where there is one.
+//! `quittance audit`: lists each attempt that was or may have been paid, why it was made, and who got its answer. Then it compares them
+//! with the usage, and with the provider's ledger.
 
 mod compare;
 mod entry;
@@ -9,16 +9,14 @@ mod summary;
 use crate::client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
-use crate::usage::Sums;
-use crate::{day, node, output, usage};
+use crate::{csv, node, output, usage};
 use clap::Args;
 use compare::Comparison;
-use entry::{Entry, Page};
 use quittance::{Day, SystemClock};
+use quittance_admin::audit::{Audit, PaidAttempt};
+use quittance_admin::node_state::ShownAccount;
 use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 use std::path::PathBuf;
 use summary::Summary;
 
@@ -96,25 +94,19 @@ pub(crate) async fn run(
     let client = ApiClient::find(config, environment).await?;
     let mut summary = Summary::default();
     if form == Form::Csv {
-        output::print(&Entry::heading())?;
+        output::print(&csv::row(entry::COLUMNS))?;
     }
     let mut after = None;
     loop {
-        let Page { currency, entries, unreadable, next } = page(&client, from, to, after.as_deref()).await?;
-        summary.unreadable += unreadable;
+        let Audit { currency, entries, unreadable, next } = page(&client, from, to, after.as_deref()).await?;
+        summary.unreadable += unreadable as u64;
         summary.currency = currency;
         let mut rendered = String::new();
-        for told in &entries {
-            let entry =
-                Entry::read(told, &summary.currency).map_err(|why| CliError::new(Exit::Store, why))?;
-            summary.add(&entry);
-            rendered += &match form {
-                Form::Text => entry.line(&summary.currency),
-                Form::Json => entry.json(told),
-                Form::Csv => entry.row(),
-            };
+        for attempt in entries {
+            summary.add(&attempt);
+            rendered += &render(&attempt, form, &summary.currency)?;
             if let Some(comparison) = &mut comparison {
-                comparison.see(entry);
+                comparison.see(attempt);
             }
         }
         output::print(&rendered)?;
@@ -123,47 +115,42 @@ pub(crate) async fn run(
             break;
         }
     }
-    summary.usage = usage(&client, from, to).await?;
+    summary.usage = usage::read(&client, from, to, &[]).await?.all;
     if comparison.is_none() {
         summary.balance = balance(&client, config).await;
     }
     summary.compared = comparison.map(|comparison| comparison.end(summary.forgotten()));
-    tell(&summary, form, from, to)?;
+    print_summary(&summary, form, from, to)?;
     Ok(if summary.is_explained() { Exit::Done } else { Exit::Bad })
 }
 
-async fn page(client: &ApiClient, from: Day, to: Day, after: Option<&str>) -> Result<Page, CliError> {
-    let (from, to) = (day::render(from), day::render(to));
+fn render(attempt: &PaidAttempt, form: Form, currency: &str) -> Result<String, CliError> {
+    Ok(match form {
+        Form::Text => entry::line(attempt, currency),
+        Form::Json => format!("{}\n", output::to_json(attempt)?),
+        Form::Csv => entry::row(attempt),
+    })
+}
+
+async fn page(client: &ApiClient, from: Day, to: Day, after: Option<&str>) -> Result<Audit, CliError> {
+    let (from, to) = (days::render(from), days::render(to));
     let after = after.map(|key| format!("&after={key}")).unwrap_or_default();
-    let path = format!("/v1/admin/audit?from={from}&to={to}&limit={PAGE}{after}");
-    Ok(client.read(&path).await?)
+    Ok(client.get(&format!("/v1/admin/audit?from={from}&to={to}&limit={PAGE}{after}")).await?)
 }
 
-async fn usage(client: &ApiClient, from: Day, to: Day) -> Result<Sums, CliError> {
-    let told = usage::ask(client, from, to, &[]).await?;
-    let all: Option<Map<String, Value>> = told.get("all").and_then(Value::as_object).cloned();
-    all.map(Sums::of).ok_or_else(|| CliError::new(Exit::Store, "the usage make no sense: they have no sums"))
-}
-
-#[derive(Deserialize)]
-struct Account {
-    balance: Option<String>,
-}
-
-/// What the account has left, where anybody tells: the daemon, or the provider itself.
+/// The balance of the account, from the daemon or from the provider; `None` if neither reports it.
 async fn balance(client: &ApiClient, config: &Config) -> Option<String> {
-    let told: Option<Account> = client.read("/v1/account").await.ok();
-    if let Some(balance) = told.and_then(|account| account.balance) {
+    let account: Option<ShownAccount> = client.get("/v1/account").await.ok();
+    if let Some(balance) = account.and_then(|account| account.balance) {
         return Some(balance);
     }
-    // Without a daemon the provider itself is asked.
-    let provider = config.providers.first().filter(|_| matches!(client, ApiClient::Here(_)))?;
+    let provider = config.providers.first().filter(|_| matches!(client, ApiClient::InProcess(_)))?;
     let account = node::account(provider).await.ok()?;
     account.balance.map(|balance| balance.to_string())
 }
 
-/// What is for a person or a program stands at the end; a table for a spreadsheet has no room for it.
-fn tell(summary: &Summary, form: Form, from: Day, to: Day) -> Result<(), CliError> {
+/// The summary comes last. A CSV table has no place for it, so it goes to standard error.
+fn print_summary(summary: &Summary, form: Form, from: Day, to: Day) -> Result<(), CliError> {
     match form {
         Form::Json => output::print(&format!("{}\n", summary.json(from, to))),
         Form::Text => output::print(&summary.text(from, to)),

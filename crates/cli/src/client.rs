@@ -1,60 +1,91 @@
-//! Whoever answers for the store at the prompt: `/v1` of the daemon that has it to itself, or `/v1` in this very process when
-//! nobody has. A command asks one or the other the same thing and shows what it is told, so there is nothing that the page or
-//! the API can do and the prompt cannot, and no second copy of how it is done.
+//! The client of our own API (`/v1`): over HTTP if a daemon uses the store, else in this process, on a node that the command opens.
+//! A command sends the same requests to both and renders the responses, which have the types of `quittance-admin`.
 
-use crate::daemon::{ANSWER_BYTES_MAX, Daemon, Problem, asking};
+use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
 use crate::{node, place};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
-use quittance::{OpenError, Quittance};
-use quittance_config::{Config, Environment};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use quittance::{Quittance, StoreOpenError};
+use quittance_config::{Config, Environment, StoreConfig, StoreUrl};
+use quittance_gateway::v1::problem::Problem;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use std::error::Error;
+use std::time::Duration;
 
-/// As it comes, for answers that may not end.
-pub(crate) type Stream = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+/// How long one request and its whole response may take. The daemon itself gives up on its store before that.
+const RESPONSE_WAIT: Duration = Duration::from_secs(20);
+/// More than all pools and a thousand rows of the usage.
+const RESPONSE_BYTES_MAX: usize = 32 * 1024 * 1024;
+const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// A body that is read as it arrives.
+pub(crate) type Stream = UnsyncBoxBody<Bytes, hyper::Error>;
 
 pub(crate) enum ApiClient {
-    Here(Box<Quittance>),
-    There(Daemon),
+    InProcess(Box<LocalNode>),
+    Daemon(Daemon),
 }
 
-/// Why there is nothing to show.
+/// A node of this process, and the operator's key to its API. The key is new for each process.
+pub(crate) struct LocalNode {
+    pub(crate) node: Quittance,
+    pub(crate) key: HeaderValue,
+}
+
+/// Why a request has no result.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// In the words of the API: a code that can be acted upon, and what it means.
-    Said {
-        status: StatusCode,
-        code: String,
-        detail: String,
-    },
-    CliError(CliError),
+pub(crate) enum ApiError {
+    /// The API refused the request.
+    Problem(Box<Problem>),
+    Cli(CliError),
 }
 
-impl From<Refusal> for CliError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::CliError(trouble) => trouble,
-            Refusal::Said { status, code, detail } => {
-                let exit = match (code.as_str(), status.as_u16()) {
+impl From<CliError> for ApiError {
+    fn from(error: CliError) -> Self {
+        Self::Cli(error)
+    }
+}
+
+impl From<ApiError> for CliError {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::Cli(error) => error,
+            ApiError::Problem(problem) => {
+                let exit = match (&*problem.code, problem.status) {
                     ("unauthorized" | "forbidden", _) => Exit::Config,
                     (_, 403 | 404 | 409) => Exit::Bad,
                     (_, 400 | 413 | 415 | 422) => Exit::Usage,
                     _ => Exit::Store,
                 };
-                Self::new(exit, detail)
+                Self::new(exit, problem.detail)
             }
         }
     }
 }
 
+/// A segment of a path: a name may be anything that a person typed.
+pub(crate) fn segment(name: &str) -> impl std::fmt::Display {
+    utf8_percent_encode(name, NON_ALPHANUMERIC)
+}
+
+fn request(method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>, String> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(USER_AGENT, AGENT)
+        .header(ACCEPT, "application/json")
+        .body(body);
+    request.map_err(|error| error.to_string())
+}
+
 impl ApiClient {
-    /// Looks and mends; carries nothing out.
+    /// A client for a command that reads, or changes what is there. It creates no store, and its node processes no orders.
     pub(crate) async fn find(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         match place::missing(&config.store) {
             Some(missing) => Err(missing),
@@ -62,113 +93,171 @@ impl ApiClient {
         }
     }
 
-    /// A client for a command that writes to the store. Makes the store if there is none.
+    /// A client for a command that writes to the store. Creates the store if there is none.
     pub(crate) async fn find_or_make(config: &Config, environment: &Environment) -> Result<Self, CliError> {
-        let held = match node::open_office(config).await? {
-            Ok(node) => return Ok(Self::Here(Box::new(node))),
-            Err(held) => held,
+        let in_use = match node::open_with_api(config).await? {
+            Ok(node) => return Ok(Self::InProcess(Box::new(node))),
+            Err(in_use) => in_use,
         };
-        if let Some(daemon) = Daemon::that_has_it(&held, config, environment)? {
-            return Ok(Self::There(daemon));
+        if let Some(daemon) = Daemon::that_uses_store(&in_use, config, environment)? {
+            return Ok(Self::Daemon(daemon));
         }
-        let mut trouble = place::trouble(&OpenError::Embedded(held));
-        trouble.what = format!(
-            "{}; a `quittance serve` that is ready would be asked instead, and this is none",
-            trouble.what
-        );
-        Err(trouble)
+        let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
+        error.what += "; a `quittance serve` that is ready would be asked instead, and this process is none";
+        Err(error)
     }
 
-    /// A client whose actions are carried out: by the daemon, or by this process.
+    /// A client whose actions are processed: by the daemon, or by this process.
     pub(crate) async fn at_work(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         match Self::find(config, environment).await? {
-            Self::There(daemon) => Ok(Self::There(daemon)),
-            Self::Here(node) => {
-                // The store is given back first: it has room for one.
+            Self::Daemon(daemon) => Ok(Self::Daemon(daemon)),
+            Self::InProcess(node) => {
+                // An embedded store can be open once.
                 drop(node);
-                Ok(Self::Here(Box::new(node::start_office(config).await?)))
+                Ok(Self::InProcess(Box::new(node::start_with_api(config).await?)))
             }
         }
     }
 
-    /// Ends what is under way, if it was carried out here.
+    /// A client of the daemon that runs on this embedded store, if one does, with the key in `variable`. The store is not opened.
+    pub(crate) fn of_daemon(
+        store: &StoreConfig,
+        config: &Config,
+        environment: &Environment,
+        variable: &'static str,
+    ) -> Result<Option<Self>, CliError> {
+        let StoreUrl::Embedded(dir) = &store.url else { return Ok(None) };
+        let daemon = Daemon::that_runs_in(dir, config, environment)?;
+        let daemon = daemon.map(|daemon| daemon.with_key_in(variable, environment)).transpose()?;
+        Ok(daemon.map(Self::Daemon))
+    }
+
+    /// Ends what is in progress, if this process does it.
     pub(crate) async fn close(self) {
-        if let Self::Here(node) = self {
-            node::stop(&node).await;
+        if let Self::InProcess(local) = self {
+            node::stop(&local.node).await;
         }
     }
 
-    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Refusal> {
-        self.ask(Method::GET, path, None).await
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
+        self.call(Method::GET, path).await
     }
 
-    pub(crate) async fn ask<T: DeserializeOwned>(
+    /// A request without a body.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, ApiError> {
+        self.whole(self.request(method, path, Bytes::new())?).await
+    }
+
+    /// A request with a JSON body.
+    pub(crate) async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
-    ) -> Result<T, Refusal> {
-        self.whole(self.open(method, path, body).await?).await
+        body: &impl Serialize,
+    ) -> Result<T, ApiError> {
+        let body = serde_json::to_vec(body).map_err(|error| self.not_understood(&error.to_string()))?;
+        self.upload(method, path, body.into(), "application/json").await
     }
 
-    /// An answer that is read as it comes; whatever is no success is a refusal.
-    pub(crate) async fn open(
+    pub(crate) async fn upload<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
-    ) -> Result<Stream, Refusal> {
-        self.send(asking(method, path, body).map_err(|why| self.strange(&why))?).await
+        body: Bytes,
+        content_type: &'static str,
+    ) -> Result<T, ApiError> {
+        let mut request = self.request(method, path, body)?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.whole(request).await
     }
 
-    /// Sends lines that stand in a file, as they are.
-    pub(crate) async fn upload<T: DeserializeOwned>(&self, path: &str, lines: Bytes) -> Result<T, Refusal> {
-        let mut request = asking(Method::POST, path, None).map_err(|why| self.strange(&why))?;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
-        *request.body_mut() = lines;
-        self.whole(self.send(request).await?).await
+    /// Reads a resource that the API may hold back for a while, as `prefer` says (RFC 7240).
+    pub(crate) async fn wait<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        prefer: &'static str,
+    ) -> Result<T, ApiError> {
+        let mut request = self.request(Method::GET, path, Bytes::new())?;
+        request.headers_mut().insert(PREFER, HeaderValue::from_static(prefer));
+        self.whole(request).await
     }
 
-    async fn whole<T: DeserializeOwned>(&self, stream: Stream) -> Result<T, Refusal> {
-        let whole = Limited::new(stream, ANSWER_BYTES_MAX).collect().await;
-        let whole = whole.map_err(|error| self.strange(&error.to_string()))?.to_bytes();
-        serde_json::from_slice(&whole).map_err(|error| self.strange(&error.to_string()))
+    /// A response that is read as it arrives; it may not end.
+    pub(crate) async fn open(&self, path: &str) -> Result<Stream, ApiError> {
+        self.respond(self.request(Method::GET, path, Bytes::new())?).await
     }
 
-    async fn send(&self, request: Request<Bytes>) -> Result<Stream, Refusal> {
+    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>, ApiError> {
+        request(method, path, body).map_err(|why| self.not_understood(&why))
+    }
+
+    async fn whole<T: DeserializeOwned>(&self, request: Request<Bytes>) -> Result<T, ApiError> {
+        let response = async { self.collect(self.respond(request).await?).await };
+        let Ok(body) = tokio::time::timeout(RESPONSE_WAIT, response).await else {
+            return Err(self.silent(&format!("no response within {} s", RESPONSE_WAIT.as_secs())));
+        };
+        let body = body?;
+        let body: &[u8] = if body.is_empty() { b"null" } else { &body };
+        serde_json::from_slice(body).map_err(|error| self.not_understood(&error.to_string()))
+    }
+
+    async fn collect(&self, stream: Stream) -> Result<Bytes, ApiError> {
+        let whole = Limited::new(stream, RESPONSE_BYTES_MAX).collect().await;
+        Ok(whole.map_err(|error| self.silent(&error.to_string()))?.to_bytes())
+    }
+
+    async fn respond(&self, mut request: Request<Bytes>) -> Result<Stream, ApiError> {
         let (status, stream): (StatusCode, Stream) = match self {
-            Self::Here(node) => {
-                let gateway = node.gateway().expect("it was opened with one");
+            Self::InProcess(local) => {
+                request.headers_mut().insert(AUTHORIZATION, local.key.clone());
+                let gateway = local.node.gateway().expect("it was opened with one");
                 let (head, body) = gateway.ask(request).await.into_parts();
                 (head.status, body.map_err(|never| match never {}).boxed_unsync())
             }
-            Self::There(daemon) => {
-                let sent =
-                    daemon.send(request).await.map_err(|why| Refusal::CliError(daemon.silent(&why)))?;
-                let (head, body) = sent.into_parts();
-                (head.status, body.map_err(Into::into).boxed_unsync())
+            Self::Daemon(daemon) => {
+                let response = daemon.send(request).await.map_err(|why| self.silent(&why))?;
+                let (head, body) = response.into_parts();
+                (head.status, body.boxed_unsync())
             }
         };
         if status.is_success() {
             return Ok(stream);
         }
-        let whole = Limited::new(stream, ANSWER_BYTES_MAX).collect().await;
-        let whole = whole.map_err(|error| self.strange(&error.to_string()))?.to_bytes();
-        let Ok(Problem { code, detail }) = serde_json::from_slice(&whole) else {
-            return Err(self.strange(&format!("it answers with {status}")));
+        let body = self.collect(stream).await?;
+        let Ok(problem) = serde_json::from_slice::<Problem>(&body) else {
+            return Err(self.not_understood(&format!("status {status}")));
         };
         Err(match self {
-            Self::There(daemon) if matches!(code.as_str(), "unauthorized" | "forbidden") => {
-                Refusal::CliError(CliError::new(Exit::Config, daemon.locked_out()))
+            Self::Daemon(daemon) if matches!(&*problem.code, "unauthorized" | "forbidden") => {
+                CliError::new(Exit::Config, daemon.locked_out(&problem.detail)).into()
             }
-            _ => Refusal::Said { status, code, detail },
+            _ => ApiError::Problem(Box::new(problem)),
         })
     }
 
-    fn strange(&self, why: &str) -> Refusal {
-        Refusal::CliError(match self {
-            Self::There(daemon) => daemon.strange(why),
-            Self::Here(_) => CliError::new(Exit::Bad, format!("this is a bug, please report it: {why}")),
+    fn silent(&self, why: &str) -> ApiError {
+        self.error(why, Daemon::silent)
+    }
+
+    pub(crate) fn not_understood(&self, why: &str) -> ApiError {
+        self.error(why, Daemon::not_understood)
+    }
+
+    fn error(&self, why: &str, of_daemon: fn(&Daemon, &str) -> CliError) -> ApiError {
+        ApiError::Cli(match self {
+            Self::Daemon(daemon) => of_daemon(daemon, why),
+            Self::InProcess(_) => CliError::new(Exit::Bad, format!("this is a bug, please report it: {why}")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_segment_of_a_path() {
+        assert_eq!(segment("login2A").to_string(), "login2A");
+        assert_eq!(segment("../x?y=é ").to_string(), "%2E%2E%2Fx%3Fy%3D%C3%A9%20");
     }
 }

@@ -1,23 +1,24 @@
-//! A span of days as people type it: a word, a number of days up to today, one day, or two with dots between them.
+//! Days in UTC, and ranges of days as they are typed: a word, a number of days up to today, one day, or two with dots between them.
 
-use crate::day;
 use quittance::Day;
+use quittance_ports::moment::{date_text, read_date};
 
+pub(crate) const DAY_FORM: &str = "a day in UTC, such as 2026-11-16";
 pub(crate) const FORM: &str =
     "`today`, `yesterday`, `7d`, a day such as 2026-11-16, or two as in 2026-11-01..2026-11-15";
 
-/// As it was typed; what it means depends on the day.
+/// A range as it was typed; its meaning depends on the current day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Days {
     Today,
     Yesterday,
-    /// So many, today among them.
+    /// A number of days, including today.
     Last(u64),
     Span(Day, Day),
 }
 
 impl Days {
-    /// Both are included.
+    /// The first and the last day.
     pub(crate) fn from(self, today: Day) -> (Day, Day) {
         let before = |days: u64| Day(today.0.saturating_sub(days));
         match self {
@@ -27,6 +28,14 @@ impl Days {
             Self::Span(from, to) => (from, to),
         }
     }
+}
+
+pub(crate) fn render(day: Day) -> String {
+    date_text(day.0)
+}
+
+pub(crate) fn parse(text: &str) -> Option<Day> {
+    read_date(text).map(Day)
 }
 
 pub(crate) fn read(typed: &str) -> Result<Days, String> {
@@ -40,9 +49,9 @@ pub(crate) fn read(typed: &str) -> Result<Days, String> {
         return if days > 0 { Ok(Days::Last(days)) } else { Err(wrong()) };
     }
     let (from, to) = typed.split_once("..").unwrap_or((typed, typed));
-    match (day::parse(from), day::parse(to)) {
+    match (parse(from), parse(to)) {
         (Some(from), Some(to)) if from <= to => Ok(Days::Span(from, to)),
-        (Some(_), Some(_)) => Err(format!("{from} is after {to}: turn them around")),
+        (Some(_), Some(_)) => Err(format!("{from} is after {to}: exchange them")),
         _ => Err(wrong()),
     }
 }
@@ -50,8 +59,8 @@ pub(crate) fn read(typed: &str) -> Result<Days, String> {
 /// `2026-11-16`, or `2026-11-01 to 2026-11-15`.
 pub(crate) fn words(from: Day, to: Day) -> String {
     match from == to {
-        true => day::render(from),
-        false => format!("{} to {}", day::render(from), day::render(to)),
+        true => render(from),
+        false => format!("{} to {}", render(from), render(to)),
     }
 }
 
@@ -60,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_type_for_days_is_understood() {
+    fn a_range_of_days_is_read() {
         let today = Day(20_773);
         for (typed, from, to) in [
             ("today", 20_773, 20_773),

@@ -1,13 +1,12 @@
-//! `quittance dead`: what needs a person, and what he can do about it. Everything is asked of `/v1`, in this process or of the
-//! daemon that has the store; replaying also carries orders out, because whoever replays wants to see what becomes of it.
+//! `quittance dead`: lists, inspects, replays and drops dead letters. A replay in this process also processes the orders.
 
 mod bulk;
-mod carry;
+mod by_key;
 mod cost;
 mod filter;
-mod one;
 mod outcome;
-mod shown;
+mod render;
+mod transfer;
 
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
@@ -33,7 +32,7 @@ Examples:
   quittance dead replay --resume     resume after an interruption
   quittance dead stop                stop bulk work; what is done stays done
   quittance dead export --out dead.jsonl && quittance dead import dead.jsonl
-  quittance dead list --json | jq -r '.[].order'
+  quittance dead list --json | jq -r '.[].key'
 
 The first 6 or more digits of a key are enough, if they match only one dead
 letter. The decimal id that the caller got also names the order.
@@ -164,36 +163,38 @@ pub(crate) async fn run(
     let find = || ApiClient::find(config, environment);
     match args.command {
         DeadCommand::List { filter, limit, json } => {
-            tell_slips(&filter, config);
-            shown::list(&find().await?, &filter.query()?, limit, json).await
+            tell_unknown_names(&filter, config);
+            render::list(&find().await?, &filter.query()?, limit, json).await
         }
-        DeadCommand::Show { key, json } => shown::show(&find().await?, &key, json).await,
+        DeadCommand::Show { key, json } => render::show(&find().await?, &key, json).await,
         DeadCommand::Export { filter, out } => {
-            tell_slips(&filter, config);
-            carry::export(&find().await?, &filter.query()?, out).await
+            tell_unknown_names(&filter, config);
+            transfer::export(&find().await?, &filter.query()?, out).await
         }
         DeadCommand::Import { file, json } => {
-            let file = carry::ExportedFile::open(&file)?;
-            carry::import(&ApiClient::find_or_make(config, environment).await?, file, json).await
+            let file = transfer::ExportedFile::open(&file)?;
+            transfer::import(&ApiClient::find_or_make(config, environment).await?, file, json).await
         }
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
-        DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,
+        DeadCommand::Note { key, text } => by_key::note(&find().await?, &key, &text).await,
         DeadCommand::Replay(args) if !args.keys.is_empty() => {
             let client = ApiClient::at_work(config, environment).await?;
-            let replayed = one::replay(&client, &args.keys, args.json).await;
+            let replayed = by_key::replay(&client, &args.keys, args.json).await;
             client.close().await;
             replayed
         }
         DeadCommand::Drop(args) if !args.keys.is_empty() => {
-            one::drop_dead_letters(&find().await?, &args.keys, args.json).await
+            by_key::drop_dead_letters(&find().await?, &args.keys, args.json).await
         }
         DeadCommand::Replay(args) => many(BulkAction::Replay, args, config, environment).await,
         DeadCommand::Drop(args) => many(BulkAction::Drop, args, config, environment).await,
     }
 }
 
-fn tell_slips(filter: &FilterArgs, config: &Config) {
-    filter.slips(config).iter().for_each(|slip| output::tell(&format!("note: {}\n", output::harmless(slip))));
+fn tell_unknown_names(filter: &FilterArgs, config: &Config) {
+    for note in filter.unknown_names(config) {
+        output::tell(&format!("note: {}\n", output::harmless(&note)));
+    }
 }
 
 async fn many(
@@ -202,8 +203,8 @@ async fn many(
     config: &Config,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    tell_slips(&args.filter, config);
-    let many = Many { action, filter: args.filter.said()?, rate: args.rate, as_json: args.json };
+    tell_unknown_names(&args.filter, config);
+    let many = Many { action, filter: args.filter.filter()?, rate: args.rate, as_json: args.json };
     if !args.resume {
         let client = ApiClient::find(config, environment).await?;
         if !many.may_begin(&client, args.dry_run, args.yes).await? {
@@ -212,21 +213,21 @@ async fn many(
     }
     let client = ApiClient::at_work(config, environment).await?;
     let done = match client {
-        // A second Ctrl-C must end it, too: nobody listens for one where this process does the work.
-        ApiClient::Here(_) => many.carry_out(&client, args.resume).await,
-        ApiClient::There(_) => attended(many.carry_out(&client, args.resume)).await,
+        // Signals keep their default effect, so Ctrl-C ends this process.
+        ApiClient::InProcess(_) => many.carry_out(&client, args.resume).await,
+        ApiClient::Daemon(_) => or_interrupted(many.carry_out(&client, args.resume)).await,
     };
     client.close().await;
     done
 }
 
-/// Whoever leaves a daemon at work is told so.
-async fn attended(work: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
+/// Waits for the work. A signal ends only the wait: the daemon continues.
+async fn or_interrupted(work: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
     let interruption = Interruption::listen()?;
     tokio::select! {
         done = work => done,
         exit = interruption.came() => {
-            output::tell("\nthe daemon goes on with it; `quittance dead stop` stops it\n");
+            output::tell("\nthe daemon continues; `quittance dead stop` stops the work\n");
             Ok(exit)
         }
     }

@@ -12,10 +12,11 @@ pub(crate) use reach::is_daemon_at;
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
-use crate::{node, output};
+use crate::{node, output, pool};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
+use quittance_admin::pools::ShownPool;
 use quittance_config::{Config, Environment, decimal};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -32,8 +33,8 @@ Exit codes:
   4  the configuration is wrong
 
 The doctor places no order and pays nothing. While `quittance serve` runs on an
-embedded store, only the daemon can read the store. A shared store can be
-checked while its nodes run.";
+embedded store, the doctor asks the daemon about the store. If an operator's key
+is configured (`admin`), set QUITTANCE_ADMIN_KEY to it.";
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct DoctorArgs {
@@ -75,7 +76,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let mut findings = vec![Finding::new("config", State::Good, "it makes sense")];
     findings.extend(targets(config));
-    findings.extend(store::store(config).await);
+    findings.extend(store::store(config, environment).await);
     findings.extend(provider(config).await);
     findings.extend(prices(config));
     findings.extend(pools(config, environment).await);
@@ -140,15 +141,14 @@ fn prices(config: &Config) -> Vec<Finding> {
 /// Pools that were set by hand and whose budget meets a price that is not known, if the store or the daemon that has it can be asked.
 async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
     let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };
-    let told: Value = client.read("/v1/pools").await.unwrap_or_default();
+    let pools = pool::list(&client).await.unwrap_or_default();
     client.close().await;
     let configured = |name: &str| config.pools.iter().any(|pool| pool.name == name);
-    let stopped = |pool: &Value| {
-        let (name, why) = (pool["name"].as_str()?, pool["stopped"].as_str()?);
-        let what = format!("pool `{name}`: {why}");
-        (!configured(name)).then(|| Finding::new("prices", State::Bad, what))
+    let stopped = |pool: ShownPool| {
+        let what = format!("pool `{}`: {}", pool.name, pool.stopped?);
+        (!configured(&pool.name)).then(|| Finding::new("prices", State::Bad, what))
     };
-    told["pools"].as_array().into_iter().flatten().filter_map(stopped).collect()
+    pools.into_iter().filter_map(stopped).collect()
 }
 
 /// Whoever is to be told finds out otherwise when he was not.

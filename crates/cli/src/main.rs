@@ -9,7 +9,6 @@ mod completions;
 mod config_command;
 mod csv;
 mod daemon;
-mod day;
 mod days;
 mod dead;
 mod demo;
@@ -30,7 +29,6 @@ mod pool;
 mod serve;
 mod solve;
 mod stock;
-mod stock_client;
 mod store;
 mod table;
 mod tenant;
@@ -60,6 +58,7 @@ use std::time::Duration;
     after_help = AFTER_HELP,
     subcommand_required = true,
     arg_required_else_help = true,
+    max_term_width = HELP_WIDTH,
 )]
 struct Cli {
     #[command(subcommand)]
@@ -67,6 +66,9 @@ struct Cli {
     #[command(flatten)]
     config: ConfigArgs,
 }
+
+/// The widest line of any help text.
+const HELP_WIDTH: usize = 80;
 
 const AFTER_HELP: &str = "\
 Start with:
@@ -213,7 +215,10 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             let environment = Environment::of_process();
             block_on(audit::run(audit, &load()?, &environment))
         }
-        Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
+        Command::Nodes(nodes) => {
+            let environment = Environment::of_process();
+            block_on(nodes::run(nodes, &load()?, &environment))
+        }
         #[cfg(feature = "top")]
         Command::Top(top) => {
             let environment = Environment::of_process();
@@ -264,5 +269,48 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    fn check_width(command: &mut clap::Command, path: &str) {
+        let path = format!("{path} {}", command.get_name());
+        for help in [command.render_help(), command.render_long_help()] {
+            for line in help.to_string().lines() {
+                let width = line.chars().count();
+                assert!(width <= HELP_WIDTH, "{width} columns in the help of{path}: {line}");
+            }
+        }
+        command.get_subcommands_mut().for_each(|subcommand| check_width(subcommand, &path));
+    }
+
+    #[test]
+    fn every_help_text_fits_80_columns() {
+        let mut command = Cli::command();
+        command.build();
+        check_width(&mut command, "");
+    }
+
+    /// Commands with `--json`, and what docs/cli.md must list.
+    fn with_json(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        if command.get_arguments().any(|arg| arg.get_id() == "json") {
+            found.push(path.to_owned());
+        }
+        for subcommand in command.get_subcommands() {
+            with_json(subcommand, format!("{path} {}", subcommand.get_name()).trim_start(), found);
+        }
+    }
+
+    #[test]
+    fn the_json_of_every_command_is_documented() {
+        let mut found = Vec::new();
+        with_json(&Cli::command(), "", &mut found);
+        let page = include_str!("../../../docs/cli.md");
+        let (_, section) = page.split_once("\n## JSON output\n").expect("the section is there");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for command in found {
+            assert!(
+                section.contains(&format!("`{command}`")),
+                "docs/cli.md does not describe `{command} --json`"
+            );
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
+use crate::client::LocalNode;
+use crate::daemon::bearer;
 use crate::doctor::is_daemon_at;
 use crate::exit::{CliError, Exit};
-use crate::{output, place};
+use crate::{output, place, tenant};
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
-    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
+    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError, StoreOpenError,
     embedded,
 };
-use quittance_config::{Config, ProviderConfig, duration};
+use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
+use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_ports::SpillError;
 use quittance_protocol::Protocol;
 use quittance_provider::json::JsonProvider;
@@ -30,33 +33,46 @@ const STOP_TOLD: Duration = Duration::from_secs(1);
 /// store can be shared; that another process has an embedded store to itself is no trouble yet.
 pub(crate) async fn start_unless_held(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
-    begin(config, false).await
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
+    begin(config, None).await
 }
 
-/// Starts a node with a gateway for [`crate::client::ApiClient`] to ask.
-pub(crate) async fn start_office(config: &Config) -> Result<Quittance, CliError> {
-    let started = begin(config, true).await?;
-    started.map_err(|held| place::trouble(&OpenError::Embedded(held)))
+/// Starts a node with our API, for [`ApiClient`](crate::client::ApiClient).
+pub(crate) async fn start_with_api(config: &Config) -> Result<LocalNode, CliError> {
+    let key = tenant::draw()?;
+    let started = begin(config, Some(&key)).await?;
+    let node = started.map_err(|in_use| place::open_error(&StoreOpenError::Embedded(in_use)))?;
+    Ok(local(node, &key))
+}
+
+fn local(node: Quittance, key: &str) -> LocalNode {
+    LocalNode { node, key: bearer(key).expect("it has only hexadecimal digits") }
+}
+
+/// The setup of an API that only this process calls, with this operator's key. It knows the tenants by name, and none of their keys.
+fn api(config: &Config, key: &str) -> GatewaySetup {
+    let tenant = |tenant: &TenantConfig| TenantSettings::new(tenant.name(), KeyDigest([0; 32]));
+    let tenants = config.tenants.iter().map(tenant).collect();
+    GatewaySetup { tenants, admin: Some(KeyDigest::of(key)), ..GatewaySetup::default() }
 }
 
 async fn begin(
     config: &Config,
-    has_gateway: bool,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+    api_key: Option<&str>,
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
         && is_daemon_at(config.listen).await
     {
-        // It hears what is meant for any order, and we hear of it from the store.
+        // The daemon receives the callbacks of all orders, and writes them to the store.
         callbacks.listen = None;
     }
     let name = named(config, None);
     for home in homes(config) {
         let (mut builder, is_shared) = (carrier(config)?.name(&name), home.is_some());
-        if has_gateway {
-            builder = builder.gateway(GatewaySetup::default());
+        if let Some(key) = api_key {
+            builder = builder.gateway(api(config, key));
         }
         let builder = match home {
             Some(home) => builder.home(home),
@@ -65,14 +81,23 @@ async fn begin(
         match with_callbacks(builder, config, callbacks.clone())?.start().await {
             Err(StartError::Spill { source: SpillError::Io(error), .. })
                 if is_shared && error.kind() == ErrorKind::ResourceBusy => {}
-            Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => {
-                return Ok(Err(held));
-            }
-            started => return started.map(Ok).map_err(|error| start_trouble(&error)),
+            started => return unless_in_use(started),
         }
     }
     let what = format!("{HOMES_MAX} commands work on this store from here already: wait until one has ended");
     Err(CliError::new(Exit::Store, what))
+}
+
+/// The inner error: another process uses the embedded store.
+fn unless_in_use(
+    started: Result<Quittance, StartError>,
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
+    match started {
+        Err(StartError::Open(StoreOpenError::Embedded(
+            in_use @ embedded::EmbeddedOpenError::InUse { .. },
+        ))) => Ok(Err(in_use)),
+        started => started.map(Ok).map_err(|error| start_error(&error)),
+    }
 }
 
 /// Folders that a command at the prompt may have to itself, those first in which one that died has left something.
@@ -97,7 +122,7 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
         settings.apply(engine);
     });
     let callbacks = config.public_url.as_ref().map(Callbacks::through_gateway);
-    with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_trouble(&error))
+    with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_error(&error))
 }
 
 /// Whether there is a provider to buy from that can be called, and a key for it.
@@ -135,25 +160,15 @@ fn with_callbacks(
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store to look and to mend, as it is, for what a daemon can be asked for, too: that another process has an
-/// embedded store to itself is no trouble yet.
-pub(crate) async fn open_unless_held(
+/// Opens the store as it is, with our API, for [`ApiClient`](crate::client::ApiClient). The node processes no orders. The inner
+/// error: another process uses the embedded store.
+pub(crate) async fn open_with_api(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<LocalNode, embedded::EmbeddedOpenError>, CliError> {
     let config = config.read_only();
-    match builder(&config)?.open().await {
-        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
-        opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
-    }
-}
-
-/// Opens the store with a gateway for [`crate::client::ApiClient`] to ask.
-pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
-    let config = config.read_only();
-    match builder(&config)?.gateway(GatewaySetup::default()).open().await {
-        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
-        opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
-    }
+    let key = tenant::draw()?;
+    let opened = unless_in_use(builder(&config)?.gateway(api(&config, &key)).open().await)?;
+    Ok(opened.map(|node| local(node, &key)))
 }
 
 fn builder(config: &Config) -> Result<Builder, CliError> {
@@ -198,8 +213,8 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
             made.map(|made| Adapter::Classic(Box::new(made)))
                 .map_err(|error| CliError::of(Exit::Config, &error))
         }
-        Protocol::Json(flavour) => {
-            let made = JsonProvider::new(flavour, config.settings().map_err(wrong)?);
+        Protocol::Json(dialect) => {
+            let made = JsonProvider::new(dialect, config.settings().map_err(wrong)?);
             made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
     }
@@ -217,9 +232,9 @@ pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, CliError
     }
 }
 
-fn start_trouble(error: &StartError) -> CliError {
+fn start_error(error: &StartError) -> CliError {
     let exit = match error {
-        StartError::Open(error) => return place::trouble(error),
+        StartError::Open(error) => return place::open_error(error),
         StartError::Store(_)
         | StartError::Moved { .. }
         | StartError::BeingFilled { .. }

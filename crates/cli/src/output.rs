@@ -4,6 +4,7 @@
 use crate::exit::{CliError, Exit};
 use quittance::gateway::{is_odd, plain_json};
 use quittance_config::LogConfig;
+use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +23,24 @@ pub(crate) fn print(rendered: &str) -> Result<(), CliError> {
         },
         Ok(()) => Ok(()),
     }
+}
+
+/// Writes the result of a command: as indented JSON, or as text.
+pub(crate) fn show(
+    as_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<Exit, CliError> {
+    let rendered = match as_json {
+        true => format!("{}\n", plain_json(&format!("{:#}", to_json(value)?))),
+        false => text(),
+    };
+    print(&rendered).map(|()| Exit::Done)
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> Result<serde_json::Value, CliError> {
+    serde_json::to_value(value)
+        .map_err(|error| CliError::new(Exit::Bad, format!("this is a bug, please report it: {error}")))
 }
 
 /// Writes a JSON document as a line of its own.

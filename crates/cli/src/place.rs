@@ -1,7 +1,7 @@
 //! From the store that somebody named to one that is open, and what goes wrong on the way in words that say what to do.
 
 use crate::exit::{CliError, Exit};
-use quittance::{OpenError, Opened, SPILL_NAME, embedded, postgres};
+use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,12 @@ pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
 /// Opens a store that orders are copied to. Its tables are made, unless the configuration leaves that to a person.
 pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
     let place = store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
-    place.open().await.map_err(|error| trouble(&error))
+    place.open().await.map_err(|error| open_error(&error))
 }
 
 /// Whoever finds no tables that he can use wants to know which command makes them.
-pub(crate) fn trouble(error: &OpenError) -> CliError {
-    let OpenError::Postgres(postgres::OpenError::Older { address, found, known }) = error else {
+pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
+    let StoreOpenError::Postgres(postgres::PostgresOpenError::Older { address, found, known }) = error else {
         return CliError::of(Exit::Store, error);
     };
     let (what, does) = match found {
@@ -92,7 +92,7 @@ mod tests {
     fn whoever_finds_no_tables_is_told_which_command_makes_them() {
         for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
             let address = "postgres://h/d?schema=s".into();
-            let told = trouble(&postgres::OpenError::Older { address, found, known: 2 }.into());
+            let told = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());
             assert_eq!(told.exit, Exit::Store);
             for words in [words, "?schema=s", "`quittance store migrate`"] {
                 assert!(told.what.contains(words), "{words}: {told}");

@@ -1,23 +1,23 @@
-//! `quittance pool`: standing instructions to keep a target warm. They stand in the store, so this opens it and starts no
-//! node; whichever node runs on it hears of a change within seconds. A daemon that has the store to itself is asked.
+//! `quittance pool`: pools keep the stock of a target at a level. They are in the store; the nodes that run on it apply a change
+//! within seconds.
 
+mod render;
 mod set;
-mod shown;
-pub(crate) mod told;
 
+use crate::client::{ApiClient, segment};
 use crate::exit::{CliError, Exit};
-use crate::stock_client::StockClient;
 use crate::{output, solve};
 use clap::{Args, Subcommand};
+use hyper::Method;
 use quittance::lifecycle::Money;
 use quittance::{Hours, PlaceError, PoolError};
+use quittance_admin::pools::{PoolList, ShownPool};
 use quittance_config::nearest;
 use quittance_config::{Config, Environment, decimal, duration};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use told::Pool;
 
-pub(crate) use shown::{as_json, as_table, percent, share};
+pub(crate) use render::{as_table, percent, price_sum};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
       --service-level 0.95 --budget-per-hour 2
   quittance pool set login --hours 08:00-20:00    changes only the hours
   quittance pool show login                       its level, and the reason
-  quittance pool list --json | jq '.[] | select(.level.size == 0) | .level.why'
+  quittance pool list --json | jq '.[] | select(.level.size == 0).level.why'
   quittance pool set login --off
   quittance pool remove login
 
@@ -91,7 +91,7 @@ enum PoolCommand {
     },
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct SetArgs {
     /// Name of the pool
     name: String,
@@ -130,7 +130,7 @@ pub(crate) struct SetArgs {
     json: bool,
 }
 
-/// A value, or the word that takes away what was said before.
+/// A value, or the word that removes the value that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OrNot<T> {
     Is(T),
@@ -177,67 +177,62 @@ pub(crate) async fn run(
     config: &Config,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    let stock_client = match args.command {
-        PoolCommand::Set(_) => StockClient::find_or_make(config, environment).await?,
-        _ => StockClient::find(config, environment).await?,
+    let client = match args.command {
+        PoolCommand::Set(_) => ApiClient::find_or_make(config, environment).await?,
+        _ => ApiClient::find(config, environment).await?,
     };
     match args.command {
         PoolCommand::List { json } => {
-            let pools = stock_client.pools().await?;
-            let objects = || pools.iter().map(as_json).collect::<Vec<_>>();
-            output::print(&if json { format!("{:#}\n", Value::Array(objects())) } else { as_table(&pools) })?;
-            Ok(Exit::Done)
+            let pools = list(&client).await?;
+            output::show(json, &pools, || as_table(&pools))
         }
         PoolCommand::Show { name, json } => {
-            let found = find(&stock_client, &name).await?;
-            let text = if json { format!("{:#}\n", as_json(&found)) } else { shown::as_text(&found) };
-            output::print(&text)?;
-            Ok(Exit::Done)
+            let pool = find(&client, &name).await?;
+            output::show(json, &pool, || render::as_text(&pool))
         }
-        PoolCommand::Set(args) => set::run(*args, &stock_client, config).await,
-        PoolCommand::Remove { name, json } => remove(&stock_client, config, &name, json).await,
+        PoolCommand::Set(args) => set::run(*args, &client, config).await,
+        PoolCommand::Remove { name, json } => remove(&client, config, &name, json).await,
     }
 }
 
-async fn find(stock_client: &StockClient, name: &str) -> Result<Pool, CliError> {
-    let mut pools = stock_client.pools().await?;
-    let names: Vec<String> = pools.iter().map(|pool| pool.spec.name.clone()).collect();
-    match names.iter().position(|known| known == name) {
+/// All pools, sorted by name.
+pub(crate) async fn list(client: &ApiClient) -> Result<Vec<ShownPool>, CliError> {
+    let PoolList { pools } = client.get("/v1/pools").await?;
+    Ok(pools)
+}
+
+/// A pool, or an error that names a similar one.
+async fn find(client: &ApiClient, name: &str) -> Result<ShownPool, CliError> {
+    let mut pools = list(client).await?;
+    match pools.iter().position(|pool| pool.name == name) {
         Some(at) => Ok(pools.swap_remove(at)),
-        None => Err(no_such(name, names)),
+        None => Err(no_such(name, pools.into_iter().map(|pool| pool.name).collect())),
     }
 }
 
 fn no_such(name: &str, names: Vec<String>) -> CliError {
     let hint = match nearest(name, names) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "`quittance pool list` shows those that there are".into(),
+        None => "`quittance pool list` lists the pools".into(),
     };
     CliError::new(Exit::Bad, format!("there is no pool `{}`: {hint}", name.escape_debug()))
 }
 
-async fn remove(
-    stock_client: &StockClient,
-    config: &Config,
-    name: &str,
-    as_json: bool,
-) -> Result<Exit, CliError> {
-    // Whoever misspells it wants to hear which there are.
-    find(stock_client, name).await?;
-    let is_removed = stock_client.remove(name).await?;
-    output::print(&match as_json {
-        true => format!("{}\n", json!({ "name": name, "removed": is_removed })),
-        false => format!("removed {name}; what it has bought is handed out until it expires\n"),
+async fn remove(client: &ApiClient, config: &Config, name: &str, as_json: bool) -> Result<Exit, CliError> {
+    find(client, name).await?;
+    let (): () = client.call(Method::DELETE, &format!("/v1/pools/{}", segment(name))).await?;
+    output::show(as_json, &json!({ "name": name, "removed": true }), || {
+        format!("removed {name}; its answers are handed out until they expire\n")
     })?;
     if config.pools.iter().any(|spec| spec.name == name) {
         output::tell(
-            "note: the configuration describes this pool, too: `serve` sets it again when it starts\n",
+            "note: the configuration describes this pool too, and `serve` sets it again when it starts\n",
         );
     }
     Ok(Exit::Done)
 }
 
-/// Who must act.
+/// The exit code of a pool in the configuration that cannot be set.
 pub(crate) const fn exit_of(error: &PoolError) -> Exit {
     match error {
         PoolError::Store(_) | PoolError::Place(PlaceError::Store(_)) => Exit::Store,

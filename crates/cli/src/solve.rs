@@ -1,43 +1,31 @@
-//! `quittance solve`: one order from the command line, or many as lines of JSON, in this process and on this store; or, where a
-//! daemon has the store, through that.
+//! `quittance solve`: one order from the command line, or many as lines of JSON.
 
-mod beside;
-pub(crate) mod lines;
+mod batch;
+mod solver;
 
 use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::mock_setup::MockSetup;
-use crate::{node, outcome, output, place};
-use beside::{Answered, Beside, NoAnswer};
+use crate::{node, output};
 use clap::Args;
-use quittance::lifecycle::{Reuse, Shape};
-use quittance::{OpenError, Order, Quittance, SolveError, Solved, Ticket};
+use quittance::lifecycle::Shape;
+use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use quittance_config::{Config, Environment};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use solver::{Answered, NoAnswer, Placed, Solver};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// How often a person who waits is told how it stands, and whether the account is still accepted.
+/// How often the phase of an order is shown, and the account is checked.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long another command's store is waited for, unless the caller says; how often it is looked at; and when he is told.
-const HELD_WAIT: Duration = Duration::from_secs(300);
-const HELD_LOOK: Duration = Duration::from_millis(100);
-const HELD_TOLD: Duration = Duration::from_secs(1);
+/// How long to wait for a store that another command uses, by default.
+const STORE_WAIT: Duration = Duration::from_secs(300);
 
-/// What `--mock` solves if nothing else was asked for.
+/// The sample order of `--mock`.
 const SAMPLE_KIND: &str = "turnstile";
 const SAMPLE_SITE_KEY: &str = "0x4AAAAAAA-sample";
 const SAMPLE_PAGE: &str = "https://shop.example.com/";
-
-const NOT_PLACED: &str = "no order was placed";
-const ON_RECORD: &str =
-    "the order stays on record: run the same command again (with the same --idempotency-key) to go on";
-const LEFT_TO_DAEMON: &str = "the order stays on record, and the daemon goes on with it: run the same command again (with the \
-                              same --idempotency-key) for its answer";
-const CANCELLED: &str = "the order had no --idempotency-key, so the same command could not go on with it: it is cancelled, and \
-                         what was paid for goes to the stock";
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -138,61 +126,57 @@ pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Who carries orders out: this process, or the daemon that has the store.
-enum Solver {
-    Here(Box<Quittance>),
-    There(Beside),
-}
-
-impl Solver {
-    /// One process has an embedded store to itself. A daemon is asked; any other is waited for.
-    async fn find(config: &Config, environment: &Environment, wait: Duration) -> Result<Self, CliError> {
-        let (began, mut is_told) = (Instant::now(), false);
-        loop {
-            if let Some(beside) = Beside::find(config, environment)? {
-                return Ok(Self::There(beside));
-            }
-            let held = match node::start_unless_held(config).await? {
-                Ok(node) => return Ok(Self::Here(Box::new(node))),
-                Err(held) => held,
-            };
-            if began.elapsed() >= wait {
-                let mut trouble = place::trouble(&OpenError::Embedded(held));
-                trouble.what = format!("{}. Nothing was placed", trouble.what);
-                return Err(trouble);
-            }
-            if !is_told && began.elapsed() >= HELD_TOLD {
-                is_told = true;
-                output::tell(&format!(
-                    "another command has the store to itself: waiting for it, {} at most. Many orders at once are for \
-                     `solve --lines`, or for `quittance serve`, which every `solve` then uses\n",
-                    output::roughly(wait)
-                ));
-            }
-            tokio::time::sleep(HELD_LOOK).await;
-        }
-    }
-}
-
 pub(crate) async fn run(
     mut args: SolveArgs,
     config: &Config,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    let wait = args.store_wait.take().unwrap_or(HELD_WAIT);
+    let wait = args.store_wait.take().unwrap_or(STORE_WAIT);
     if args.lines {
-        let (solver, settle) = (Solver::find(config, environment, wait).await?, args.settle);
-        let interrupted = Interruption::listen()?.came();
-        return match solver {
-            Solver::Here(node) => lines::run(*node, config, settle, interrupted).await,
-            Solver::There(beside) => lines::run_beside(beside, config, settle, interrupted).await,
-        };
+        let solver = Solver::find(config, environment, wait).await?;
+        return batch::run(solver, config, args.settle, Interruption::listen()?.came()).await;
     }
     let as_json = args.json;
     let order = order(args, config)?;
-    match Solver::find(config, environment, wait).await? {
-        Solver::Here(node) => here(&node, node::with_reuse(config, order), config, as_json).await,
-        Solver::There(beside) => there(&beside, &order, as_json).await,
+    let solver = Solver::find(config, environment, wait).await?;
+    let interrupted = Interruption::listen()?.came();
+    let mut placed = None;
+    let ended = tokio::select! {
+        ended = solve(&solver, order, &mut placed) => ended,
+        exit = interrupted => {
+            output::tell(&format!("\n{}\n", solver.leave(placed.as_ref()).await));
+            solver.stop().await?;
+            return Ok(exit);
+        }
+    };
+    let exit = show(ended, as_json);
+    if let Solver::Local(local) = &solver {
+        node::stop(&local.node).await;
+    }
+    exit
+}
+
+async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Result<Answered, NoAnswer> {
+    let placed = placed.insert(solver.place(order).await?);
+    let mut progress = output::Progress::start(&format!("order {}", placed.key));
+    solver.follow(placed, Some(&mut progress)).await
+}
+
+fn show(ended: Result<Answered, NoAnswer>, as_json: bool) -> Result<Exit, CliError> {
+    match ended {
+        Ok(answered) => {
+            match as_json {
+                true => output::print(&format!("{}\n", Value::Object(answered.object)))?,
+                false => output::print_answer(&answered.text)?,
+            }
+            Ok(Exit::Done)
+        }
+        Err(none) => {
+            if as_json {
+                output::print(&format!("{}\n", json!({ "error": none.json() })))?;
+            }
+            Err(none.into())
+        }
     }
 }
 
@@ -214,91 +198,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
     exit
 }
 
-/// Carries the order out in this process.
-async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) -> Result<Exit, CliError> {
-    let interrupted = Interruption::listen()?.came();
-    let mut placed = None;
-    let ended = tokio::select! {
-        ended = solve(node, order, &mut placed) => ended,
-        exit = interrupted => {
-            output::tell(&format!("\n{}\n", left(node, placed.as_ref()).await));
-            stop_or_interrupt(node).await?;
-            return Ok(exit);
-        }
-    };
-    let exit = match ended {
-        Ok(Ok(solved)) => show(solved.text(), outcome::solved_json(&solved, config.currency()), as_json),
-        Ok(Err(error)) => {
-            show_error(&outcome::error_json(&error), as_json)?;
-            Err(CliError::of(outcome::code(&error).1, &error))
-        }
-        Err(trouble) => Err(trouble),
-    };
-    node::stop(node).await;
-    exit
-}
-
-/// Lets the daemon carry the order out.
-async fn there(beside: &Beside, order: &Order, as_json: bool) -> Result<Exit, CliError> {
-    let interrupted = Interruption::listen()?.came();
-    let mut placed = None;
-    let ended = tokio::select! {
-        ended = solve_beside(beside, order, &mut placed) => ended,
-        exit = interrupted => {
-            output::tell(&format!("\n{}\n", left_to_daemon(beside, order, placed.as_deref()).await));
-            return Ok(exit);
-        }
-    };
-    match ended {
-        Ok(answered) => show(&answered.text, answered.object, as_json),
-        Err(none) => {
-            show_error(&none.json(), as_json)?;
-            Err(none.into())
-        }
-    }
-}
-
-async fn solve_beside(
-    beside: &Beside,
-    order: &Order,
-    placed: &mut Option<String>,
-) -> Result<Answered, NoAnswer> {
-    let told = beside.place(order).await?;
-    *placed = Some(told.id.clone());
-    let mut progress = output::Progress::start(&format!("order {}", told.key));
-    beside.follow(told, |phase| progress.show(phase)).await
-}
-
-fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, CliError> {
-    match as_json {
-        true => output::print(&format!("{}\n", Value::Object(object)))?,
-        false => output::print_answer(text)?,
-    }
-    Ok(Exit::Done)
-}
-
-fn show_error(error: &Value, as_json: bool) -> Result<(), CliError> {
-    if as_json { output::print(&format!("{}\n", json!({ "error": error }))) } else { Ok(()) }
-}
-
-/// What becomes of an order whose caller leaves, in a sentence for him.
-async fn left(node: &Quittance, placed: Option<&Ticket>) -> &'static str {
-    match placed {
-        None => NOT_PLACED,
-        Some(ticket) if cancel_if_alone(node, ticket).await => CANCELLED,
-        Some(_) => ON_RECORD,
-    }
-}
-
-/// What an interrupt leaves behind where a daemon goes on with the order.
-async fn left_to_daemon(beside: &Beside, order: &Order, placed: Option<&str>) -> &'static str {
-    let Some(id) = placed else { return NOT_PLACED };
-    // Whether an order without a key is shared is for the daemon's settings to say, so it is left as it is.
-    let is_alone = order.draft().idempotency_key.is_none() && order.draft().reuse == Some(Reuse::Exclusive);
-    if is_alone && beside.cancel(id).await.is_ok() { CANCELLED } else { LEFT_TO_DAEMON }
-}
-
-/// Ends what is under way, unless there is a second Ctrl-C.
+/// Ends what is in progress, unless there is a second Ctrl-C.
 async fn stop_or_interrupt(node: &Quittance) -> Result<(), CliError> {
     let again = Interruption::listen()?.came();
     tokio::select! {
@@ -308,14 +208,14 @@ async fn stop_or_interrupt(node: &Quittance) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Whether a kind that is described wants a file under this name.
+/// Whether a parameter of a described kind is a file.
 fn is_file(kind: &str, name: &str) -> bool {
     let is_it =
         |field: &quittance::lifecycle::Field| field.name == name && matches!(field.shape, Shape::File { .. });
     quittance_protocol::kinds::kind(kind).is_some_and(|kind| kind.fields.iter().any(is_it))
 }
 
-/// What was typed, as an order.
+/// The order that was typed.
 fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
     let kind = args.kind.unwrap_or_default();
     if let Some((name, _)) = args.params.iter().find(|(name, _)| is_file(&kind, name)) {
@@ -357,42 +257,12 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
     Ok(order)
 }
 
-/// Places the order and waits, telling a person at a terminal how it stands. An account that is not accepted ends the
-/// wait at once: only a person can mend it, and he is here.
-async fn solve(
-    node: &Quittance,
-    order: Order,
-    placed: &mut Option<Ticket>,
-) -> Result<Result<Solved, SolveError>, CliError> {
-    let ticket = match node.place(order).await {
-        Ok(ticket) => placed.insert(ticket),
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let followed = follow(node, ticket).await;
-    if followed.is_err() {
-        cancel_if_alone(node, ticket).await;
-    }
-    followed
-}
-
-/// Nobody can come back for an exclusive order without a key: to run the same command again is another job, and this one
-/// would be bought beside it. Whether it was one, and is cancelled.
-async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) -> bool {
-    let key = ticket.order();
-    match node.read(&key).await {
-        Ok(Some(order)) if !order.terms.keyed && order.terms.reuse == Reuse::Exclusive => {
-            // A store that is away keeps the order as it is; it then goes on when the store is opened again.
-            node.cancel(&key).await.is_ok()
-        }
-        _ => false,
-    }
-}
-
+/// Waits for the outcome and shows the phase. The wait ends if the provider does not accept the account: only a person can fix that.
 pub(crate) async fn follow(
     node: &Quittance,
     ticket: &Ticket,
+    progress: &mut output::Progress,
 ) -> Result<Result<Solved, SolveError>, CliError> {
-    let mut progress = output::Progress::start(&format!("order {}", ticket.order()));
     let mut waiting = std::pin::pin!(ticket.wait());
     loop {
         tokio::select! {

@@ -4,7 +4,7 @@
 mod copy;
 mod migrate;
 mod seal;
-mod status;
+pub(crate) mod status;
 
 use crate::exit::{CliError, Exit};
 use clap::{Args, Subcommand};
@@ -113,7 +113,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let one = |typed: &str| named(typed, FROM_PASSWORD, config, environment);
     match args.command {
-        StoreCommand::Status { store, json } => status::run(&one(&store)?, json).await,
+        StoreCommand::Status { store, json } => status::run(&one(&store)?, config, environment, json).await,
         StoreCommand::Copy { from, to, dry_run, json } => {
             let (from, to) = (one(&from)?, named(&to, TO_PASSWORD, config, environment)?);
             copy::run(&from, &to, dry_run, json).await

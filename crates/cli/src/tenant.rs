@@ -98,7 +98,7 @@ fn hash(key: &str) -> Result<KeyDigest, CliError> {
 }
 
 /// 128 bits in the digits that the keys of providers have, too.
-fn draw() -> Result<String, CliError> {
+pub(crate) fn draw() -> Result<String, CliError> {
     let mut bytes = [0; KEY_BYTES / 2];
     getrandom::fill(&mut bytes)
         .map_err(|error| CliError::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;

@@ -77,8 +77,8 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
 async fn look(config: &Config, environment: &Environment) -> Result<Value, CliError> {
     store::must_exist(&config.store)?;
     let client = ApiClient::find(config, environment).await?;
-    let mut told: Value = client.read(NOW).await?;
-    if matches!(client, ApiClient::Here(_)) {
+    let mut told: Value = client.get(NOW).await?;
+    if matches!(client, ApiClient::InProcess(_)) {
         let scheme = config.store.url.scheme();
         // Where it is not shared nobody is at work, and somebody may be about to be.
         let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
@@ -87,7 +87,7 @@ async fn look(config: &Config, environment: &Environment) -> Result<Value, CliEr
                 break;
             }
             tokio::time::sleep(LOOK_SPAN).await;
-            told = client.read(NOW).await?;
+            told = client.get(NOW).await?;
         }
         from_outside(&mut told, scheme);
     }

@@ -1,21 +1,16 @@
-//! `quittance usage`: the usage, for the person who pays the bill. What was asked, paid and saved on some days, in all or by parts, as a
-//! table, or for a spreadsheet or a program.
+//! `quittance usage`: what was asked, paid and saved on some days, in total or grouped, as a table, as CSV or as JSON.
 
 mod render;
-mod reply;
 
 use crate::client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
-use crate::{day, output, terminal};
-use clap::{Args, ValueEnum};
+use crate::{output, terminal};
+use clap::Args;
 use quittance::{Day, SystemClock};
+use quittance_admin::usage::{By, Report};
 use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
-use reply::Report;
-use serde_json::Value;
-
-pub(crate) use reply::Sums;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -51,27 +46,11 @@ Exit codes:
   4  the configuration or the operator's key is wrong
   5  the store cannot be opened or used, or its daemon does not answer";
 
-/// What the usage can be told by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
-    Day,
-    Tenant,
-    #[value(alias = "target")]
-    Site,
-    Kind,
-    Provider,
-}
-
-impl By {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Tenant => "tenant",
-            Self::Site => "site",
-            Self::Kind => "kind",
-            Self::Provider => "provider",
-        }
-    }
+/// A part to group by; `target` is another name of `site`.
+fn by(typed: &str) -> Result<By, String> {
+    let typed = if typed == "target" { "site" } else { typed };
+    let found = By::ALL.into_iter().find(|(name, _)| *name == typed).map(|(_, by)| by);
+    found.ok_or_else(|| format!("choose from {}", By::ALL.map(|(name, _)| name).join(", ")))
 }
 
 #[derive(Args, Debug)]
@@ -80,7 +59,9 @@ pub(crate) struct UsageArgs {
     #[arg(value_name = "DAYS", default_value = "today", value_parser = days::read)]
     days: Days,
     /// Group rows by these, separated by commas
-    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    ///
+    /// Any of day, tenant, site, kind and provider.
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = by)]
     by: Vec<By>,
     /// Print comma-separated values with every counter, totals last
     #[arg(long, conflicts_with = "json")]
@@ -97,28 +78,22 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let (from, to) = args.days.from(Day::of(SystemClock.now()));
     let mut by: Vec<By> = Vec::new();
-    args.by.iter().for_each(|part| {
-        if !by.contains(part) {
-            by.push(*part);
+    for part in args.by {
+        if !by.contains(&part) {
+            by.push(part);
         }
-    });
+    }
     let client = ApiClient::find(config, environment).await?;
-    let told = ask(&client, from, to, &by).await?;
-    let rendered = if args.json {
-        format!("{told:#}\n")
-    } else {
-        let report = Report::read(told, &by)
-            .map_err(|why| CliError::new(Exit::Store, format!("the usage make no sense: {why}")))?;
-        if args.csv { render::csv(&report) } else { render::text(&report, from, to, terminal::width()) }
-    };
-    output::print(&rendered)?;
-    Ok(Exit::Done)
+    let report = read(&client, from, to, &by).await?;
+    output::show(args.json, &report, || match args.csv {
+        true => render::csv(&report),
+        false => render::text(&report, from, to, terminal::width()),
+    })
 }
 
-/// The report of these days, as it is told.
-pub(crate) async fn ask(client: &ApiClient, from: Day, to: Day, by: &[By]) -> Result<Value, CliError> {
+/// The report of these days, both included.
+pub(crate) async fn read(client: &ApiClient, from: Day, to: Day, by: &[By]) -> Result<Report, CliError> {
     let parts: Vec<&str> = by.iter().map(|by| by.name()).collect();
-    let (from, to) = (day::render(from), day::render(to));
-    let path = format!("/v1/admin/usage?from={from}&to={to}&by={}", parts.join(","));
-    Ok(client.read(&path).await?)
+    let (from, to) = (days::render(from), days::render(to));
+    Ok(client.get(&format!("/v1/admin/usage?from={from}&to={to}&by={}", parts.join(","))).await?)
 }

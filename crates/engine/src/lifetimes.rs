@@ -93,14 +93,32 @@ impl Engine {
     /// What sites have rejected, as far as callers have reported, and what that has changed.
     #[must_use]
     pub fn trusts(&self) -> Vec<TrustView> {
-        let now = self.now();
         let documents: Vec<TrustDocument> = lock(&self.pools).trusts().cloned().collect();
-        let rules = &self.settings.lifetimes;
-        let views = documents.into_iter().filter_map(|document| {
+        self.show_trusts(documents.iter())
+    }
+
+    /// What sites have rejected, for a caller that has just read the documents.
+    #[must_use]
+    pub fn trusts_among(&self, documents: &[StoredDocument]) -> Vec<TrustView> {
+        self.show_trusts(documents.iter().filter_map(|stored| match &stored.document {
+            SharedDocument::Trust(document) => Some(document),
+            _ => None,
+        }))
+    }
+
+    fn show_trusts<'a>(&self, documents: impl Iterator<Item = &'a TrustDocument>) -> Vec<TrustView> {
+        let (now, rules) = (self.now(), &self.settings.lifetimes);
+        let views = documents.filter_map(|document| {
             let kind = (self.settings.kinds)(&document.kind)?;
-            show_trust(rules, &kind, document, now)
+            show_trust(rules, &kind, document.clone(), now)
         });
         views.collect()
+    }
+
+    /// How long answers of this kind live on this site before any reports; `None` if they never expire or the kind is not known.
+    #[must_use]
+    pub fn life(&self, kind: &str, site: &str) -> Option<Duration> {
+        with_life_rules(&self.settings.lifetimes, &(self.settings.kinds)(kind)?, site).life
     }
 
     /// A caller has reported how an answer fared at its site. To learn from it is worth a few tries; a failure is no

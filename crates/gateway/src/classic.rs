@@ -23,7 +23,7 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
-use quittance_protocol::classic::code::Place;
+use quittance_protocol::classic::code::CodePlace;
 use quittance_protocol::classic::{BadForm, Form, Part, method};
 pub(crate) use refusal::{forbid, refuse_unread};
 use response_format::ResponseFormat;
@@ -155,7 +155,7 @@ impl ClassicApi {
     ) -> Result<OrderRequest, Code> {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_method(&bad), &bad))?;
         let draft = fields.draft(&asked.head.headers).map_err(bad_option)?;
         let dialect = asked.dialect.or(caller.tenant.settings.dialect).or(self.dialect);
         let format = WebhookFormat::Classic(dialect.unwrap_or(Dialect::TwoCaptcha));
@@ -250,7 +250,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_protocol::classic::FaultCodes::of(Dialect::TwoCaptcha.classic_reply());
-    let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
+    let codes = quittance_protocol::classic::ClassicCodes::of(Dialect::TwoCaptcha.classic_reply());
+    let listed = codes.rows().filter(|row| row.place != CodePlace::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

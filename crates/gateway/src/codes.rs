@@ -14,7 +14,7 @@ use quittance_engine::PlaceError;
 use quittance_engine::targets::NotAllowed;
 use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
-use quittance_protocol::classic::method::BadOption;
+use quittance_protocol::classic::method::BadMethod;
 use std::borrow::Cow;
 
 /// There is no room, or no store, for the moment; every client knows that it should come again.
@@ -113,10 +113,10 @@ fn code_of_bad_request(bad: &BadRequest) -> &'static str {
     }
 }
 
-pub(crate) const fn code_of_bad_option(bad: &BadOption) -> &'static str {
+pub(crate) const fn code_of_bad_method(bad: &BadMethod) -> &'static str {
     match bad {
-        BadOption::NoMethod | BadOption::ContradictoryNames { .. } => BAD_PARAMETERS,
-        BadOption::NotBase64 { .. } => "ERROR_UPLOAD",
+        BadMethod::NoMethod | BadMethod::ContradictoryNames { .. } => BAD_PARAMETERS,
+        BadMethod::NotBase64 { .. } => "ERROR_UPLOAD",
     }
 }
 

@@ -27,7 +27,7 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
-use quittance_protocol::json::{self, Finished, Statistic, TaskId};
+use quittance_protocol::json::{self, FinishedTask, Statistic, TaskId};
 use std::time::Duration;
 
 /// How long a client is kept waiting for a store that is slow.
@@ -251,7 +251,7 @@ fn in_json(body: String) -> Response<Body> {
 
 /// The dialect, if its service speaks the JSON protocol.
 fn speaks_json(dialect: Option<Dialect>) -> Option<Dialect> {
-    dialect.filter(|dialect| dialect.flavour().is_some())
+    dialect.filter(|dialect| dialect.json().is_some())
 }
 
 /// How the body of a finished task is sent.
@@ -267,7 +267,7 @@ fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, 
     let mut solution = json::solution(dialect.json_reply(), kind, &answer.payload);
     let agent = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
     json::name_the_agent(dialect.json_reply(), kind, agent, &mut solution);
-    let finished = Finished {
+    let finished = FinishedTask {
         id: TaskId(id.number()),
         solution: &solution,
         cost: answer.cost,

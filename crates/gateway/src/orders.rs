@@ -21,7 +21,7 @@ use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
 use limits::Admission;
 use quittance_engine::targets::NotAllowed;
-use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
+use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Timestamp, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
 use quittance_telemetry::money::in_currency;
@@ -57,7 +57,7 @@ pub struct OrderRequest {
 #[derive(Clone, Debug)]
 pub struct Accepted {
     pub id: OrderId,
-    pub placed: Placed,
+    pub placed: PlacedOrder,
     /// Whether the caller gave an idempotency key.
     pub is_keyed: bool,
     /// The parent in a trace of the answer, if the caller gets it now.
@@ -389,7 +389,7 @@ impl OrderService {
 
     async fn listen(&self, key: &Key, url: String, format: WebhookFormat) -> Result<(), Declined> {
         match self.inner.engine.listen_for(key, url, format.name()).await.map_err(PlaceError::Store)? {
-            Applied::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyWebhooks),
+            ApplyOutcome::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyWebhooks),
             _ => Ok(()),
         }
     }
@@ -400,7 +400,7 @@ impl OrderService {
     pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;
-        Ok(matches!(applied, Applied::Advanced { .. }))
+        Ok(matches!(applied, ApplyOutcome::Advanced { .. }))
     }
 
     /// Says whether an answer was any good: on record when this returns, and passed on once.
@@ -408,13 +408,13 @@ impl OrderService {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.report(&order.key, is_good).await.map_err(NotSeen::StoreAway)?;
         Ok(match applied {
-            Applied::Advanced { .. } | Applied::Act { .. } => Reported::Recorded,
-            Applied::Ignored { now, .. } => match now.order.report() {
+            ApplyOutcome::Advanced { .. } | ApplyOutcome::Act { .. } => Reported::Recorded,
+            ApplyOutcome::Ignored { now, .. } => match now.order.report() {
                 Some(report) if report.is_good == is_good => Reported::Recorded,
                 Some(_) => Reported::Contradicted,
                 None => Reported::NothingToReport,
             },
-            Applied::Missing => return Err(NotSeen::Unknown),
+            ApplyOutcome::Missing => return Err(NotSeen::Unknown),
         })
     }
 

@@ -13,7 +13,7 @@ pub mod request;
 mod webhook_body;
 
 pub use caller::{Operator, Watcher};
-pub use order_view::{ErrorView, OrderInShort, Status};
+pub use order_view::{ErrorView, OrderInFull, OrderInShort, ShownAnswer, Source, Status};
 pub use problem::native_code;
 pub(crate) use webhook_body::webhook_body;
 

@@ -20,7 +20,7 @@ use hyper::{StatusCode, Uri};
 use message::Message;
 use other_method::OtherMethods;
 use quittance_engine::Outcome;
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Webhook};
 use quittance_ports::{Clock, WebhookSender};
 use quittance_wire::call::Caller;

@@ -34,6 +34,48 @@ async fn until_fresh(fixture: &Fixture, name: &str, fresh: u64) -> Value {
     panic!("{}", fixture.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.text)
 }
 
+async fn patch(fixture: &Fixture, name: &str, change: &Value) -> Answered {
+    fixture
+        .ask(
+            Ask::new("PATCH", format!("/v1/pools/{name}"))
+                .header("Content-Type", "application/json")
+                .body(&change.to_string())
+                .key(ADMIN),
+        )
+        .await
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_it_does_not_name_also_what_the_api_does_not_show() {
+    let fixture = Fixture::new().await;
+    patch(&fixture, "shop", &json!({ "size": 3 })).await.must_be(404, "unknown_pool");
+    let mut pool = warm("hold-1");
+    pool["params"]["proxy"] = json!("me:secret@1.2.3.4:80");
+    pool["budget_per_hour"] = json!("0.5");
+    put(&fixture, "shop", &pool).await.order(200);
+    let proxy = async || {
+        let pools = fixture.engine.pools().await.unwrap();
+        pools[0].document.spec.params.get("proxy").cloned()
+    };
+    let changed =
+        patch(&fixture, "shop", &json!({ "service_level": 0.9, "params": { "n": 7 } })).await.order(200);
+    assert_eq!((&changed["service_level"], changed.get("size")), (&json!(0.9), None));
+    assert_eq!((&changed["params"]["n"], &changed["params"]["sitekey"]), (&json!("7"), &json!("hold-1")));
+    assert_eq!((&changed["budget_per_hour"], &changed["tenant"]), (&json!("0.5"), &json!("anna")));
+    assert_eq!(proxy().await, Some(quittance_lifecycle::Value::from("me:secret@1.2.3.4:80")));
+    let reset = json!({ "budget_per_hour": null, "params": { "proxy": null } });
+    let reset = patch(&fixture, "shop", &reset).await.order(200);
+    assert!(reset.get("budget_per_hour").is_none() && reset["params"].get("proxy").is_none(), "{reset}");
+    let other = patch(&fixture, "shop", &json!({ "kind": "hcaptcha" })).await;
+    assert!(
+        other.must_be(422, "bad_params")["detail"].as_str().unwrap().contains("missing"),
+        "{}",
+        other.text
+    );
+    patch(&fixture, "shop", &json!({ "colour": 1 })).await.must_be(422, "bad_params");
+    assert_eq!(patch(&fixture, "shop", &json!({})).await.order(200)["params"], reset["params"]);
+}
+
 #[tokio::test]
 async fn a_pool_is_set_shown_changed_and_taken_away() {
     let fixture = Fixture::new().await;

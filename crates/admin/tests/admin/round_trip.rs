@@ -13,6 +13,7 @@ use quittance_admin::nodes::ShownNodes;
 use quittance_admin::pools::PoolList;
 use quittance_admin::settings::ShownSettings;
 use quittance_admin::stock::StockReport;
+use quittance_admin::store_status::StoreStatus;
 use quittance_admin::timeline::Timeline;
 use quittance_admin::usage::Report;
 use serde::Serialize;
@@ -44,6 +45,7 @@ async fn every_response_is_read_by_its_type_without_loss() {
     reads::<ShownNodes>("nodes", &get("/v1/admin/nodes").await);
     reads::<PoolList>("pools", &get("/v1/pools").await);
     reads::<ShownSettings>("settings", &get("/v1/admin/settings").await);
+    reads::<StoreStatus>("store", &get("/v1/admin/store").await);
     reads::<StockReport>("stock", &get("/v1/stock").await);
     reads::<Report>("usage", &get("/v1/admin/usage?by=tenant,kind").await);
     reads::<Timeline>("order", &get(&format!("/v1/admin/orders/{}", dead["key"].as_str().unwrap())).await);

@@ -1,9 +1,10 @@
 //! Our attempts against their tasks: what is the same, what only one side has, and which of our doubts may explain it. Nothing is
 //! explained twice.
 
-use super::entry::Entry;
+use super::entry::{is_answered, is_known, order};
 use super::ledger::{Ledger, Theirs};
 use quittance::lifecycle::Money;
+use quittance_admin::audit::PaidAttempt;
 use serde_json::{Value, json};
 
 /// How many of a sort are told one by one; the rest is counted.
@@ -18,7 +19,7 @@ pub(super) struct Comparison {
     /// What has not been met yet.
     theirs: Ledger,
     /// Attempts whose task nobody ever named to us, or whose story no longer tells it.
-    nameless: Vec<Entry>,
+    nameless: Vec<PaidAttempt>,
     compared: Compared,
 }
 
@@ -56,7 +57,7 @@ impl Compared {
     }
 
     /// Both have it.
-    fn meet(&mut self, ours: &Entry, task: &str, theirs: &Theirs) {
+    fn meet(&mut self, ours: &PaidAttempt, task: &str, theirs: &Theirs) {
         self.matched += 1;
         self.matched_micros += theirs.cost.0;
         if Some(theirs.cost.0) == ours.cost_micros {
@@ -68,7 +69,7 @@ impl Compared {
             self.given_back_micros += ours.cost_micros.unwrap_or_default();
             return;
         }
-        if !ours.is_answered() && ours.cost_micros.is_none() {
+        if !is_answered(ours) && ours.cost_micros.is_none() {
             self.unanswered += u64::from(theirs.cost.0 > 0);
             self.unanswered_micros += theirs.cost.0;
             return;
@@ -82,20 +83,20 @@ impl Compared {
             let charged = amount(theirs.cost.0);
             format!(
                 "order {}, task {task}: {paid} in our usage, {charged} in their ledger{hint}",
-                ours.order()
+                order(ours)
             )
         });
     }
 
     /// It was taken, and no word of that ever reached us.
-    fn explain(&mut self, doubt: &Entry, task: &str, theirs: &Theirs) {
+    fn explain(&mut self, doubt: &PaidAttempt, task: &str, theirs: &Theirs) {
         self.by_doubt += 1;
         self.by_doubt_micros += theirs.cost.0;
         self.tell(self.by_doubt, || {
             format!(
                 "task {task}, {}: only they have it; the doubt about order {}, attempt {}, may explain it",
                 amount(theirs.cost.0),
-                doubt.order(),
+                order(doubt),
                 doubt.attempt
             )
         });
@@ -130,7 +131,7 @@ impl Comparison {
         Self { theirs, nameless: Vec::new(), compared: Compared::default() }
     }
 
-    pub(super) fn see(&mut self, entry: Entry) {
+    pub(super) fn see(&mut self, entry: PaidAttempt) {
         let Some(task) = entry.task.as_ref() else {
             match self.nameless.len() {
                 NAMELESS_MAX => self.compared.passed_over += 1,
@@ -143,7 +144,7 @@ impl Comparison {
             None => {
                 self.compared.ours_only += 1;
                 self.compared.tell(self.compared.ours_only, || {
-                    format!("order {}, attempt {}: they have no task {task}", entry.order(), entry.attempt)
+                    format!("order {}, attempt {}: they have no task {task}", order(&entry), entry.attempt)
                 });
             }
         }
@@ -154,7 +155,8 @@ impl Comparison {
         let Self { mut theirs, nameless, mut compared } = self;
         let mut left = forgotten;
         // What was certainly taken is one of theirs, whatever it is called, and must not be left to a doubt.
-        let (known, mut doubts): (Vec<Entry>, Vec<Entry>) = nameless.into_iter().partition(Entry::is_known);
+        let (known, mut doubts): (Vec<PaidAttempt>, Vec<PaidAttempt>) =
+            nameless.into_iter().partition(is_known);
         for ours in known {
             let Some(task) = likeliest(&theirs, &ours) else { continue };
             if let Some(found) = theirs.remove(&task) {
@@ -188,20 +190,20 @@ impl Comparison {
 }
 
 /// How far apart in time they are, if they may be the same: for one site, as far as that is known.
-fn apart(ours: &Entry, theirs: &Theirs) -> Option<u64> {
+fn apart(ours: &PaidAttempt, theirs: &Theirs) -> Option<u64> {
     let apart = theirs.at_ms.map_or(0, |at| at.abs_diff(ours.sent_ms));
     let is_of_site = theirs.site.as_deref().is_none_or(|site| site == ours.site);
     (is_of_site && apart <= APART_MS_MAX).then_some(apart)
 }
 
 /// Which doubt may explain it.
-fn nearest(doubts: &[Entry], theirs: &Theirs) -> Option<usize> {
+fn nearest(doubts: &[PaidAttempt], theirs: &Theirs) -> Option<usize> {
     let fitting = doubts.iter().enumerate().filter_map(|(at, doubt)| Some((apart(doubt, theirs)?, at)));
     fitting.min().map(|(_, at)| at)
 }
 
 /// Which task an attempt was whose name we do not know. For what came to nothing the money was most likely given back.
-fn likeliest(theirs: &Ledger, ours: &Entry) -> Option<String> {
+fn likeliest(theirs: &Ledger, ours: &PaidAttempt) -> Option<String> {
     let fitting = theirs.iter().filter_map(|(task, theirs)| {
         let is_odd = theirs.is_charged == (ours.state == "faulted");
         Some(((is_odd, apart(ours, theirs)?), task))
@@ -224,20 +226,20 @@ mod tests {
         }
     }
 
-    fn compared(ours: Vec<Entry>, tasks: &[(&str, Theirs)], forgotten: u64) -> Compared {
+    fn compared(ours: Vec<PaidAttempt>, tasks: &[(&str, Theirs)], forgotten: u64) -> Compared {
         let ledger = tasks.iter().map(|(task, theirs)| ((*task).to_owned(), theirs.clone())).collect();
         let mut comparison = Comparison::of(ledger);
         ours.into_iter().for_each(|entry| comparison.see(entry));
         comparison.end(forgotten)
     }
 
-    fn doubt() -> Entry {
-        Entry { task: None, state: "in_doubt".into(), cost_micros: None, ..answered("") }
+    fn doubt() -> PaidAttempt {
+        PaidAttempt { task: None, state: "in_doubt".into(), cost_micros: None, ..answered("") }
     }
 
     #[test]
     fn what_both_have_at_one_price_is_explained() {
-        let faulted = Entry { state: "faulted".into(), cost_micros: None, ..answered("2") };
+        let faulted = PaidAttempt { state: "faulted".into(), cost_micros: None, ..answered("2") };
         let found = compared(vec![answered("1"), faulted], &[("1", theirs(2990)), ("2", theirs(0))], 0);
         assert_eq!((found.matched, found.matched_micros, found.unanswered), (2, 2990, 0));
         assert!(found.is_explained() && found.told.is_empty(), "{found:?}");
@@ -257,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_doubt_about_another_site_or_another_hour_explains_nothing() {
-        let elsewhere = Entry { site: "other.example.com".into(), ..doubt() };
-        let before = Entry { sent_ms: 1_794_830_000_000, ..doubt() };
+        let elsewhere = PaidAttempt { site: "other.example.com".into(), ..doubt() };
+        let before = PaidAttempt { sent_ms: 1_794_830_000_000, ..doubt() };
         let found = compared(vec![elsewhere, before], &[("1", theirs(2990))], 0);
         assert_eq!((found.by_doubt, found.theirs_only), (0, 1));
         let unknown = Theirs { at_ms: None, site: None, ..theirs(2990) };
@@ -268,7 +270,8 @@ mod tests {
     /// A callback says that it could not be solved, and it is the first word of all: taken, and nameless.
     #[test]
     fn what_was_certainly_taken_is_not_left_to_a_doubt() {
-        let nameless = || Entry { task: None, cost_micros: None, state: "faulted".into(), ..answered("") };
+        let nameless =
+            || PaidAttempt { task: None, cost_micros: None, state: "faulted".into(), ..answered("") };
         let tasks = [("1", theirs(0)), ("2", theirs(2990))];
         let found = compared(vec![doubt(), nameless()], &tasks, 0);
         assert_eq!((found.matched, found.by_doubt, found.by_doubt_micros), (1, 1, 2990), "{found:?}");
@@ -284,13 +287,13 @@ mod tests {
         let words = found.told.join("\n");
         assert!(words.contains("0.00299 in our usage, 0.0005 in their ledger"), "{words}");
         assert!(words.contains("they have no task 2"), "{words}");
-        let untold = Entry { cost_micros: None, ..answered("1") };
+        let untold = PaidAttempt { cost_micros: None, ..answered("1") };
         assert!(compared(vec![untold], &[("1", theirs(500))], 0).told[0].contains("`prices`"));
     }
 
     #[test]
     fn a_task_that_never_answered_was_paid_for_all_the_same() {
-        let given_up = Entry { state: "given_up".into(), cost_micros: None, ..answered("1") };
+        let given_up = PaidAttempt { state: "given_up".into(), cost_micros: None, ..answered("1") };
         let found = compared(vec![given_up], &[("1", theirs(2990))], 0);
         assert_eq!((found.unanswered, found.unanswered_micros), (1, 2990));
         assert!(found.is_explained());

@@ -1,13 +1,14 @@
 //! What all attempts come to, and how that stands to the usage and to the ledger.
 
 use super::compare::Compared;
-use super::entry::Entry;
-use crate::day;
-use crate::days::words;
+use super::entry::is_known;
+use crate::days::{self, words};
 use crate::output::harmless;
-use crate::usage::Sums;
+use crate::pool::price_sum;
 use quittance::Day;
 use quittance::lifecycle::{Money, PriceSum};
+use quittance_admin::audit::PaidAttempt;
+use quittance_admin::usage_sums::Sums;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -39,8 +40,8 @@ fn in_all(cost: PriceSum) -> String {
 }
 
 impl Summary {
-    pub(super) fn add(&mut self, entry: &Entry) {
-        self.paid += u64::from(entry.is_known());
+    pub(super) fn add(&mut self, entry: &PaidAttempt) {
+        self.paid += u64::from(is_known(entry));
         // What is free is free in every currency; any other cost in another currency is not known in this one.
         let is_ours = |cost: &Money| *cost == Money(0) || entry.currency == self.currency;
         if entry.unpriced || entry.cost_micros.is_some() {
@@ -52,12 +53,17 @@ impl Summary {
 
     /// What the usage says that answers have cost.
     fn booked_cost(&self) -> PriceSum {
-        PriceSum { sum: self.usage.amount("cost_micros"), unpriced: self.usage.count("unpriced") }
+        price_sum(self.usage.count("cost_micros"), self.booked("unpriced"))
+    }
+
+    /// A counter of the usage.
+    fn booked(&self, name: &str) -> u64 {
+        self.usage.count(name).unwrap_or_default()
     }
 
     /// How many payments the usage knows of that are no longer on record.
     pub(super) fn forgotten(&self) -> u64 {
-        self.usage.count("paid").saturating_sub(self.paid)
+        self.booked("paid").saturating_sub(self.paid)
     }
 
     pub(super) fn is_explained(&self) -> bool {
@@ -68,10 +74,10 @@ impl Summary {
         let micros = |cost: PriceSum| cost.known().map(|cost| cost.0);
         let booked = self.booked_cost();
         json!({ "summary": {
-            "from": day::render(from), "to": day::render(to), "currency": self.currency,
+            "from": days::render(from), "to": days::render(to), "currency": self.currency,
             "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
-            "usage": { "paid": self.usage.count("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
+            "usage": { "paid": self.booked("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
             "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
             "is_explained": self.is_explained(),
         } })
@@ -114,7 +120,7 @@ impl Summary {
     }
 
     fn usage(&self) -> String {
-        let (paid, booked) = (self.usage.count("paid"), self.booked_cost());
+        let (paid, booked) = (self.booked("paid"), self.booked_cost());
         let mut text = format!("the usage  {paid} paid for, {}", in_all(booked));
         _ = match (self.paid.cmp(&paid), self.cost == booked) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
@@ -202,8 +208,8 @@ mod tests {
     fn summary(usage: &Value) -> Summary {
         let mut summary = Summary { currency: "USD".into(), ..Summary::default() };
         summary.add(&answered("1"));
-        summary.add(&Entry { state: "in_doubt".into(), cost_micros: None, task: None, ..answered("") });
-        summary.usage = Sums::of(usage.as_object().unwrap().clone());
+        summary.add(&PaidAttempt { state: "in_doubt".into(), cost_micros: None, task: None, ..answered("") });
+        summary.usage = serde_json::from_value(usage.clone()).unwrap();
         summary
     }
 
@@ -226,9 +232,9 @@ mod tests {
     #[test]
     fn answers_without_a_price_have_no_cost_of_zero() {
         let mut summary = Summary::default();
-        summary.add(&Entry { cost_micros: None, unpriced: true, ..answered("1") });
+        summary.add(&PaidAttempt { cost_micros: None, unpriced: true, ..answered("1") });
         summary.usage =
-            Sums::of(json!({ "paid": 2, "unpriced": 2, "cost_micros": null }).as_object().unwrap().clone());
+            serde_json::from_value(json!({ "paid": 2, "unpriced": 2, "cost_micros": null })).unwrap();
         let object = summary.json(Day(0), Day(0));
         let summed = &object["summary"];
         assert!(summed["cost_micros"].is_null() && summed["usage"]["cost_micros"].is_null(), "{summed}");

@@ -1,39 +1,40 @@
-//! A great many dead letters at once: first what it would cost, then a question, then the work, which stands in the store and
-//! goes on there whatever becomes of this process.
+//! Bulk work: first the estimated cost, then a question, then the work. It is recorded in the store, so it continues after a crash.
 
 use super::cost::Cost;
-use super::filter::{number, text};
-use super::outcome::{Outcome, is_accepted, settle};
+use super::outcome::{self, is_accepted, settle};
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use hyper::Method;
 use quittance::document::BulkAction;
-use serde_json::{Map, Value};
+use quittance_admin::bulk::{Bulk, BulkList, DryRun, NewBulk};
+use quittance_admin::dead_letter::ShownFilter;
+use quittance_admin::outcome::Outcome;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-/// How often somebody looks how far it is.
+const BULK: &str = "/v1/admin/dead/bulk";
+/// How often the progress is read.
 const LOOK: Duration = Duration::from_millis(300);
-/// In how many of these looks a daemon is asked about the provider.
+/// After this many looks, a daemon is asked about the provider too.
 const LOOKS: u64 = 5;
 
 pub(super) struct Many {
     pub(super) action: BulkAction,
-    pub(super) filter: Map<String, Value>,
+    pub(super) filter: ShownFilter,
     pub(super) rate: u32,
     pub(super) as_json: bool,
 }
 
-/// What was begun before, in the order in which it began.
+/// Bulk work that was begun before, sorted by start.
 #[derive(Default)]
 struct Begun {
     numbers: Vec<u64>,
-    /// Whether letters are left to be seen to.
+    /// Whether some of it has dead letters left to handle.
     has_open: bool,
 }
 
-/// So many a second, as in `50/s` or `50`.
+/// A number per second, as in `50/s` or `50`.
 pub(super) fn rate(typed: &str) -> Result<u32, String> {
     let wrong = || "write it as 50/s: at least one in a second, and at most 1000".to_owned();
     let digits = typed.strip_suffix("/s").unwrap_or(typed);
@@ -55,13 +56,24 @@ impl Many {
         }
     }
 
-    fn wish(&self) -> Value {
-        let mut wish = self.filter.clone();
-        wish.insert("action".into(), self.verb().into());
-        Value::Object(wish)
+    fn request(&self) -> NewBulk {
+        let ShownFilter { cause, kind, site, tenant, before, since } = self.filter.clone();
+        let action = self.verb().to_owned();
+        NewBulk {
+            action,
+            cause,
+            kind,
+            site,
+            tenant,
+            before,
+            since,
+            per_second: None,
+            dry_run: None,
+            after: None,
+        }
     }
 
-    /// Whether to go on: whoever wants to know first is told, and whoever has not said yes is asked.
+    /// Whether to begin. A dry run prints the cost; without --yes, a person is asked.
     pub(super) async fn may_begin(
         &self,
         client: &ApiClient,
@@ -74,19 +86,19 @@ impl Many {
         let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
         if !is_dry_run && !can_be_asked {
             let what = format!(
-                "to {} a great many at once needs --yes; --dry-run says how many there are, and what it would cost",
+                "{} of many dead letters needs --yes; --dry-run says how many there are, and what it would cost",
                 self.verb()
             );
             return Err(CliError::new(Exit::Usage, what));
         }
-        let cost = self.rehearse(client, self.wish()).await?;
+        let cost = self.dry_run(client).await?;
         if is_dry_run {
-            let told = if self.as_json { cost.json().to_string() } else { cost.words(self.action) };
-            output::print(&format!("{told}\n"))?;
+            let text = if self.as_json { cost.json().to_string() } else { cost.words(self.action) };
+            output::print(&format!("{text}\n"))?;
             return Ok(false);
         }
         if cost.letters == 0 {
-            // There is nothing to ask for; but what was replayed before may still be on its way.
+            // There is nothing to confirm; orders that were replayed before may still be open.
             return Ok(true);
         }
         output::tell(&format!("{}. Go on? [y/N] ", cost.words(self.action)));
@@ -98,120 +110,118 @@ impl Many {
         }
     }
 
-    /// A request reads so many letters and no more: the sums are ours to add up.
-    async fn rehearse(&self, client: &ApiClient, mut wish: Value) -> Result<Cost, CliError> {
-        wish["dry_run"] = true.into();
+    /// The estimated cost. A response covers a limited number of dead letters.
+    async fn dry_run(&self, client: &ApiClient) -> Result<Cost, CliError> {
+        let mut request = NewBulk { dry_run: Some(true), ..self.request() };
         let mut cost = Cost::default();
         loop {
-            let told: Value = client.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
-            cost.add(&told);
-            match &told["next"] {
-                Value::String(next) => wish["after"] = next.clone().into(),
-                _ => return Ok(cost),
+            let page: DryRun = client.send(Method::POST, BULK, &request).await?;
+            cost.add(&page);
+            match page.next {
+                Some(next) => request.after = Some(next),
+                None => return Ok(cost),
             }
         }
     }
 
-    /// Begins it, or goes on with what was begun, and waits until it has come to something.
+    /// Begins the work, or resumes what was begun, and waits for the outcome.
     pub(super) async fn carry_out(&self, client: &ApiClient, is_resumed: bool) -> Result<Exit, CliError> {
         let Begun { mut numbers, has_open } = self.begun(client, is_resumed).await?;
         if numbers.is_empty() && is_resumed {
-            output::tell("nothing is under way\n");
+            output::tell("no bulk work is in progress\n");
             return Ok(Exit::Done);
         }
         if !numbers.is_empty() {
-            output::tell("going on with what was begun before\n");
+            output::tell("resuming bulk work that was begun before\n");
         }
         if !is_resumed && !has_open {
-            let mut wish = self.wish();
-            wish["per_second"] = self.rate.into();
-            let told: Value = client.ask(Method::POST, "/v1/admin/dead/bulk", Some(&wish)).await?;
-            numbers.push(number(&told, "number"));
+            let request = NewBulk { per_second: Some(self.rate), ..self.request() };
+            let begun: Bulk = client.send(Method::POST, BULK, &request).await?;
+            numbers.push(begun.number);
         }
         let mut exit = Exit::Done;
         for number in numbers {
-            if self.follow(client, number).await.map_err(|trouble| self.interrupted(trouble))? == Exit::Bad {
+            if self.follow(client, number).await.map_err(|error| self.interrupted(error))? == Exit::Bad {
                 exit = Exit::Bad;
             }
         }
         Ok(exit)
     }
 
-    /// Work of this sort that was begun before, any or the same that is wanted now, and is not done: letters are left, or orders
-    /// that were sent on their way and that nobody may be at any more.
+    /// Work with this action that is not done: dead letters are left, or replayed orders are open. Without `any`, only work with the
+    /// same filter.
     async fn begun(&self, client: &ApiClient, any: bool) -> Result<Begun, CliError> {
-        let told: Value = client.read("/v1/admin/dead/bulk").await?;
-        let bulks = told["bulks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let BulkList { bulks } = client.get(BULK).await?;
         // An age is another moment each time that it is typed.
-        let is_same = |bulk: &Value| {
-            let exact = ["cause", "kind", "site", "tenant"];
-            let said = |name: &str| self.filter.get(name).cloned().unwrap_or_default();
-            exact.iter().all(|name| bulk[*name] == said(name))
-                && ["before", "since"].iter().all(|name| bulk[*name].is_null() == said(name).is_null())
+        let exact = |filter: &ShownFilter| {
+            let ShownFilter { cause, kind, site, tenant, before, since } = filter.clone();
+            (cause, kind, site, tenant, before.is_some(), since.is_some())
         };
+        let is_same = |bulk: &Bulk| exact(&bulk.filter) == exact(&self.filter);
         let mut begun = Begun::default();
-        let such = |bulk: &&Value| text(bulk, "action") == self.verb() && (any || is_same(bulk));
-        for bulk in bulks.iter().filter(such) {
-            let (number, is_open) = (number(bulk, "number"), bulk["ended_at"].is_null());
+        for bulk in bulks.iter().filter(|bulk| bulk.action == self.verb() && (any || is_same(bulk))) {
+            let is_open = bulk.ended_at.is_none();
             begun.has_open |= is_open;
-            if is_open || (self.action == BulkAction::Replay && Outcome::open(client, number).await? > 0) {
-                begun.numbers.push(number);
+            let has_replays = self.action == BulkAction::Replay;
+            if is_open || (has_replays && outcome::read(client, bulk.number, "open").await?.open > 0) {
+                begun.numbers.push(bulk.number);
             }
         }
         Ok(begun)
     }
 
-    /// Whoever was waiting when the store or the daemon went away must know that nothing is lost, and how to go on.
-    fn interrupted(&self, trouble: CliError) -> CliError {
-        if trouble.exit != Exit::Store {
-            return trouble;
+    /// If the store or the daemon became unavailable: nothing is lost, and how to resume.
+    fn interrupted(&self, error: CliError) -> CliError {
+        if error.exit != Exit::Store {
+            return error;
         }
         let what = format!(
-            "{}; what was begun stands in the store: `quittance dead {} --resume` goes on with it, and so does the daemon when it is back",
-            trouble.what,
+            "{}; the bulk work is recorded in the store: `quittance dead {} --resume` resumes it, and so does the daemon when it runs again",
+            error.what,
             self.verb()
         );
-        CliError::new(trouble.exit, what)
+        CliError::new(error.exit, what)
     }
 
-    async fn follow(&self, client: &ApiClient, bulk: u64) -> Result<Exit, CliError> {
-        let path = format!("/v1/admin/dead/bulk/{bulk}");
+    async fn follow(&self, client: &ApiClient, number: u64) -> Result<Exit, CliError> {
+        let path = format!("{BULK}/{number}");
         let mut progress = output::Progress::start("dead letters");
         let mut looks = 0;
-        let told = loop {
-            let told: Value = client.read(&path).await?;
-            if !told["ended_at"].is_null() {
-                break told;
+        let bulk = loop {
+            let bulk: Bulk = client.get(&path).await?;
+            if bulk.ended_at.is_some() {
+                break bulk;
             }
             looks += 1;
             if self.action == BulkAction::Replay
-                && (looks % LOOKS == 0 || matches!(client, ApiClient::Here(_)))
+                && (looks % LOOKS == 0 || matches!(client, ApiClient::InProcess(_)))
             {
                 is_accepted(client).await?;
             }
-            progress.show(&format!("{} {}", number(&told, "done"), self.participle()));
+            progress.show(&format!("{} {}", bulk.done, self.participle()));
             tokio::time::sleep(LOOK).await;
         };
         let outcome = match self.action {
-            BulkAction::Replay => settle(client, bulk, &mut progress).await?,
+            BulkAction::Replay => settle(client, number, &mut progress).await?,
             BulkAction::Drop => Outcome::default(),
         };
         drop(progress);
-        self.tell(told, &outcome)?;
-        Ok(if outcome.is_good() { Exit::Done } else { Exit::Bad })
+        self.print(&bulk, &outcome)?;
+        Ok(if outcome.failed == 0 && outcome.dead == 0 { Exit::Done } else { Exit::Bad })
     }
 
-    fn tell(&self, mut bulk: Value, outcome: &Outcome) -> Result<(), CliError> {
+    fn print(&self, bulk: &Bulk, outcome: &Outcome) -> Result<(), CliError> {
         let Outcome { answered, failed, dead, .. } = *outcome;
         if self.as_json {
+            let mut object = output::to_json(bulk)?;
             for (name, count) in [("answered", answered), ("failed", failed), ("dead_again", dead)] {
-                bulk[name] = count.into();
+                object[name] = count.into();
             }
-            return output::print_json(&bulk);
+            return output::print_json(&object);
         }
-        let mut words = format!("{} dead letters {}", number(&bulk, "done"), self.participle());
-        if number(&bulk, "passed_over") > 0 {
-            words += &format!(", {} passed over", number(&bulk, "passed_over"));
+        let mut words = format!("{} dead letters {}", bulk.done, self.participle());
+        if bulk.passed_over > 0 {
+            words += &format!(", {} passed over", bulk.passed_over);
         }
         if self.action == BulkAction::Replay && answered + failed + dead > 0 {
             words += &format!("; {answered} were answered");
@@ -220,38 +230,35 @@ impl Many {
             words += &format!("; {failed} failed");
         }
         if dead > 0 {
-            words += &format!("; {dead} have died again: `quittance dead list`");
+            words += &format!("; {dead} are dead letters again: `quittance dead list`");
         }
-        if bulk["was_stopped"] == true {
-            words += "; it was stopped before all were seen to";
+        if bulk.was_stopped {
+            words += "; it was stopped before all were handled";
         }
-        output::print(&format!("{}\n", harmless(&words)))
+        output::print(&format!("{words}\n"))
     }
 }
 
-/// Ends work that is under way, or all of it if none is named. What was done stays done.
+/// Stops bulk work, or all of it if none is named. What is done stays done.
 pub(super) async fn stop(client: &ApiClient, named: Option<u64>, as_json: bool) -> Result<Exit, CliError> {
-    let numbers = match named {
+    let numbers: Vec<u64> = match named {
         Some(named) => vec![named],
         None => {
-            let told: Value = client.read("/v1/admin/dead/bulk").await?;
-            let bulks = told["bulks"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let open = bulks.iter().filter(|bulk| bulk["ended_at"].is_null());
-            open.map(|bulk| number(bulk, "number")).collect()
+            let BulkList { bulks } = client.get(BULK).await?;
+            bulks.iter().filter(|bulk| bulk.ended_at.is_none()).map(|bulk| bulk.number).collect()
         }
     };
     if numbers.is_empty() {
-        output::tell("nothing is under way\n");
+        output::tell("no bulk work is in progress\n");
     }
-    for bulk in numbers {
-        let path = format!("/v1/admin/dead/bulk/{bulk}");
-        let told: Value = client.ask(Method::DELETE, &path, None).await?;
+    for number in numbers {
+        let bulk: Bulk = client.call(Method::DELETE, &format!("{BULK}/{number}")).await?;
         if as_json {
-            output::print_json(&told)?;
+            output::print_json(&output::to_json(&bulk)?)?;
             continue;
         }
-        let state = if told["was_stopped"] == true { "is stopped" } else { "had ended already" };
-        let words = format!("{} {bulk} {state}: {} done", text(&told, "action"), number(&told, "done"));
+        let state = if bulk.was_stopped { "is stopped" } else { "had ended already" };
+        let words = format!("{} {number} {state}: {} done", bulk.action, bulk.done);
         output::print(&format!("{}\n", harmless(&words)))?;
     }
     Ok(Exit::Done)
@@ -262,16 +269,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_interrupted_is_told_how_to_go_on() {
-        let many = Many { action: BulkAction::Replay, filter: Map::new(), rate: 50, as_json: false };
+    fn an_interruption_says_how_to_resume() {
+        let filter = crate::dead::filter::FilterArgs::default().filter().unwrap();
+        let many = Many { action: BulkAction::Replay, filter, rate: 50, as_json: false };
         let told = many.interrupted(CliError::new(Exit::Store, "the daemon does not answer"));
         assert!(told.exit == Exit::Store && told.what.contains("`quittance dead replay --resume`"), "{told}");
         let other = many.interrupted(CliError::new(Exit::Provider, "no balance"));
-        assert_eq!(other.what, "no balance", "that says itself how to go on");
+        assert_eq!(other.what, "no balance", "this error says itself what to do");
     }
 
     #[test]
-    fn a_rate_is_so_many_a_second() {
+    fn a_rate_is_a_number_per_second() {
         assert_eq!((rate("50/s"), rate("1"), rate("1000/s")), (Ok(50), Ok(1), Ok(1000)));
         for odd in ["", "0", "1001", "-1", "50/min", "fast", "/s", "5.5/s"] {
             assert!(rate(odd).is_err(), "{odd}");

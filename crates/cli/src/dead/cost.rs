@@ -1,9 +1,10 @@
-//! What it would come to, in words and for programs. A price that nobody knows is said to be unknown, and is never nothing.
+//! The estimated result of bulk work, as text and as JSON. A price that is not known is not counted as 0.
 
-use super::filter::number;
 use crate::output::harmless;
+use crate::pool::price_sum;
 use quittance::document::BulkAction;
-use quittance::lifecycle::{Money, PriceSum};
+use quittance::lifecycle::PriceSum;
+use quittance_admin::bulk::DryRun;
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -18,24 +19,21 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// One answer of a dry run.
-    pub(super) fn add(&mut self, told: &Value) {
-        if let Some(currency) = told["currency"].as_str() {
-            self.currency = format!(" {}", harmless(currency));
-        }
-        self.letters += number(told, "letters");
-        self.would_pay += number(told, "would_pay");
-        let sum = Money(number(told, "cost_micros"));
-        self.cost += PriceSum { sum, unpriced: number(told, "unpriced") };
-        self.may_pay_twice += number(told, "may_pay_twice");
-        self.not_allowed += number(told, "not_allowed");
-        self.unreadable += number(told, "unreadable");
+    /// Adds one page of a dry run.
+    pub(super) fn add(&mut self, page: &DryRun) {
+        self.currency = harmless(&page.currency);
+        self.letters += page.letters;
+        self.would_pay += page.would_pay;
+        self.cost += price_sum(page.cost_micros, page.unpriced);
+        self.may_pay_twice += page.may_pay_twice;
+        self.not_allowed += page.not_allowed;
+        self.unreadable += page.unreadable;
     }
 
     pub(super) fn json(&self) -> Value {
         let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, currency } = self;
         let known = cost.known();
-        json!({ "currency": currency.trim(), "dry_run": true, "letters": letters, "would_pay": would_pay,
+        json!({ "currency": currency, "dry_run": true, "letters": letters, "would_pay": would_pay,
             "cost": known.map(|cost| cost.to_string()), "cost_micros": known.map(|cost| cost.0), "unpriced": cost.unpriced,
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
@@ -48,7 +46,7 @@ impl Cost {
             BulkAction::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
         };
         if action == BulkAction::Replay && would_pay > 0 {
-            let known = format!("{sum}{}", self.currency);
+            let known = format!("{sum} {}", self.currency);
             price += &match would_pay.saturating_sub(unpriced) {
                 0 => ", at a price that is not known".to_owned(),
                 _ if unpriced == 0 => format!(", about {known}"),
@@ -81,42 +79,46 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::Cost;
-    use quittance::document::BulkAction;
-    use serde_json::json;
+    use super::*;
 
-    fn words(told: &serde_json::Value) -> String {
+    fn cost(fields: &Value) -> Cost {
+        let mut page = json!({
+            "dry_run": true, "letters": 2, "would_pay": 0, "currency": "USD", "cost_micros": null, "unpriced": 0,
+            "may_pay_twice": 0, "not_allowed": 0, "spent_micros": 0, "spent_unpriced": 0, "by_cause": {}, "unreadable": 0,
+        });
+        fields.as_object().unwrap().iter().for_each(|(name, value)| page[name] = value.clone());
         let mut cost = Cost::default();
-        cost.add(told);
-        cost.words(BulkAction::Replay)
+        cost.add(&serde_json::from_value(page).unwrap());
+        cost
+    }
+
+    fn words(fields: &Value) -> String {
+        cost(fields).words(BulkAction::Replay)
     }
 
     #[test]
-    fn a_price_that_nobody_knows_is_no_bargain() {
+    fn a_price_that_is_not_known_is_not_zero() {
         let mixed = json!({ "letters": 1511, "would_pay": 1511, "cost_micros": 26_910, "unpriced": 1502, "may_pay_twice": 69 });
         assert_eq!(
             words(&mixed),
-            "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 for 9 of them; the price \
+            "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 USD for 9 of them; the price \
              of the other 1502 is not known; 69 may be paid for a second time"
         );
-        let unknown = words(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2 }));
-        assert!(unknown.ends_with("2 of them may be paid for, at a price that is not known"), "{unknown}");
-        let mut cost = Cost::default();
-        cost.add(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2, "cost_micros": null }));
-        assert!(cost.json()["cost"].is_null() && cost.json()["cost_micros"].is_null(), "{}", cost.json());
-        let known = words(&json!({ "letters": 2, "would_pay": 2, "cost_micros": 5980 }));
-        assert!(known.ends_with("2 of them may be paid for, about 0.00598"), "{known}");
+        let unknown = json!({ "would_pay": 2, "unpriced": 2 });
+        assert!(words(&unknown).ends_with("2 of them may be paid for, at a price that is not known"));
+        let object = cost(&unknown).json();
+        assert!(object["cost"].is_null() && object["cost_micros"].is_null(), "{object}");
+        let known = words(&json!({ "would_pay": 2, "cost_micros": 5980 }));
+        assert!(known.ends_with("2 of them may be paid for, about 0.00598 USD"), "{known}");
         let unread = json!({ "letters": 3, "unreadable": 1 });
         assert!(words(&unread).ends_with("; 1 more cannot be read, and are passed over"));
-        let mut cost = Cost::default();
-        cost.add(&unread);
-        let dropped = cost.words(BulkAction::Drop);
+        let dropped = cost(&unread).words(BulkAction::Drop);
         assert!(dropped.starts_with("3 dead letters would be dropped"), "{dropped}");
         assert!(
             dropped.ends_with("; 1 of them cannot be read, and their records are removed for good"),
             "{dropped}"
         );
-        let nothing = words(&json!({ "letters": 2 }));
+        let nothing = words(&json!({}));
         assert!(nothing.ends_with("0 of them may be paid for"), "{nothing}");
     }
 }

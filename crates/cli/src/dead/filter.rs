@@ -1,15 +1,15 @@
-//! Which dead letters somebody means, as it is typed at the prompt and as `/v1` is asked for it.
+//! The filter for dead letters: the arguments, and the query of the API.
 
-use crate::day;
 use crate::exit::{CliError, Exit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{DeadLetterCause, Timestamp};
+use quittance_admin::dead_letter::ShownFilter;
 use quittance_config::Config;
 use quittance_gateway::Tenants;
 use quittance_ports::Clock;
-use serde_json::{Map, Value};
+use quittance_ports::moment::rfc3339;
 use std::time::Duration;
 
 #[derive(Args, Debug, Default)]
@@ -40,40 +40,38 @@ fn cause(typed: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
-/// People paste addresses.
+/// The host, also of a URL.
 fn host(typed: &str) -> String {
     let host = page_host(typed).unwrap_or_else(|_| typed.split('/').next().unwrap_or_default());
     host.to_lowercase()
 }
 
-/// So many, and at least one.
+/// A number of at least one.
 pub(super) fn limit(typed: &str) -> Result<usize, String> {
     typed.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "a number, at least 1".to_owned())
 }
 
 impl FilterArgs {
-    /// The fields of `/v1`, and nothing for what was not said.
-    pub(super) fn said(&self) -> Result<Map<String, Value>, CliError> {
+    /// The filter as the API has it.
+    pub(super) fn filter(&self) -> Result<ShownFilter, CliError> {
         let now = SystemClock.now();
         let ago = |span: Duration| {
             let ms = u64::try_from(span.as_millis()).ok().and_then(|ms| now.as_millis().checked_sub(ms));
-            ms.map(|ms| day::moment(Timestamp::from_millis(ms)))
-                .ok_or_else(|| CliError::new(Exit::Usage, "nothing is that old"))
+            ms.map(|ms| rfc3339(Timestamp::from_millis(ms)))
+                .ok_or_else(|| CliError::new(Exit::Usage, "no dead letter is that old"))
         };
-        let fields = [
-            ("cause", self.cause.map(str::to_owned)),
-            ("kind", self.kind.clone()),
-            ("site", self.site.as_deref().map(host)),
-            ("tenant", self.tenant.clone()),
-            ("before", self.older_than.map(ago).transpose()?),
-            ("since", self.newer_than.map(ago).transpose()?),
-        ];
-        Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect())
+        Ok(ShownFilter {
+            cause: self.cause.map(str::to_owned),
+            kind: self.kind.clone(),
+            site: self.site.as_deref().map(host),
+            tenant: self.tenant.clone(),
+            before: self.older_than.map(ago).transpose()?,
+            since: self.newer_than.map(ago).transpose()?,
+        })
     }
 
-    /// What is named here and is not known in this configuration: a slip of the pen looks like all is well. It may be right all the
-    /// same, of a tenant that is gone or of a daemon with another file.
-    pub(super) fn slips(&self, config: &Config) -> Vec<String> {
+    /// Names that the configuration does not know. They may be typing errors, or belong to a tenant that was removed.
+    pub(super) fn unknown_names(&self, config: &Config) -> Vec<String> {
         let is_tenant = |name: &str| match config.tenants.is_empty() {
             true => name == Tenants::LOCAL,
             false => config.tenants.iter().any(|tenant| tenant.name() == name),
@@ -86,22 +84,20 @@ impl FilterArgs {
     }
 
     pub(super) fn query(&self) -> Result<String, CliError> {
-        let said = self.said()?;
+        let ShownFilter { cause, kind, site, tenant, before, since } = self.filter()?;
         let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in &said {
-            query.append_pair(name, value.as_str().unwrap_or_default());
+        for (name, value) in [
+            ("cause", cause),
+            ("kind", kind),
+            ("site", site),
+            ("tenant", tenant),
+            ("before", before),
+            ("since", since),
+        ] {
+            query.extend_pairs(value.map(|value| (name, value)));
         }
         Ok(query.finish())
     }
-}
-
-/// What of an answer is text; nothing is no text.
-pub(super) fn text<'a>(told: &'a Value, field: &str) -> &'a str {
-    told[field].as_str().unwrap_or_default()
-}
-
-pub(super) fn number(told: &Value, field: &str) -> u64 {
-    told[field].as_u64().unwrap_or_default()
 }
 
 /// The first digits of a key, enough for people.
@@ -127,16 +123,16 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_told_and_what_is_known_is_not() {
+    fn names_that_are_not_known_are_reported() {
         let config = config_with(&[]);
-        let slips = |kind: &str, tenant: &str| {
+        let unknown = |kind: &str, tenant: &str| {
             let filter =
                 FilterArgs { kind: Some(kind.into()), tenant: Some(tenant.into()), ..FilterArgs::default() };
-            filter.slips(&config)
+            filter.unknown_names(&config)
         };
-        assert_eq!(slips("turnstile", Tenants::LOCAL), Vec::<String>::new());
-        let told = slips("nonsense", "nobody");
-        assert!(told[0].contains("no kind is called `nonsense`") && told[1].contains("`nobody`"), "{told:?}");
+        assert_eq!(unknown("turnstile", Tenants::LOCAL), Vec::<String>::new());
+        let told = unknown("nonsense", "carla");
+        assert!(told[0].contains("no kind is called `nonsense`") && told[1].contains("`carla`"), "{told:?}");
     }
 
     #[test]

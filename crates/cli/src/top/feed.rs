@@ -7,7 +7,6 @@ use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use http_body_util::BodyExt;
-use hyper::Method;
 use quittance_config::{Config, Environment, Scheme, StoreUrl};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,11 +79,11 @@ impl Feed {
             Whom::Store(client, scheme) => (&**client, Some(*scheme)),
             Whom::DaemonIn(folder) => {
                 let daemon = Daemon::that_runs_in(folder, &self.config, &self.environment)?;
-                found = ApiClient::There(daemon.ok_or(Missing::NoDaemon)?);
+                found = ApiClient::Daemon(daemon.ok_or(Missing::NoDaemon)?);
                 (&found, None)
             }
         };
-        let Ok(opened) = timeout(OPEN_WAIT, client.open(Method::GET, LIVE, None)).await else {
+        let Ok(opened) = timeout(OPEN_WAIT, client.open(LIVE)).await else {
             let what = format!(
                 "a daemon has the store, and does not answer within {} s: look at its log",
                 OPEN_WAIT.as_secs()

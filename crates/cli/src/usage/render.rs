@@ -1,12 +1,14 @@
-//! A report as a table that fits the terminal, or as comma-separated values. What is too wide for a table is told row by row.
+//! A report as a table that fits the terminal, or as comma-separated values. A table that is too wide is shown row by row.
 
-use super::reply::{Report, Row, Sums};
 use crate::csv;
 use crate::days::words;
 use crate::output::harmless;
+use crate::pool::price_sum;
 use anstyle::Style;
 use quittance::Day;
 use quittance::lifecycle::Counters;
+use quittance_admin::usage::{Report, Row};
+use quittance_admin::usage_sums::{Sum, Sums};
 use std::fmt::Write;
 
 const BOLD: Style = Style::new().bold();
@@ -28,14 +30,35 @@ const LINES: [(&str, &str, &str); 13] = [
 ];
 const NO_ORDERS: &str = "No orders were placed.\n";
 
-/// What a row is about, as it is shown. What is on no page has no site.
-fn shown(name: &str) -> String {
+/// The name of a group as text; orders without a page have an empty site.
+fn group_name(name: &str) -> String {
     if name.is_empty() { "-".to_owned() } else { harmless(name) }
+}
+
+/// A sum as text.
+fn cell(sums: &Sums, name: &str, not_known: &str) -> String {
+    match sums.0.get(name) {
+        Some(Sum::Count(count)) => count.to_string(),
+        Some(Sum::Amount(amount)) => harmless(amount),
+        Some(Sum::NotKnown) => not_known.to_owned(),
+        None => "0".to_owned(),
+    }
+}
+
+fn value(sums: &Sums, name: &str) -> String {
+    cell(sums, name, "not known")
+}
+
+fn is_empty(sums: &Sums) -> bool {
+    sums.0.values().all(|sum| !matches!(sum, Sum::Count(1..)))
 }
 
 /// Amounts keep the currency in which they were counted.
 fn in_other_currencies(report: &Report) -> String {
-    let amounts = report.other_currencies.iter().map(|(currency, spent)| spent.words(&harmless(currency)));
+    let amounts = report
+        .other_currencies
+        .iter()
+        .map(|other| price_sum(other.cost_micros, other.unpriced).words(&harmless(&other.currency)));
     let amounts: Vec<String> = amounts.collect();
     match amounts.is_empty() {
         true => String::new(),
@@ -48,24 +71,20 @@ fn in_other_currencies(report: &Report) -> String {
 }
 
 pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) -> String {
-    let currency = match report.currency.as_str() {
-        "" => String::new(),
-        currency => format!("; money in {}", harmless(currency)),
-    };
-    let heading = format!("{}, in UTC{currency}\n\n", words(from, to));
-    if report.all.is_empty() {
+    let heading = format!("{}, in UTC; money in {}\n\n", words(from, to), harmless(&report.currency));
+    if is_empty(&report.all) {
         return heading + NO_ORDERS;
     }
-    let unpriced = match report.all.count("unpriced") {
+    let unpriced = match report.all.count("unpriced").unwrap_or_default() {
         0 => String::new(),
         answers => {
-            let at_least = match report.all.is_known("cost_micros") {
+            let at_least = match report.all.count("cost_micros").is_some() {
                 true => "Spent is at least that: the",
                 false => "The",
             };
             format!(
-                "\n{at_least} price of {answers} attempts that were or may have been charged is not known. Callbacks say no price: \
-                 set `prices` in the configuration. What was taken and never answered has no price.\n"
+                "\n{at_least} price of {answers} attempts that were or may have been charged is not known. Callbacks have no price: \
+                 set `prices` in the configuration. An attempt that was accepted and never answered has no price.\n"
             )
         }
     };
@@ -81,31 +100,43 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
     };
     let more = match report.left_out {
         0 => String::new(),
-        rows => format!(
-            "\n{rows} more rows are in the totals and not shown: ask for fewer days, or fewer parts\n"
-        ),
+        rows => {
+            format!("\n{rows} more rows are in the totals and not shown: choose fewer days, or fewer parts\n")
+        }
     };
     format!("{heading}{body}{more}{unpriced}")
 }
 
-/// One line for each line of the usage.
+/// One line for each counter.
 fn in_full(all: &Sums) -> String {
     let mut text = String::new();
     for (name, _, called) in LINES {
-        let waste = || format!("  ({})", all.shown("wasted_cost"));
-        let beside = if name == "wasted" && all.count(name) > 0 { waste() } else { String::new() };
-        _ = writeln!(text, "{called:<22}{:>14}{beside}", all.shown(name));
+        let cost = match name == "wasted" && all.count(name) > Some(0) {
+            true => format!("  ({})", value(all, "wasted_cost")),
+            false => String::new(),
+        };
+        _ = writeln!(text, "{called:<22}{:>14}{cost}", value(all, name));
     }
     text
 }
 
 fn rows(report: &Report) -> impl Iterator<Item = (Vec<String>, &Sums)> {
-    let named = |row: &Row| row.names.iter().map(|name| shown(name)).collect();
+    let names = |row: &Row| names(report, row).map(group_name).collect();
+    report.rows.iter().map(move |row| (names(row), &row.sums)).chain([(total(report, "total"), &report.all)])
+}
+
+/// The names of a row, in the order of the parts.
+fn names<'a>(report: &'a Report, row: &'a Row) -> impl Iterator<Item = &'a str> {
+    report.by.iter().map(|by| row.name(*by).unwrap_or_default())
+}
+
+/// The names of the row of totals.
+fn total(report: &Report, word: &str) -> Vec<String> {
     let mut total = vec![String::new(); report.by.len()];
     if let Some(first) = total.first_mut() {
-        "in all".clone_into(first);
+        word.clone_into(first);
     }
-    report.rows.iter().map(move |row| (named(row), &row.sums)).chain([(total, &report.all)])
+    total
 }
 
 /// Names to the left, numbers to the right.
@@ -113,7 +144,7 @@ fn table(report: &Report) -> String {
     let heading: Vec<String> = report.by.iter().map(|by| by.name().to_uppercase()).collect();
     let heading = heading.into_iter().chain(LINES.map(|(_, heading, _)| heading.to_owned())).collect();
     let cells = rows(report).map(|(names, sums)| {
-        names.into_iter().chain(LINES.map(|(name, ..)| sums.shown(name))).collect::<Vec<String>>()
+        names.into_iter().chain(LINES.map(|(name, ..)| value(sums, name))).collect::<Vec<String>>()
     });
     let grid: Vec<Vec<String>> = std::iter::once(heading).chain(cells).collect();
     let columns = report.by.len() + LINES.len();
@@ -149,7 +180,7 @@ fn row_by_row(report: &Report, width: usize) -> String {
         // Further than any width, so that the first begins a line of its own.
         let mut column = width;
         for (name, _, called) in LINES {
-            let words = format!("{called} {}", sums.shown(name));
+            let words = format!("{called} {}", value(sums, name));
             let wanted = words.chars().count() + 2;
             if column + wanted > width {
                 text += "\n ";
@@ -170,32 +201,35 @@ pub(super) fn csv(report: &Report) -> String {
     let currency = || [report.currency.clone()];
     let parts = report.by.iter().map(|by| by.name());
     let mut text = csv::row(parts.chain(names.iter().copied()).chain(["currency"]));
-    let line = |about: &[String], sums: &Sums| {
-        csv::row(about.iter().cloned().chain(names.iter().map(|name| sums.cell(name))).chain(currency()))
+    let line = |group: Vec<String>, sums: &Sums| {
+        csv::row(group.into_iter().chain(names.iter().map(|name| cell(sums, name, ""))).chain(currency()))
     };
     for row in &report.rows {
-        text += &line(&row.names, &row.sums);
+        text += &line(self::names(report, row).map(str::to_owned).collect(), &row.sums);
     }
-    let mut total = vec![String::new(); report.by.len()];
-    if let Some(first) = total.first_mut() {
-        "total".clone_into(first);
-    }
-    text + &line(&total, &report.all)
+    text + &line(total(report, "total"), &report.all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::By;
-    use serde_json::json;
+    use quittance_admin::usage::By;
+    use serde_json::{Value, json};
+
+    fn read(by: &[By], all: &Value, rows: &[Value]) -> Report {
+        let report = json!({
+            "from": "2026-11-16", "to": "2026-11-16", "by": by, "currency": "EUR", "all": all, "rows": rows,
+            "left_out": rows.len(), "other_currencies": [],
+        });
+        serde_json::from_value(report).unwrap()
+    }
 
     fn report(by: &[By], names: &[&[&str]]) -> Report {
         let sums = |asked: u64| {
-            let mut sums = json!({ "asked": asked, "joined": 3, "paid": 4, "solved": 4, "wasted": 1 });
-            sums["cost_micros"] = json!(11_960);
-            sums["wasted_micros"] = json!(2_990);
-            sums["saved_micros"] = json!(8_970);
-            sums
+            json!({
+                "asked": asked, "joined": 3, "paid": 4, "solved": 4, "wasted": 1, "cost_micros": 11_960, "spent": "0.01196",
+                "wasted_micros": 2_990, "wasted_cost": "0.00299", "saved_micros": 8_970, "saved": "0.00897",
+            })
         };
         let rows = names.iter().map(|names| {
             let mut row = sums(7);
@@ -203,54 +237,57 @@ mod tests {
             row
         });
         let rows: Vec<_> = rows.collect();
-        let told = json!({ "all": sums(7 * rows.len() as u64), "rows": rows, "left_out": 2 });
-        Report::read(told, by).unwrap()
+        read(by, &sums(7 * rows.len() as u64), &rows)
     }
 
     #[test]
     fn every_line_of_the_list_is_there_in_full() {
-        let told = json!({ "all": { "asked": 9, "wasted": 1, "wasted_micros": 500, "cost_micros": 1_500 }, "rows": [] });
-        let report = Report::read(told, &[]).unwrap();
+        let report = read(
+            &[],
+            &json!({ "asked": 9, "wasted": 1, "wasted_cost": "0.0005", "cost_micros": 1_500 }),
+            &[],
+        );
         let text = text(&report, Day(20_773), Day(20_773), Some(80));
         for (_, _, called) in LINES {
             assert!(text.lines().any(|line| line.starts_with(called)), "{called}: {text}");
         }
-        assert!(text.starts_with("2026-11-16, in UTC\n\n") && text.contains("1  (0.0005)"), "{text}");
+        assert!(
+            text.starts_with("2026-11-16, in UTC; money in EUR\n\n") && text.contains("1  (0.0005)"),
+            "{text}"
+        );
         assert!(!text.contains("at least"), "{text}");
     }
 
     #[test]
-    fn a_table_ends_with_its_totals_and_a_narrow_terminal_is_told_row_by_row() {
+    fn a_table_ends_with_its_totals_and_a_narrow_terminal_gets_row_by_row() {
         let report = report(&[By::Tenant, By::Site], &[&["anna", "a.example.com"], &["bert", ""]]);
         let wide = text(&report, Day(1), Day(2), None);
         let lines: Vec<&str> = wide.lines().collect();
         assert!(lines[0].starts_with("1970-01-02 to 1970-01-03"), "{wide}");
         assert!(lines[2].contains("TENANT") && lines[2].contains("FROM DOUBT"), "{wide}");
-        assert!(lines[4].starts_with("bert    -") && lines[5].starts_with("in all"), "{wide}");
+        assert!(lines[4].starts_with("bert    -") && lines[5].starts_with("total"), "{wide}");
         assert!(wide.contains("2 more rows"), "{wide}");
         let narrow = text(&report, Day(1), Day(2), Some(60));
         let narrow = anstream::adapter::strip_str(&narrow).to_string();
         for line in narrow.lines().filter(|line| !line.contains("more rows")) {
             assert!(line.chars().count() <= 60, "{line}");
         }
-        assert!(narrow.contains("recovered from doubt 0") && narrow.contains("in all\n"), "{narrow}");
+        assert!(narrow.contains("recovered from doubt 0") && narrow.contains("total\n"), "{narrow}");
     }
 
     #[test]
     fn a_sum_that_lacks_answers_without_a_price_says_so() {
-        let told = json!({ "all": { "asked": 9, "unpriced": 4, "cost_micros": 1_500 }, "rows": [] });
+        let all = json!({ "asked": 9, "unpriced": 4, "cost_micros": 1_500 });
         for by in [&[][..], &[By::Day]] {
-            let text = text(&Report::read(told.clone(), by).unwrap(), Day(1), Day(1), None);
+            let text = text(&read(by, &all, &[]), Day(1), Day(1), None);
             assert!(text.contains("at least that: the price of 4 attempts that were or may"), "{text}");
         }
     }
 
     #[test]
     fn a_sum_that_is_not_known_is_not_zero_and_the_currency_is_named() {
-        let all =
-            json!({ "asked": 9, "solved": 4, "unpriced": 4, "cost_micros": null, "saved_micros": null });
-        let told = json!({ "currency": "EUR", "all": all, "rows": [] });
-        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let all = json!({ "asked": 9, "solved": 4, "unpriced": 4, "cost_micros": null, "spent": null, "saved": null });
+        let text = text(&read(&[], &all, &[]), Day(1), Day(1), None);
         let spent = text.lines().find(|line| line.starts_with("spent")).unwrap();
         assert!(spent.ends_with("not known"), "{text}");
         assert!(
@@ -263,10 +300,11 @@ mod tests {
 
     #[test]
     fn what_was_spent_in_another_currency_keeps_it_and_is_in_no_sum() {
-        let other = json!({ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0 });
-        let all = json!({ "asked": 1, "solved": 1, "unpriced": 1, "cost_micros": null });
-        let told = json!({ "currency": "EUR", "all": all, "rows": [], "other_currencies": [other] });
-        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let other = json!({ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0, "wasted_micros": 0 });
+        let mut report =
+            read(&[], &json!({ "asked": 1, "solved": 1, "unpriced": 1, "cost_micros": null }), &[]);
+        report.other_currencies.push(serde_json::from_value(other).unwrap());
+        let text = text(&report, Day(1), Day(1), None);
         let words =
             "In other currencies: spent 0.00299 USD. It is in none of the sums above, which are in EUR.";
         assert!(text.contains(words), "{text}");
@@ -274,9 +312,9 @@ mod tests {
 
     #[test]
     fn an_empty_report_says_so() {
-        let told = json!({ "all": { "asked": 0 }, "rows": [] });
-        let report = Report::read(told, &[By::Day]).unwrap();
-        assert_eq!(text(&report, Day(0), Day(0), None), format!("1970-01-01, in UTC\n\n{NO_ORDERS}"));
+        let report = read(&[By::Day], &json!({ "asked": 0 }), &[]);
+        let text = text(&report, Day(0), Day(0), None);
+        assert_eq!(text, format!("1970-01-01, in UTC; money in EUR\n\n{NO_ORDERS}"));
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_bring_them() {
     );
     assert_eq!(sim.ledger().polls(), 0, "they came by callback");
     let text = serve.sandbox.run(&["pool", "show", "warm"]).out;
-    assert!(text.contains("0.006 USD an hour; set out to spend in this one: 0.00598 USD"), "{text}");
+    assert!(text.contains("0.006 USD an hour; planned in this hour: 0.00598 USD"), "{text}");
     serve.end_in_peace();
 }
 

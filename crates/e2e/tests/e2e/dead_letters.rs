@@ -46,7 +46,7 @@ fn keys(sandbox: &Sandbox) -> Vec<String> {
     let listed = sandbox.run(&["dead", "list", "--json", "--limit", "1000000"]);
     let listed = listed.must_succeed().json();
     let entries = listed.as_array().expect("an array");
-    entries.iter().map(|entry| entry["order"].as_str().expect("it has a name").to_owned()).collect()
+    entries.iter().map(|entry| entry["key"].as_str().expect("it has a name").to_owned()).collect()
 }
 
 /// A daemon on this sandbox's store.
@@ -123,7 +123,7 @@ fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_in_the_middle_of_a_bulk_replay_goes_on_with_it_by_itself() {
+fn a_daemon_that_is_killed_in_the_middle_of_a_bulk_replay_resumes_it_by_itself() {
     let sim = Sim::start();
     let sandbox = sandbox_of(&sim);
     move_to_dead_letters(&sim, &sandbox, 120);
@@ -200,9 +200,9 @@ fn a_refusal_is_reported_and_no_success_here_and_beside_a_daemon() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.out.contains("3 dead letters replayed; 0 were answered; 3 failed"), "{ran:?}");
         let again = sandbox.run(&["dead", "replay", "--resume"]);
-        assert!(again.must_succeed().err.contains("nothing is under way"), "{again:?}");
+        assert!(again.must_succeed().err.contains("no bulk work is in progress"), "{again:?}");
         let stopped = sandbox.run(&["dead", "stop"]);
-        assert!(stopped.must_succeed().err.contains("nothing is under way"), "{stopped:?}");
+        assert!(stopped.must_succeed().err.contains("no bulk work is in progress"), "{stopped:?}");
     }
 }
 
@@ -228,7 +228,7 @@ fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
     assert_eq!(sandbox.dead_letters().len(), 4);
     sandbox.run(&["dead", "note", &keys[0][..12], "asked the provider"]).must_succeed();
     let view = sandbox.run(&["dead", "show", &keys[0][..12]]);
-    for word in ["asked the provider", "ERROR_CAPTCHA_UNSOLVABLE", "said: ", "replay", "timeline"] {
+    for word in ["asked the provider", "ERROR_CAPTCHA_UNSOLVABLE", "reply: ", "replay", "timeline"] {
         assert!(view.must_succeed().out.contains(word), "{word}: {}", view.out);
     }
     assert!(sandbox.run(&["dead", "list"]).must_succeed().out.contains("[asked the provider]"));
@@ -271,7 +271,7 @@ fn what_may_not_be_automated_any_more_is_not_replayed() {
     sandbox.run_lines(&[order.to_string()]);
     sim.calm();
     let [key] = &keys(&sandbox)[..] else { panic!("one dead letter") };
-    sandbox.overrule("targets.allow", "other.example.net");
+    sandbox.override_setting("targets.allow", "other.example.net");
     let view = sandbox.run(&["dead", "show", key]);
     let why = "is refused: `shop.example.org` is not a host that may be automated";
     assert!(view.must_succeed().out.contains(why), "{}", view.out);
@@ -297,7 +297,7 @@ fn hostile_text_is_text_in_every_form_and_comes_through_an_export_unchanged() {
     order["params"]["cookies"] = json!("sid=hunter2");
     sandbox.run_lines(&[order.to_string()]);
     let entries = sandbox.dead_letters();
-    let key = entries[0]["order"].as_str().expect("it has a name");
+    let key = entries[0]["key"].as_str().expect("it has a name");
     sandbox.run(&["dead", "note", key, HOSTILE]).must_succeed();
     let is_odd = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     for args in [

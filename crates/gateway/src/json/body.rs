@@ -10,7 +10,7 @@ use crate::webhooks::WebhookFormat;
 use hyper::HeaderMap;
 use quittance_lifecycle::Draft;
 use quittance_protocol::Dialect;
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_protocol::json::OrderParams;
 use quittance_protocol::kinds::CONTROL;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl JsonBody {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, JsonError> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-        match document::read(body) {
+        match json_document::read(body) {
             Ok(Value::Object(fields)) => {
                 check_spellings(&fields)?;
                 Ok(Self(fields))

@@ -1,4 +1,4 @@
-//! What each client is told, to the byte: the four flavours, the errors, and what becomes of nonsense. The world of these
+//! What each client is told, to the byte: the four dialects, the errors, and what becomes of nonsense. The world of these
 //! tests is an engine on a store in memory, a provider that does as the test says, and the door.
 
 mod bad_input;

@@ -5,7 +5,7 @@
 use super::OrderService;
 use crate::log_once::LogOnce;
 use crate::tenant::Caller;
-use quittance_engine::Placed;
+use quittance_engine::PlacedOrder;
 use quittance_lifecycle::{Draft, Origin, Reuse, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ impl OrderService {
 
     /// Counts a placement that is given an answer which the site takes once and another placement is given too, and logs the
     /// first one of each target. A repeat with an idempotency key is the same job, and nothing to notice.
-    pub(super) fn note_shared(&self, placed: &Placed, decision: &ReuseDecision) {
+    pub(super) fn note_shared(&self, placed: &PlacedOrder, decision: &ReuseDecision) {
         let Some(order) = &placed.order else { return };
         let terms = &order.terms;
         let is_second = matches!(placed.origin, Origin::Joined | Origin::Cached);

@@ -25,9 +25,9 @@ pub enum Status {
 }
 
 /// Source of the answer of this placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Source {
+pub enum Source {
     /// Bought for this order.
     Api,
     /// Joined an equal order in flight.
@@ -41,6 +41,17 @@ pub(super) enum Source {
 }
 
 impl Source {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Joined => "joined",
+            Self::Cached => "cached",
+            Self::Stock => "stock",
+            Self::Replayed => "replayed",
+        }
+    }
+
     /// For a request by id: bought, or taken from the stock.
     pub(super) fn by(id: OrderId, order: &Order) -> Self {
         if id.is_from_stock() || order.is_from_stock() { Self::Stock } else { Self::Api }
@@ -59,16 +70,16 @@ impl Source {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-pub(super) struct ShownAnswer {
-    text: String,
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ShownAnswer {
+    pub text: String,
     /// The text as JSON, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
-    json: Option<serde_json::Value>,
+    pub json: Option<serde_json::Value>,
     /// Additional values, such as the user agent that the answer is bound to.
-    extras: BTreeMap<String, String>,
+    pub extras: BTreeMap<String, String>,
     /// Number of the attempt that got the answer.
-    attempt: u32,
+    pub attempt: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -105,29 +116,29 @@ pub struct OrderInShort {
 }
 
 /// An order as its caller sees it.
-#[derive(Serialize, ToSchema)]
-pub(super) struct OrderInFull {
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OrderInFull {
     #[serde(flatten)]
-    pub(super) short: OrderInShort,
-    origin: Source,
+    pub short: OrderInShort,
+    pub origin: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<ShownAnswer>,
+    pub answer: Option<ShownAnswer>,
     /// When the answer expires; absent if it does not.
     #[schema(format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
+    pub expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_in_ms: Option<u64>,
+    pub expires_in_ms: Option<u64>,
     /// Cost of the answer in `currency`, also after it has expired; without an answer, the cost of the attempts.
     /// `null` if it is not known, and while the order is pending.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$", example = "0.00299")]
-    cost: Option<String>,
-    cost_micros: Option<u64>,
+    pub cost: Option<String>,
+    pub cost_micros: Option<u64>,
     /// Number of charges or possible charges at a price that is not known; they are not in `cost`.
-    unpriced: u64,
+    pub unpriced: u64,
     /// Currency of the cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
-    currency: String,
+    pub currency: String,
 }
 
 /// A change of an order, in a stream of many orders.

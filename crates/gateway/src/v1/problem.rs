@@ -6,7 +6,8 @@ use hyper::header::{
     CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{StatusCode, header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -142,26 +143,28 @@ impl Code {
 }
 
 /// Why a request was refused (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Address of the page that explains the code.
     #[serde(rename = "type")]
     #[schema(pattern = "^/v1/errors/[a-z_]+$")]
-    about: String,
-    title: &'static str,
+    pub about: String,
+    #[schema(value_type = String)]
+    pub title: Cow<'static, str>,
     #[schema(minimum = 400, maximum = 599)]
-    status: u16,
+    pub status: u16,
     /// Stable code, for programs; the texts may change.
-    #[schema(pattern = "^[a-z_]+$")]
-    code: &'static str,
-    detail: String,
-    hint: &'static str,
+    #[schema(pattern = "^[a-z_]+$", value_type = String)]
+    pub code: Cow<'static, str>,
+    pub detail: String,
+    #[schema(value_type = String)]
+    pub hint: Cow<'static, str>,
     /// Field of the request that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
+    pub field: Option<String>,
     /// The provider's own error code.
     #[serde(skip_serializing_if = "Option::is_none")]
-    provider_code: Option<String>,
+    pub provider_code: Option<String>,
 }
 
 /// A refused request: the code, and what is particular to this request.
@@ -222,11 +225,11 @@ impl Refused {
         let Self { code, detail, field, provider_code, again_in, location } = self;
         let problem = Problem {
             about: code.page(),
-            title: code.title(),
+            title: code.title().into(),
             status: code.status(),
-            code: code.name(),
+            code: code.name().into(),
             detail: detail.unwrap_or_else(|| format!("{}.", code.title())),
-            hint: code.hint(),
+            hint: code.hint().into(),
             field,
             provider_code,
         };

@@ -9,13 +9,13 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
 use quittance_lifecycle::{Draft, Reuse, Value as Param};
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,7 +60,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         // The server has read it whole and checked its size.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
-        match document::read(&body) {
+        match json_document::read(&body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
             Err(BadDocument::SentTwice { name }) => {
@@ -84,6 +84,36 @@ impl JsonBody {
     /// Removes a field; null is the same as absent.
     pub fn take(&mut self, field: &str) -> Option<Value> {
         self.0.remove(field).filter(|value| !value.is_null())
+    }
+
+    /// Whether the field has a value.
+    pub fn has(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Whether the field is this text.
+    pub fn is(&self, field: &str, text: &str) -> bool {
+        self.0.get(field).and_then(Value::as_str) == Some(text)
+    }
+
+    /// Whether the field is an object with this entry.
+    pub fn has_entry(&self, field: &str, entry: &str) -> bool {
+        self.0.get(field).is_some_and(|value| value.get(entry).is_some())
+    }
+
+    /// Applies the body to `base` as a merge patch (RFC 7396); objects are merged one level deep.
+    #[must_use]
+    pub fn merge_into(self, mut base: Map<String, Value>) -> Self {
+        for (name, value) in self.0 {
+            match (base.get_mut(&name), value) {
+                (Some(Value::Object(before)), Value::Object(entries)) => {
+                    before.extend(entries);
+                    before.retain(|_, entry| !entry.is_null());
+                }
+                (_, value) => drop(base.insert(name, value)),
+            }
+        }
+        Self(base)
     }
 
     pub fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {

@@ -36,8 +36,8 @@ impl WebhookFormat {
         let formats =
             Dialect::ALL.into_iter().flat_map(|dialect| [Self::Classic(dialect), Self::Json(dialect)]);
         let mut formats = formats.filter(|format| match format {
-            Self::Classic(dialect) => dialect.profile().is_some(),
-            Self::Json(dialect) => dialect.flavour().is_some(),
+            Self::Classic(dialect) => dialect.classic().is_some(),
+            Self::Json(dialect) => dialect.json().is_some(),
             Self::V1 => true,
         });
         formats.find(|format| format.name() == name)

@@ -49,14 +49,14 @@ fn a_pool_is_set_shown_changed_and_taken_away() {
         assert_eq!(before[0][same], after[0][same], "{same}");
     }
     assert_eq!((&after[0]["size"], &after[0]["service_level"]), (&json!(3), &Value::Null));
-    assert!(house.set(&["--size", "3"]).exits(0).out.contains("as it was"));
+    assert!(house.set(&["--size", "3"]).exits(0).out.contains("unchanged"));
     let off = house.set(&["--off", "--json"]).exits(0).json();
     assert_eq!(
         (&off["created"], &off["changed"]),
         (&json!(false), &json!({ "state": { "is": "off", "was": "on" } }))
     );
     let shown = house.run(&["pool", "show", "login"]).exits(0).out;
-    for words in ["login (off)", "250 s after its solve", "no node has looked"] {
+    for words in ["login (off)", "250 s after its solve", "no node has handled"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(house.run(&["pool", "remove", "login", "--json"]).exits(0).json()["removed"], true);
@@ -103,7 +103,7 @@ fn a_pool_that_the_configuration_describes_is_not_changed_behind_its_back() {
     let checked = house.run(&["config", "check"]).exits(4);
     assert!(checked.err.contains("there is no provider") && !checked.err.contains("pool"), "{}", checked.err);
     let set = house.set(&LOGIN).exits(0);
-    assert!(set.err.contains("sets it back when it starts"), "{}", set.err);
+    assert!(set.err.contains("resets it when it starts"), "{}", set.err);
     let removed = house.run(&["pool", "remove", "login"]).exits(0);
     assert!(removed.err.contains("sets it again when it starts"), "{}", removed.err);
     std::fs::write(house.path("quittance.toml"), file.replace("turnstile", "image")).unwrap();
@@ -124,12 +124,12 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     drop(runtime);
     house.set(&LOGIN).exits(0);
     let told = house.run(&["stock", "--json"]).exits(0).json();
-    let target = &told["targets"][0];
+    let target = &told["lines"][0];
     assert_eq!(
         (&target["site"], &target["asked"], &target["hit_rate"]),
         (&json!("example.com"), &json!(1), &json!(0.0))
     );
-    assert_eq!((&target["life_s"], &target["trusted_life_s"]), (&json!(300.0), &json!(300.0)));
+    assert_eq!((&target["life_ms"], &target["trust"]), (&json!(300_000), &Value::Null));
     assert_eq!(told["pools"][0]["name"], "login");
     let text = house.run(&["stock"]).exits(0).out;
     for words in ["HIT RATE", "example.com", "300s", "login"] {
@@ -138,7 +138,7 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     assert!(!text.contains('\u{1b}'), "colours are for terminals");
     let long_ago =
         house.run(&["stock", "--from", "1999-01-01", "--to", "1999-12-31", "--json"]).exits(0).json();
-    assert_eq!(long_ago["targets"], json!([]));
+    assert_eq!(long_ago["lines"], json!([]));
     house.run(&["stock", "--from", "yesterday"]).exits(2);
     house.run(&["stock", "--from", "2026-02-02", "--to", "2026-02-01"]).exits(2);
 }

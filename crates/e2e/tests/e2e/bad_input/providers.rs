@@ -80,7 +80,7 @@ fn a_provider_that_is_not_there_makes_a_dead_letter_and_a_replay_gets_the_answer
         (entries.len(), &entries[0]["attempts"], &entries[0]["possible_doubles"]),
         (1, &json!(4), &json!(0))
     );
-    let order = entries[0]["order"].as_str().expect("it has a name").to_owned();
+    let order = entries[0]["key"].as_str().expect("it has a name").to_owned();
     sandbox.run(&["dead", "replay", &order[..12]]).must_fail(1, &[]);
     let sim = Sim::start_with("2captcha", &["--listen", &address]);
     let replayed = sandbox.run(&["dead", "replay", &order[..12]]);

@@ -143,7 +143,10 @@ fn an_order_that_is_interrupted_stays_on_record_and_the_same_command_goes_on() {
     let key = ["--idempotency-key", "job-7"];
     interrupted(&sandbox, &sim, "interrupted", &key).must_fail(
         130,
-        &["the order stays on record: run the same command again (with the same --idempotency-key) to go on"],
+        &[
+            "the order stays on record",
+            "run the same command again (with the same --idempotency-key) to resume it",
+        ],
     );
     solve(&sandbox, "interrupted", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1, "nothing is paid twice");
@@ -153,7 +156,8 @@ fn an_order_that_is_interrupted_stays_on_record_and_the_same_command_goes_on() {
 fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_and_its_answer_is_not_lost() {
     let sim = Sim::start();
     let sandbox = quick(Sandbox::polling(&sim)).set("reuse.default=exclusive");
-    interrupted(&sandbox, &sim, "alone", &[]).must_fail(130, &["it is cancelled", "goes to the stock"]);
+    interrupted(&sandbox, &sim, "alone", &[])
+        .must_fail(130, &["the order is cancelled", "goes to the stock"]);
     let again = solve(&sandbox, "alone", &["--json"]).must_succeed().json();
     assert_eq!(sim.ledger().tasks().iter().filter(|task| task["answer"] == again["answer"]).count(), 1);
 }
@@ -164,7 +168,7 @@ fn an_order_that_is_interrupted_beside_a_daemon_goes_on_there() {
     let serve = Serve::start(quick(Sandbox::of(&sim)));
     let key = ["--idempotency-key", "job-8"];
     interrupted(&serve.sandbox, &sim, "left", &key)
-        .must_fail(130, &["stays on record", "the daemon goes on"]);
+        .must_fail(130, &["stays on record", "the daemon continues it"]);
     solve(&serve.sandbox, "left", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1);
     serve.end_in_peace();

@@ -14,7 +14,7 @@ fn graveyard(sim: &Sim) -> (Sandbox, Vec<String>) {
             .must_fail(1, &["ERROR_NO_SLOT_AVAILABLE", "dead letter", "quittance dead show"]);
     }
     let entries = sandbox.dead_letters();
-    let order = |entry: &serde_json::Value| entry["order"].as_str().expect("it has a name").to_owned();
+    let order = |entry: &serde_json::Value| entry["key"].as_str().expect("it has a name").to_owned();
     let orders: Vec<String> = entries.iter().map(order).collect();
     assert_eq!(orders.len(), 3);
     sim.calm();
@@ -38,7 +38,7 @@ fn a_dead_letter_is_listed_shown_replayed_and_dropped() {
         assert!(view.must_succeed().out.contains(word), "{word}: {}", view.out);
     }
     let object = sandbox.run(&["dead", "show", &orders[0][..8], "--json"]).must_succeed().json();
-    assert_eq!((&object["order"], object["attempts"].as_array().map(Vec::len)), (&json!(orders[0]), Some(2)));
+    assert_eq!((&object["key"], object["attempts"].as_array().map(Vec::len)), (&json!(orders[0]), Some(2)));
     assert!(object["timeline"].as_array().is_some_and(|timeline| timeline.len() >= 4), "{object}");
     let dropped = sandbox.run(&["dead", "drop", &orders[0][..12]]);
     assert!(dropped.must_succeed().out.contains("dropped"), "{dropped:?}");
@@ -46,7 +46,7 @@ fn a_dead_letter_is_listed_shown_replayed_and_dropped() {
     assert_eq!((&replayed["order"], replayed["answer"].is_string()), (&json!(orders[1]), true));
     assert_eq!(sandbox.dead_letters().len(), 1);
     sandbox.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
-    assert!(sandbox.run(&["dead", "list"]).must_succeed().out.contains("No dead letters"));
+    assert!(sandbox.run(&["dead", "list"]).must_succeed().out.contains("no dead letters"));
     assert_eq!(sim.ledger().accepted(), 2, "what was dropped is not bought");
 }
 

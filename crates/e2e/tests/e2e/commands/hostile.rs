@@ -27,7 +27,7 @@ fn a_code_of_the_provider_that_is_hostile_is_shown_harmless() {
     is_harmless(&sandbox.solve("code-json", &["--json"]));
     is_harmless(sandbox.run(&["dead", "list"]).must_succeed());
     for entry in sandbox.dead_letters() {
-        let order = entry["order"].as_str().expect("it has a name");
+        let order = entry["key"].as_str().expect("it has a name");
         is_harmless(sandbox.run(&["dead", "show", order]).must_succeed());
         is_harmless(sandbox.run(&["dead", "show", order, "--json"]).must_succeed());
     }
@@ -47,7 +47,7 @@ fn a_parameter_that_is_hostile_is_shown_harmless() {
     is_harmless(&ran);
     is_harmless(sandbox.run(&["dead", "list"]).must_succeed());
     for entry in sandbox.dead_letters() {
-        is_harmless(sandbox.run(&["dead", "show", entry["order"].as_str().expect("a name")]).must_succeed());
+        is_harmless(sandbox.run(&["dead", "show", entry["key"].as_str().expect("a name")]).must_succeed());
     }
     for args in [["solve", HOSTILE], ["kinds", HOSTILE], ["errors", HOSTILE]] {
         is_harmless(&sandbox.run(&args));

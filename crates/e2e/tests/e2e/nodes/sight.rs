@@ -38,7 +38,8 @@ fn the_share_and_the_health_of_each_node_are_shown(which: ServerKind) {
     assert!(sum(&view, "placed") + sum(&view, "joined") >= record.answers.len() as u64, "{view:?}");
     for node in &view {
         assert!(node["placed"].as_u64() > Some(0), "every node has had a share: {node}");
-        let is_well = ["silent", "paused", "store_away", "spilled"].iter().all(|name| node[name] == false);
+        let is_well =
+            ["silent", "paused", "store_was_away", "has_spilled"].iter().all(|name| node[name] == false);
         assert!(is_well && node["panics"] == 0, "{node}");
     }
     // One leaves in order, and one is killed.

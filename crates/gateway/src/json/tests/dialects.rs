@@ -84,7 +84,7 @@ async fn a_token_in_the_manners_of_capsolver() {
 }
 
 #[tokio::test]
-async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
+async fn a_picture_answers_with_text_in_every_dialect_and_is_bought_once() {
     let fixture = Fixture::open();
     let mut ids = Vec::new();
     for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
@@ -100,7 +100,7 @@ async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
 }
 
 #[tokio::test]
-async fn an_id_of_one_flavour_can_be_read_in_any_other() {
+async fn an_id_of_one_dialect_can_be_read_in_any_other() {
     let fixture = Fixture::open();
     let id = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].as_u64().unwrap();
     fixture.solve(Payload::text("t")).await;
@@ -149,7 +149,7 @@ async fn who_has_not_said_whose_manners_he_expects_is_known_by_what_only_he_send
 }
 
 #[tokio::test]
-async fn a_balance_is_asked_for_seldom_and_told_as_each_flavour_tells_it() {
+async fn a_balance_is_asked_for_seldom_and_told_as_each_dialect_tells_it() {
     let fixture = Fixture::open();
     let asked = json!({"clientKey": KEY}).to_string();
     for dialect in ["2captcha", "anticaptcha", "capmonster"] {

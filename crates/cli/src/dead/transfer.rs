@@ -1,25 +1,24 @@
-//! Dead letters in a file: written as they are read and read as they are sent, so that there may be a million of them.
+//! Export and import of dead letters. Both work line by line, so that a file can have a million of them.
 
-use super::filter::{number, text};
-use crate::client::{ApiClient, Refusal};
+use crate::client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless, not_written};
 use http_body_util::BodyExt;
 use hyper::Method;
-use hyper::body::Bytes;
-use serde_json::{Value, json};
+use quittance_admin::dead::Imported;
+use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// So much is sent at once; a line that is longer is sent alone.
+/// How much is sent at once; a longer line is sent alone.
 const PORTION_BYTES: usize = 1024 * 1024;
-/// More than any letter that there is: whatever goes on for so long without a line break is something else.
+/// More than any dead letter: a longer line is something else.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Of a line, so much tells what it is.
+/// How much of a line is needed to recognise it.
 const HEAD_BYTES: usize = 128;
 
-/// What has gone by.
+/// The lines that were exported.
 #[derive(Default)]
 struct Seen {
     head: Vec<u8>,
@@ -51,7 +50,7 @@ impl Seen {
     }
 }
 
-/// Nobody else may read it: it holds what callers have sent, secrets and all.
+/// Creates a file that only its owner can read: it contains the parameters of callers, also secrets.
 fn create(path: &Path) -> Result<File, CliError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -66,25 +65,25 @@ fn create(path: &Path) -> Result<File, CliError> {
 
 pub(super) async fn export(client: &ApiClient, query: &str, out: Option<PathBuf>) -> Result<Exit, CliError> {
     let path = format!("/v1/admin/dead/export?{query}");
-    let mut stream = client.open(Method::GET, path.trim_end_matches('?'), None).await?;
+    let mut stream = client.open(path.trim_end_matches('?')).await?;
     let mut file: Box<dyn Write> = match &out {
         Some(path) => Box::new(create(path)?),
         None => Box::new(io::stdout()),
     };
     let mut seen = Seen::default();
     while let Some(frame) = stream.frame().await {
-        let broke = |error| CliError::new(Exit::Store, format!("the export broke off: {error}"));
+        let broke = |error| CliError::new(Exit::Store, format!("the export ended early: {error}"));
         let Ok(bytes) = frame.map_err(broke)?.into_data() else { continue };
         seen.add(&bytes);
         match file.write_all(&bytes) {
-            // A reader who has seen enough is no error.
+            // A closed pipe is no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
             written => written.map_err(|error| not_written(&error))?,
         }
     }
     file.flush().map_err(|error| not_written(&error))?;
     if seen.is_broken_off {
-        return Err(CliError::new(Exit::Store, "the store went away in the middle: this is not all of it"));
+        return Err(CliError::new(Exit::Store, "the store became unavailable: the export is not complete"));
     }
     let mut words = format!("{} dead letters exported", seen.letters);
     if seen.unreadable > 0 {
@@ -94,32 +93,33 @@ pub(super) async fn export(client: &ApiClient, query: &str, out: Option<PathBuf>
     Ok(Exit::Done)
 }
 
-/// What became of the lines of a file.
+/// The result of an import.
 #[derive(Default)]
 struct Taken {
-    imported: u64,
-    there_already: u64,
-    refused: u64,
+    imported: usize,
+    there_already: usize,
+    refused: usize,
 }
 
 impl Taken {
-    async fn send(&mut self, client: &ApiClient, lines: Vec<u8>, first: u64) -> Result<(), CliError> {
-        let told: Value = match client.upload("/v1/admin/dead/import", Bytes::from(lines)).await {
-            // Only what is larger than a portion can be, and that goes alone.
-            Err(Refusal::Said { code, .. }) if code == "too_large" => {
+    async fn send(&mut self, client: &ApiClient, lines: Vec<u8>, first: usize) -> Result<(), CliError> {
+        let sent =
+            client.upload(Method::POST, "/v1/admin/dead/import", lines.into(), "application/x-ndjson").await;
+        let result: Imported = match sent {
+            // Only a line that is larger than a portion can be too large, and such a line is sent alone.
+            Err(ApiError::Problem(problem)) if problem.code == "too_large" => {
                 self.refused += 1;
-                let why = "it is larger than the daemon takes: raise `listener.body_bytes_max`, or stop the daemon and import it then";
+                let why = "it is larger than the daemon accepts: raise `listener.body_bytes_max`, or stop the daemon and import it then";
                 output::tell(&format!("line {first}: {why}\n"));
                 return Ok(());
             }
-            told => told?,
+            result => result?,
         };
-        self.imported += number(&told, "imported");
-        self.there_already += number(&told, "there_already");
-        self.refused += number(&told, "refused_count");
-        for line in told["refused"].as_array().into_iter().flatten() {
-            let at = first + number(line, "line") - 1;
-            output::tell(&format!("line {at}: {}\n", harmless(text(line, "why"))));
+        self.imported += result.imported;
+        self.there_already += result.there_already;
+        self.refused += result.refused_count;
+        for line in result.refused {
+            output::tell(&format!("line {}: {}\n", first + line.line - 1, harmless(&line.why)));
         }
         Ok(())
     }

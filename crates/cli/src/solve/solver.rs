@@ -1,0 +1,364 @@
+//! Places orders and waits for their outcome: on a node of this process, or through the daemon that uses the store.
+
+use super::follow;
+use crate::client::{ApiClient, ApiError};
+use crate::exit::{CliError, Exit};
+use crate::{node, outcome, output, place};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Method;
+use quittance::lifecycle::{Reuse, Value as Param};
+use quittance::{DEFAULT_TENANT, Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
+use quittance_config::{Config, Environment, TENANT_KEY};
+use quittance_gateway::v1::problem::Problem;
+use quittance_gateway::v1::{OrderInFull, Status};
+use quittance_ports::moment::read_rfc3339;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long one request waits for the end of an order.
+const WAIT: &str = "wait=5";
+/// Pause after the daemon was busy or unavailable, and how long it may be so.
+const PAUSE: Duration = Duration::from_secs(1);
+const AWAY_MAX: Duration = Duration::from_secs(60);
+/// How often a store that another command uses is tried, and when the user is informed.
+const IN_USE_LOOK: Duration = Duration::from_millis(100);
+const IN_USE_NOTE: Duration = Duration::from_secs(1);
+
+const NOT_PLACED: &str = "no order was placed, and nothing was paid";
+const KEPT: &str = "the order stays on record and is not processed further now: run the same command again (with the same \
+                    --idempotency-key) to resume it";
+const DAEMON_CONTINUES: &str = "the order stays on record, and the daemon continues it: run the same command again (with the same \
+                                --idempotency-key) to get its answer";
+const CANCELLED: &str = "the order is cancelled, because without --idempotency-key the same command would be a new order; an answer that \
+                         was paid goes to the stock";
+
+pub(super) enum Solver {
+    Local(Box<LocalSolver>),
+    Daemon(ApiClient),
+}
+
+pub(super) struct LocalSolver {
+    pub(super) node: Quittance,
+    config: Config,
+}
+
+/// A placed order. It is durable.
+pub(super) struct Placed {
+    pub(super) key: String,
+    pub(super) origin: &'static str,
+    /// Whether the same command would be a new order, as far as the request says it.
+    is_alone: bool,
+    state: PlacedState,
+}
+
+enum PlacedState {
+    Local(Box<Ticket>),
+    Daemon(Box<OrderInFull>),
+}
+
+/// An answer, as text and as the object that `--json` prints.
+pub(super) struct Answered {
+    pub(super) text: String,
+    pub(super) object: Map<String, Value>,
+}
+
+/// Why there is no answer: a stable code, a sentence, and the exit code.
+#[derive(Debug)]
+pub(super) struct NoAnswer {
+    code: String,
+    message: String,
+    exit: Exit,
+}
+
+impl NoAnswer {
+    fn new(code: &str, exit: Exit, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), exit }
+    }
+
+    /// Whether a later request may have an answer.
+    fn is_passing(&self) -> bool {
+        matches!(self.code.as_str(), "rate_limited" | "store")
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({ "code": self.code, "message": self.message })
+    }
+}
+
+impl From<SolveError> for NoAnswer {
+    fn from(error: SolveError) -> Self {
+        let (code, exit) = outcome::code(&error);
+        Self::new(code, exit, CliError::of(exit, &error).what)
+    }
+}
+
+impl From<CliError> for NoAnswer {
+    fn from(error: CliError) -> Self {
+        let code = match error.exit {
+            Exit::Config => "not_allowed",
+            Exit::Provider => "account",
+            _ => "store",
+        };
+        Self::new(code, error.exit, error.what)
+    }
+}
+
+impl From<ApiError> for NoAnswer {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::Cli(error) => error.into(),
+            ApiError::Problem(problem) => Self::of(*problem),
+        }
+    }
+}
+
+impl From<NoAnswer> for CliError {
+    fn from(none: NoAnswer) -> Self {
+        Self::new(none.exit, none.message)
+    }
+}
+
+impl NoAnswer {
+    /// The code that a node of this process would give for the same problem.
+    fn of(Problem { code, detail, status, .. }: Problem) -> Self {
+        let (code, exit) = match &*code {
+            "target_not_allowed" | "kind_not_allowed" => ("not_allowed", Exit::Usage),
+            "idempotency_mismatch" => ("other_parameters", Exit::Usage),
+            "answer_expired" => ("key_expired", Exit::Bad),
+            "refused" => ("held_back", Exit::Bad),
+            "unknown_order" => ("forgotten", Exit::Bad),
+            "needs_a_person" | "too_many_open" => (&*code, Exit::Bad),
+            _ if status == 429 => ("rate_limited", Exit::Bad),
+            _ if matches!(status, 400 | 413 | 415 | 422) => ("bad_request", Exit::Usage),
+            _ => ("store", Exit::Store),
+        };
+        Self::new(code, exit, detail)
+    }
+
+    /// Why an order that has ended has no answer.
+    fn of_ended(order: &OrderInFull) -> Self {
+        let error = order.short.error.as_ref();
+        let code = match order.short.status {
+            Status::Failed if error.is_some_and(|error| error.code == "taken_by_another") => "taken",
+            Status::Failed => "refused",
+            Status::Dead => "dead",
+            Status::Expired => "expired",
+            Status::Cancelled => "cancelled",
+            Status::Pending | Status::Solved => "not_yet",
+        };
+        let message = error.map_or_else(|| format!("the order is {code}"), |error| error.message.clone());
+        Self::new(code, Exit::Bad, message)
+    }
+}
+
+impl Answered {
+    fn of_solved(solved: &Solved, currency: &str) -> Self {
+        Self { text: solved.text().to_owned(), object: outcome::solved_json(solved, currency) }
+    }
+
+    /// `origin` is that of the placement.
+    fn of_order(order: OrderInFull, origin: &str) -> Option<Self> {
+        let answer = order.answer?;
+        let expires = order.expires_at.as_deref().and_then(read_rfc3339);
+        let mut object = Map::new();
+        object.insert("order".into(), json!(order.short.key));
+        object.insert("origin".into(), json!(origin));
+        object.insert("answer".into(), answer.json.unwrap_or_else(|| json!(answer.text)));
+        if !answer.extras.is_empty() {
+            object.insert("extras".into(), json!(answer.extras));
+        }
+        object.insert("expires_ms".into(), json!(expires.map(|at| at.as_millis())));
+        object.insert("expires_in_ms".into(), json!(order.expires_in_ms));
+        object.insert("cost_micros".into(), json!(order.cost_micros));
+        object.insert("currency".into(), json!(order.currency));
+        object.insert("attempt".into(), json!(answer.attempt));
+        Some(Self { text: answer.text, object })
+    }
+}
+
+impl Solver {
+    /// One process can open an embedded store. If it is a daemon, it is asked; another command is waited for.
+    pub(super) async fn find(
+        config: &Config,
+        environment: &Environment,
+        wait: Duration,
+    ) -> Result<Self, CliError> {
+        let (began, mut is_noted) = (Instant::now(), false);
+        loop {
+            if let Some(client) = ApiClient::of_daemon(&config.store, config, environment, TENANT_KEY)? {
+                return Ok(Self::Daemon(client));
+            }
+            let in_use = match node::start_unless_held(config).await? {
+                Ok(node) => return Ok(Self::Local(Box::new(LocalSolver { node, config: config.clone() }))),
+                Err(in_use) => in_use,
+            };
+            if began.elapsed() >= wait {
+                let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
+                error.what += ". Nothing was placed";
+                return Err(error);
+            }
+            if !is_noted && began.elapsed() >= IN_USE_NOTE {
+                is_noted = true;
+                output::tell(&format!(
+                    "another command uses the store: waiting for it, at most {}. For many orders at once, use `solve --lines`, or \
+                     `quittance serve`, which every `solve` then uses\n",
+                    output::roughly(wait)
+                ));
+            }
+            tokio::time::sleep(IN_USE_LOOK).await;
+        }
+    }
+
+    /// Places an order. It is durable when this returns.
+    pub(super) async fn place(&self, order: Order) -> Result<Placed, NoAnswer> {
+        let draft = order.draft();
+        let is_alone = draft.idempotency_key.is_none() && draft.reuse == Some(Reuse::Exclusive);
+        match self {
+            Self::Local(local) => {
+                let order = node::with_reuse(&local.config, order);
+                let ticket = local.node.place(order).await.map_err(SolveError::from)?;
+                let (key, origin) = (ticket.order().to_string(), ticket.placed.origin.name());
+                Ok(Placed { key, origin, is_alone, state: PlacedState::Local(Box::new(ticket)) })
+            }
+            Self::Daemon(client) => {
+                if draft.tenant != DEFAULT_TENANT {
+                    let what = format!(
+                        "a daemon uses the store: set {TENANT_KEY} to the tenant's key, and name no tenant"
+                    );
+                    return Err(NoAnswer::new("bad_request", Exit::Usage, what));
+                }
+                let order: OrderInFull = client.send(Method::POST, "/v1/orders", &body(&order)).await?;
+                let (key, origin) = (order.short.key.clone(), order.origin.name());
+                Ok(Placed { key, origin, is_alone, state: PlacedState::Daemon(Box::new(order)) })
+            }
+        }
+    }
+
+    /// Waits for the outcome. With `progress`, the phase is shown, and a node of this process ends the wait if the provider does not
+    /// accept the account.
+    pub(super) async fn follow(
+        &self,
+        placed: &Placed,
+        progress: Option<&mut output::Progress>,
+    ) -> Result<Answered, NoAnswer> {
+        match (self, &placed.state) {
+            (Self::Local(local), PlacedState::Local(ticket)) => {
+                let ended = match progress {
+                    Some(progress) => match follow(&local.node, ticket, progress).await {
+                        Ok(ended) => ended?,
+                        Err(error) => {
+                            self.leave(Some(placed)).await;
+                            return Err(error.into());
+                        }
+                    },
+                    None => ticket.wait().await.map_err(SolveError::from)?,
+                };
+                Ok(Answered::of_solved(&ended, local.node.currency()))
+            }
+            (Self::Daemon(client), PlacedState::Daemon(order)) => {
+                follow_at_daemon(client, order.as_ref().clone(), placed.origin, progress).await
+            }
+            _ => unreachable!("an order is followed where it was placed"),
+        }
+    }
+
+    /// Says what happens to an order whose command is interrupted. An order that no repeat of the command could find is cancelled:
+    /// the repeat would be paid beside it.
+    pub(super) async fn leave(&self, placed: Option<&Placed>) -> &'static str {
+        match (self, placed) {
+            (_, None) => NOT_PLACED,
+            (Self::Local(local), Some(Placed { state: PlacedState::Local(ticket), .. })) => {
+                if cancel_if_alone(&local.node, ticket).await {
+                    CANCELLED
+                } else {
+                    KEPT
+                }
+            }
+            (
+                Self::Daemon(client),
+                Some(Placed { is_alone: true, state: PlacedState::Daemon(order), .. }),
+            ) => {
+                let path = format!("/v1/orders/{}", order.short.id);
+                let cancelled = client.call::<OrderInFull>(Method::DELETE, &path).await;
+                if cancelled.is_ok() { CANCELLED } else { DAEMON_CONTINUES }
+            }
+            // Whether an order without a key is shared depends on the daemon's settings, so it is not cancelled.
+            (_, Some(_)) => DAEMON_CONTINUES,
+        }
+    }
+
+    /// Ends the node of this process, unless there is a second Ctrl-C.
+    pub(super) async fn stop(&self) -> Result<(), CliError> {
+        match self {
+            Self::Local(local) => super::stop_or_interrupt(&local.node).await,
+            Self::Daemon(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether the order is exclusive and has no key, and is cancelled.
+async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) -> bool {
+    let key = ticket.order();
+    match node.read(&key).await {
+        // If the store is not available, the order stays as it is, and continues when the store is opened again.
+        Ok(Some(order)) if !order.terms.keyed && order.terms.reuse == Reuse::Exclusive => {
+            node.cancel(&key).await.is_ok()
+        }
+        _ => false,
+    }
+}
+
+async fn follow_at_daemon(
+    client: &ApiClient,
+    mut order: OrderInFull,
+    origin: &str,
+    mut progress: Option<&mut output::Progress>,
+) -> Result<Answered, NoAnswer> {
+    let mut reached = Instant::now();
+    loop {
+        match order.short.status {
+            Status::Pending => {}
+            Status::Solved => {
+                let answered = Answered::of_order(order, origin);
+                return answered.ok_or_else(|| client.not_understood("a solved order has no answer").into());
+            }
+            _ => return Err(NoAnswer::of_ended(&order)),
+        }
+        if let Some(progress) = &mut progress {
+            progress.show(&order.short.phase);
+        }
+        match client.wait(&format!("/v1/orders/{}", order.short.id), WAIT).await.map_err(NoAnswer::from) {
+            Ok(now) => (order, reached) = (now, Instant::now()),
+            // The order is durable, so a daemon that is busy or restarts is asked again.
+            Err(none) if none.is_passing() && reached.elapsed() < AWAY_MAX => tokio::time::sleep(PAUSE).await,
+            Err(none) => return Err(none),
+        }
+    }
+}
+
+/// The order as the API reads it. Absent values are left to the daemon's settings.
+fn body(order: &Order) -> Value {
+    let draft = order.draft();
+    let param = |value: &Param| match value {
+        Param::Text(text) => json!(text),
+        Param::Bytes(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
+    };
+    let params: Map<String, Value> =
+        draft.params.iter().map(|(name, value)| (name.clone(), param(value))).collect();
+    let mut body = json!({ "kind": order.kind(), "params": params });
+    let fields = [
+        ("idempotency_key", draft.idempotency_key.as_ref().map(|key| json!(key))),
+        ("reuse", draft.reuse.map(|reuse| json!(reuse.name()))),
+        ("deadline_s", draft.timeout.map(|span| json!(span.as_secs_f64()))),
+        ("min_life_s", draft.min_life.map(|span| json!(span.as_secs_f64()))),
+        ("no_stock", draft.no_stock.then_some(json!(true))),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            body[name] = value;
+        }
+    }
+    body
+}
