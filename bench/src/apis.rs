@@ -9,7 +9,7 @@ use crate::server::{self, KEY, OwnThread, Ready};
 use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
 use quittance_engine::Engine;
-use quittance_gateway::Hub;
+use quittance_gateway::CommitFeed;
 use quittance_ports::{MemoryStore, Provider, Store};
 use quittance_store_embedded::EmbeddedStore;
 use std::net::SocketAddr;
@@ -144,19 +144,19 @@ struct ApiStage {
 
 fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: TaskBehaviour) -> ApiStage {
     let (thread, address) = OwnThread::start("gateway", move || async move {
-        let hub = Hub::new([]);
+        let commit_feed = CommitFeed::new([]);
         let provider: Arc<dyn Provider> = Arc::new(Free(response_format));
         let engine: Arc<Engine> = scene::engine_with(store, Arc::clone(&provider), |settings| {
             // No caller asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
-            settings.on_commit = Some(hub.on_commit());
+            settings.on_commit = Some(commit_feed.on_commit());
         });
         tokio::spawn({
             let engine = Arc::clone(&engine);
             async move { engine.work().await }
         });
         let (listener, address) = server::listen().await;
-        tokio::spawn(server::gateway(engine, hub).serve(listener, None));
+        tokio::spawn(server::gateway(engine, commit_feed).serve(listener, None));
         address
     });
     let ids = runtime.block_on(settle(address, response_format));

@@ -13,7 +13,7 @@ use crate::table::{Aim, BenchRow, BenchUnit, thousands};
 use crate::{Scale, say};
 use async_trait::async_trait;
 use quittance_engine::CallbackAddress;
-use quittance_gateway::{CALLBACK_PATH, Gateway, Hub};
+use quittance_gateway::{CALLBACK_PATH, CommitFeed, Gateway};
 use quittance_lifecycle::{CallbackResult, PollOutcome, ReportOutcome, SubmitOutcome, Value};
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, MemoryStore, Params, Provider, Store, Submission,
@@ -184,17 +184,17 @@ fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<BenchRow> {
 
 async fn serve(store: Arc<TimedStore>, provider: Arc<CallingProvider>) -> (SocketAddr, Gateway) {
     let (listener, address) = server::listen().await;
-    let hub = Hub::new([]);
+    let commit_feed = CommitFeed::new([]);
     let engine = scene::engine_with(store, Arc::clone(&provider) as Arc<dyn Provider>, |settings| {
         settings.policy.first_poll = Duration::from_secs(3600);
         settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));
-        settings.on_commit = Some(hub.on_commit());
+        settings.on_commit = Some(commit_feed.on_commit());
     });
     tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { engine.work().await }
     });
-    let gateway = server::gateway(engine, hub);
+    let gateway = server::gateway(engine, commit_feed);
     tokio::spawn(gateway.serve(listener, None));
     (address, gateway)
 }

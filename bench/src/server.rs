@@ -15,7 +15,7 @@ use quittance::SystemClock;
 use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::Engine;
 use quittance_gateway::{
-    Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
+    CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
     Webhooks,
 };
 use quittance_ports::Clock;
@@ -34,23 +34,23 @@ pub(crate) const TENANT: &str = "team-a";
 pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
 /// A gateway in front of an engine, with one tenant.
-pub(crate) fn gateway(engine: Arc<Engine>, hub: Hub) -> Gateway {
-    Gateway::new(orders(engine, hub), GatewaySettings::default())
+pub(crate) fn gateway(engine: Arc<Engine>, commit_feed: CommitFeed) -> Gateway {
+    Gateway::new(orders(engine, commit_feed), GatewaySettings::default())
 }
 
 /// A gateway with one tenant and the operator's API.
-pub(crate) fn gateway_with_admin(engine: Arc<Engine>, hub: Hub) -> (Gateway, Admin) {
-    let orders = orders(engine, hub);
+pub(crate) fn gateway_with_admin(engine: Arc<Engine>, commit_feed: CommitFeed) -> (Gateway, Admin) {
+    let orders = orders(engine, commit_feed);
     let admin = Admin::new(orders.clone(), AdminSettings::default());
     (Gateway::mounted(orders, GatewaySettings::default(), admin.mount()), admin)
 }
 
-fn orders(engine: Arc<Engine>, hub: Hub) -> OrderService {
+fn orders(engine: Arc<Engine>, commit_feed: CommitFeed) -> OrderService {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenants =
         Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
     let webhooks = Webhooks::new(WebhookSettings::default(), clock);
-    OrderService::new(engine, tenants, hub, webhooks)
+    OrderService::new(engine, tenants, commit_feed, webhooks)
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

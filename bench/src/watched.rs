@@ -9,7 +9,7 @@ use crate::scene::{self, WORKS};
 use crate::server::{self, ADMIN, OwnThread};
 use crate::table::{Aim, BenchRow, BenchUnit};
 use crate::{Scale, say};
-use quittance_gateway::Hub;
+use quittance_gateway::CommitFeed;
 use quittance_ports::{MemoryStore, Provider, Store};
 use quittance_store_embedded::EmbeddedStore;
 use std::net::SocketAddr;
@@ -28,19 +28,19 @@ const AIM: f64 = 0.97;
 
 fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
     OwnThread::start("gateway", move || async move {
-        let hub = Hub::new([]);
+        let commit_feed = CommitFeed::new([]);
         let provider: Arc<dyn Provider> = Arc::new(Free(TaskBehaviour::NeverEnding));
         let engine = scene::engine_with(Arc::clone(&store), Arc::clone(&provider), |settings| {
             // No caller asks while it is measured.
             settings.policy.first_poll = Duration::from_secs(3600);
-            settings.on_commit = Some(hub.on_commit());
+            settings.on_commit = Some(commit_feed.on_commit());
         });
         tokio::spawn({
             let engine = Arc::clone(&engine);
             async move { engine.work().await }
         });
         let (listener, address) = server::listen().await;
-        let (gateway, admin) = server::gateway_with_admin(engine, hub);
+        let (gateway, admin) = server::gateway_with_admin(engine, commit_feed);
         tokio::spawn(admin.run());
         tokio::spawn(gateway.serve(listener, None));
         address

@@ -23,7 +23,7 @@ use quittance_gateway::v1::errors::{not_allowed, store_trouble};
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::{JSON_LINES, json_text};
-use quittance_gateway::{StreamSeat, plain_json};
+use quittance_gateway::{StreamPermit, plain_json};
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order};
 use quittance_ports::moment::rfc3339;
 use quittance_ports::{StoreError, Unreadable, Which};
@@ -268,7 +268,7 @@ struct Export {
     filter: DeadLetterFilter,
     walk: Walk,
     is_over: bool,
-    _seat: StreamSeat,
+    _seat: StreamPermit,
 }
 
 impl Export {

@@ -81,7 +81,7 @@ impl Admin {
         let sources = MonitorSources {
             engine: Arc::clone(orders.engine()),
             account: orders.account_cache().clone(),
-            latencies: Arc::clone(orders.hub().latencies()),
+            latencies: Arc::clone(orders.commit_feed().latencies()),
             store,
         };
         let monitor = Monitor::new(sources, alerts, live::snapshot);

@@ -12,7 +12,7 @@ use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::ProviderState;
-use quittance_gateway::StreamSeat;
+use quittance_gateway::StreamPermit;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::events::{EVENT_STREAM, GREETING};
@@ -336,7 +336,7 @@ struct Watching {
     state: AppState,
     snapshots: Receiver<Bytes>,
     is_greeted: bool,
-    _seat: StreamSeat,
+    _seat: StreamPermit,
 }
 
 impl Watching {

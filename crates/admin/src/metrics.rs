@@ -31,6 +31,7 @@ pub(crate) struct Exposition(String);
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn metrics(State(state): State<AppState>, _: Operator) -> Response {
-    let text = metrics_text(&state.monitor, state.orders.hub().traces(), state.orders.api_counts()).await;
+    let text =
+        metrics_text(&state.monitor, state.orders.commit_feed().traces(), state.orders.api_counts()).await;
     ([(CONTENT_TYPE, TEXT)], text).into_response()
 }

@@ -1,8 +1,8 @@
-//! Callbacks in. Whoever knows an address of ours may call it, by GET or POST; what is said there is safe before
-//! he is told "200", and anything else than a genuine word changes nothing.
+//! Callbacks: the provider calls an address of ours by GET or POST. What a genuine call says is on record, or in the spill, before it
+//! gets its 200. Any other call changes nothing.
 //!
-//! The answer is 200 for genuine, repeated, late, forged and senseless calls alike, so nobody learns from it which of
-//! his guesses came close; only what could not be made safe is a 503, because then the caller should try again.
+//! The answer is 200 for genuine, repeated, late, forged and senseless calls alike, so that a sender cannot learn
+//! which guess came close; only what could not be made safe is a 503, because then the caller should try again.
 
 use crate::api::{ApiRequest, Body};
 use crate::route::Route;
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 /// What comes before the last segment of every callback address.
 pub const CALLBACK_PATH: &str = "/callback";
 
-/// The door itself, and a server for where it is the only one; clones share both.
+/// The API for callbacks, and a server for nodes that have no other API. Clones share both.
 #[derive(Clone)]
 pub struct CallbackApi {
     engine: Arc<Engine>,
@@ -42,13 +42,13 @@ impl CallbackApi {
         Self { engine, limits, senseless: Arc::default(), server: Server::new(limits) }
     }
 
-    /// How many calls came to an address of ours and said nothing that the provider could have meant.
+    /// How many calls came to an address of ours with a body that cannot be from the provider.
     #[must_use]
     pub fn senseless(&self) -> u64 {
         self.senseless.load(Ordering::Relaxed)
     }
 
-    /// Lets nobody new in, and returns when whoever is inside has been answered, or when his time is up.
+    /// Accepts no connection, and returns when all requests are answered or their time is up.
     pub async fn close(&self) {
         self.server.drain(self.limits.read_wait).await;
     }

@@ -1,4 +1,4 @@
-//! The classic door: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
+//! The classic API: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
 //! translates; what a caller may do and see is decided by the order service.
 //!
 //! Every answer of the protocol goes out with status 200, and whoever asks for an order that may be paid for is told at
@@ -63,7 +63,7 @@ impl Code {
     }
 }
 
-/// `load.php`: there is room. How busy the provider is, is not ours to tell.
+/// `load.php`: never busy. The load of the provider is not known here.
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 

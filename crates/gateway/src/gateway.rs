@@ -6,7 +6,7 @@ use crate::api::{self, ApiRequest, Body};
 use crate::callbacks::CallbackApi;
 use crate::classic::{self, ClassicApi};
 use crate::json::JsonApi;
-use crate::once::Once;
+use crate::log_once::LogOnce;
 use crate::orders::OrderService;
 use crate::route::Route;
 use crate::server::{Counts, Limits, RequestError, RequestHandler, Server};
@@ -76,7 +76,7 @@ struct Apis {
     page: PageHandler,
     ready: Arc<AtomicBool>,
     hosts: Vec<HostPattern>,
-    logged: Once,
+    logged: LogOnce,
 }
 
 impl fmt::Debug for Gateway {
@@ -105,7 +105,7 @@ impl Gateway {
             page: mount.page,
             ready,
             hosts,
-            logged: Once::default(),
+            logged: LogOnce::default(),
             orders,
         };
         Self { apis: Arc::new(apis), server: Server::new(limits) }

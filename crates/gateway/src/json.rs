@@ -4,14 +4,14 @@
 //! Every answer of the protocol, an error as well, goes out with status 200. One provider sends its errors with 400 and
 //! 401; its clients read the same JSON at any status, while many a client of the others reads none beside a 200.
 
-mod manners;
+mod body;
+mod dialect_guess;
+mod error;
 mod refusal;
-mod said;
 #[cfg(test)]
 mod tests;
-mod wrong;
 
-pub(crate) use wrong::spelled;
+pub(crate) use error::spelled;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
@@ -20,15 +20,15 @@ use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, Ord
 use crate::route::JsonMethod;
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
+use body::JsonBody;
+use error::JsonError;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
 use quittance_protocol::json::{self, FinishedTask, Statistic, TaskId};
-use said::JsonBody;
 use std::time::Duration;
-use wrong::Wrong;
 
 /// How long a client is kept waiting for a store that is slow.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Timeout {
         Self { place: Duration::from_secs(4), look: Duration::from_secs(3), solve: Duration::from_secs(30) };
 }
 
-/// Whoever placed it is not on record; a field that clients want is there all the same.
+/// The address of the caller is not on record. Clients want the field.
 const NO_ADDRESS: &str = "0.0.0.0";
 
 /// Clones share the order service.
@@ -78,8 +78,8 @@ impl JsonApi {
         }
         let dialect = self.dialect(request, &body, caller.as_ref());
         let response = match (method, broken, caller) {
-            (JsonMethod::Other, ..) => Err(Wrong::NoSuchMethod),
-            _ if request.head.method != Method::POST => Err(Wrong::NotPost),
+            (JsonMethod::Other, ..) => Err(JsonError::NoSuchMethod),
+            _ if request.head.method != Method::POST => Err(JsonError::NotPost),
             (_, Some(broken), _) => Err(broken),
             (JsonMethod::Test, None, _) => Ok(in_json(body.echo())),
             // Clients send no key with this question.
@@ -88,7 +88,7 @@ impl JsonApi {
             {
                 Ok(in_json(json::statistic(which)))
             }
-            (_, None, None) => Err(Wrong::Key),
+            (_, None, None) => Err(JsonError::Key),
             (method, None, Some(caller)) => self.serve(method, dialect, caller, body, request).await,
         };
         response.unwrap_or_else(|wrong| in_json(wrong.told(dialect)))
@@ -101,7 +101,7 @@ impl JsonApi {
         caller: Caller,
         said: JsonBody,
         asked: &ApiRequest,
-    ) -> Result<Response<Body>, Wrong> {
+    ) -> Result<Response<Body>, JsonError> {
         let body = match method {
             JsonMethod::Create => {
                 let is_held =
@@ -116,17 +116,17 @@ impl JsonApi {
             JsonMethod::Statistic(which) if dialect.json_reply().facts().has_statistics => {
                 Ok(json::statistic(which))
             }
-            JsonMethod::Statistic(_) | JsonMethod::Other => Err(Wrong::NoSuchMethod),
+            JsonMethod::Statistic(_) | JsonMethod::Other => Err(JsonError::NoSuchMethod),
             JsonMethod::Test => Ok(said.echo()),
         };
         body.map(in_json)
     }
 
-    /// Where nobody needs a key of ours, any will do: clients cannot do without one.
+    /// A gateway without tenants accepts any key: clients cannot send none.
     fn caller(&self, key: &str) -> Option<Caller> {
         let tenants = self.orders.tenants();
         match tenants.local() {
-            Some(local) => said::local_caller(local, key),
+            Some(local) => body::local_caller(local, key),
             None => tenants.caller(key).ok(),
         }
     }
@@ -136,7 +136,7 @@ impl JsonApi {
         speaks_json(request.dialect)
             .or_else(|| speaks_json(caller?.tenant.settings.dialect))
             .or(self.dialect)
-            .unwrap_or_else(|| manners::guess(&request.head.headers, body))
+            .unwrap_or_else(|| dialect_guess::guess(&request.head.headers, body))
     }
 
     // ---- placing -------------------------------------------------------------------------------------------
@@ -148,11 +148,11 @@ impl JsonApi {
         caller: Caller,
         request: OrderRequest,
         is_held: bool,
-    ) -> Result<Response<Body>, Wrong> {
+    ) -> Result<Response<Body>, JsonError> {
         let accepted =
             self.orders.place(caller, request, self.timeout.place).await.map_err(|why| match why {
-                Declined::TimedOut => Wrong::Away,
-                why => Wrong::Declined(why),
+                Declined::TimedOut => JsonError::Away,
+                why => JsonError::Declined(why),
             })?;
         let response = self.created(dialect, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
@@ -163,7 +163,7 @@ impl JsonApi {
         dialect: Dialect,
         accepted: &Accepted,
         is_held: bool,
-    ) -> Result<Response<Body>, Wrong> {
+    ) -> Result<Response<Body>, JsonError> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
         let is_there = dialect.json_reply().facts().status_in_create && accepted.placed.origin != Origin::Api;
@@ -179,7 +179,7 @@ impl JsonApi {
                     return Ok(self.finished(dialect, id, &order, &answer));
                 }
                 Ok(Ok(OrderView { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
-                    return Err(Wrong::Outcome(outcome));
+                    return Err(JsonError::Outcome(outcome));
                 }
                 _ => {}
             }
@@ -194,21 +194,21 @@ impl JsonApi {
         dialect: Dialect,
         caller: &Caller,
         said: &JsonBody,
-    ) -> Result<Response<Body>, Wrong> {
+    ) -> Result<Response<Body>, JsonError> {
         let id = said.task_id()?;
         let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
-            Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
-            Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(Wrong::Damaged),
-            // His task may be paid for: to tell him of our troubles would make him give it up.
+            Ok(Err(NotSeen::Unknown)) => return Err(JsonError::TaskUnknown),
+            Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(JsonError::Damaged),
+            // The task may be paid for, and an error would make the client give it up.
             Ok(Err(NotSeen::StoreAway(_))) | Err(_) => return processing(),
         };
         match seen.outcome {
             Outcome::NotYet => processing(),
             Outcome::Answered(answer) => Ok(self.finished(dialect, id, &seen.order, &answer)),
-            Outcome::Forgotten => Err(Wrong::TaskUnknown),
-            outcome => Err(Wrong::Outcome(outcome)),
+            Outcome::Forgotten => Err(JsonError::TaskUnknown),
+            outcome => Err(JsonError::Outcome(outcome)),
         }
     }
 
@@ -221,9 +221,9 @@ impl JsonApi {
     // ---- the rest ------------------------------------------------------------------------------------------
 
     /// A balance that is not known is not 0: a client would stop for lack of money.
-    async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, Wrong> {
+    async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, JsonError> {
         let known = self.orders.balance_for(caller).await;
-        known.map(|balance| json::balance(dialect.json_reply(), balance.0)).ok_or(Wrong::BalanceNotKnown)
+        known.map(|balance| json::balance(dialect.json_reply(), balance.0)).ok_or(JsonError::BalanceNotKnown)
     }
 
     async fn report(
@@ -232,15 +232,15 @@ impl JsonApi {
         caller: Caller,
         id: OrderId,
         is_good: bool,
-    ) -> Result<String, Wrong> {
+    ) -> Result<String, JsonError> {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         match tokio::time::timeout(self.timeout.place, reporting).await {
             Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json_reply())),
-            Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
-            Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
-            Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
-            Ok(Ok(Err(NotSeen::StoreAway(_))) | Err(_)) | Err(_) => Err(Wrong::NotReported),
+            Ok(Ok(Ok(Reported::Contradicted))) => Err(JsonError::Contradicted),
+            Ok(Ok(Ok(Reported::NothingToReport))) => Err(JsonError::NothingToReport),
+            Ok(Ok(Err(NotSeen::Unknown))) => Err(JsonError::TaskUnknown),
+            Ok(Ok(Err(NotSeen::StoreAway(_))) | Err(_)) | Err(_) => Err(JsonError::NotReported),
         }
     }
 }

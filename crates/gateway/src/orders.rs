@@ -4,18 +4,18 @@ mod limits;
 mod reading;
 mod reuse;
 
-pub(crate) use reading::is_his;
+pub(crate) use reading::is_placed_by;
 
 use crate::api::carry_out;
-use crate::hub::Hub;
+use crate::commit_feed::CommitFeed;
 use crate::id::OrderId;
-use crate::names::Names;
-use crate::once::Once;
+use crate::id_cache::IdCache;
+use crate::log_once::LogOnce;
 use crate::quota::Quotas;
-use crate::seats::Seats;
 use crate::server::Limits;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
+use crate::tenant_permits::TenantPermits;
 use crate::webhooks::{BadCallback, WebhookFormat, Webhooks};
 use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
@@ -60,7 +60,7 @@ pub struct Accepted {
     pub placed: PlacedOrder,
     /// Whether the caller gave an idempotency key.
     pub is_keyed: bool,
-    /// Below what in a trace he is given his answer, if he is given it now.
+    /// The parent in a trace of the answer, if the caller gets it now.
     pub above: Option<TraceParent>,
 }
 
@@ -127,7 +127,7 @@ impl OrderView {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotSeen {
-    /// No such order, or somebody else's: nobody learns which.
+    /// There is no such order, or it belongs to another tenant. A caller cannot learn which.
     #[error("there is no such order")]
     Unknown,
     #[error("the store is not available for the moment")]
@@ -138,7 +138,7 @@ pub enum NotSeen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
     Recorded,
-    /// He had said the opposite before.
+    /// The opposite was reported before.
     Contradicted,
     /// There is no answer to report on.
     NothingToReport,
@@ -153,16 +153,16 @@ pub struct OrderService {
 struct Inner {
     engine: Arc<Engine>,
     tenants: Tenants,
-    hub: Hub,
-    names: Names,
+    commit_feed: CommitFeed,
+    names: IdCache,
     account: AccountCache,
     webhooks: Webhooks,
-    logged: Once,
+    logged: LogOnce,
     shared: SharedSingleUse,
-    /// Whether the node is ending, so that nobody waits for an answer here any more.
+    /// Whether the node is ending, so that no request waits for an answer.
     is_closing: watch::Sender<bool>,
     /// For requests that wait for an order.
-    waits: Seats,
+    waits: TenantPermits,
     streams: Streams,
     wrong_keys: WrongKeys,
     /// Set where other nodes accept orders into the same store.
@@ -177,18 +177,18 @@ impl fmt::Debug for OrderService {
 
 impl OrderService {
     #[must_use]
-    pub fn new(engine: Arc<Engine>, tenants: Tenants, hub: Hub, webhooks: Webhooks) -> Self {
+    pub fn new(engine: Arc<Engine>, tenants: Tenants, commit_feed: CommitFeed, webhooks: Webhooks) -> Self {
         let account = AccountCache::new(Arc::clone(engine.provider()));
         let streams = Streams::new(tenants.is_only_one());
         Self {
             inner: Arc::new(Inner {
                 engine,
                 tenants,
-                hub,
-                names: Names::default(),
+                commit_feed,
+                names: IdCache::default(),
                 account,
                 webhooks,
-                logged: Once::default(),
+                logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
@@ -205,8 +205,8 @@ impl OrderService {
     }
 
     #[must_use]
-    pub fn hub(&self) -> &Hub {
-        &self.inner.hub
+    pub fn commit_feed(&self) -> &CommitFeed {
+        &self.inner.commit_feed
     }
 
     #[must_use]
@@ -226,7 +226,7 @@ impl OrderService {
 
     /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
     pub async fn count_open(&self) -> Result<(), StoreError> {
-        let Some(before) = self.inner.hub.counted() else { return Ok(()) };
+        let Some(before) = self.inner.commit_feed.counted() else { return Ok(()) };
         let mut found = HashMap::new();
         let mut after = None;
         loop {
@@ -235,11 +235,11 @@ impl OrderService {
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
             let orders = page.into_iter().flatten().map(|found| found.order);
             let counted = orders
-                .filter(|order| crate::hub::is_counted(order))
-                .filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
+                .filter(|order| crate::commit_feed::is_counted(order))
+                .filter(|order| self.inner.commit_feed.is_limited(&order.terms.tenant));
             found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
         }
-        self.inner.hub.recount(&before, &found);
+        self.inner.commit_feed.recount(&before, &found);
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl OrderService {
     ) -> Result<Accepted, Declined> {
         let service = self.clone();
         let placing = async move {
-            let placing = service.inner.hub.traces().map(|traces| {
+            let placing = service.inner.commit_feed.traces().map(|traces| {
                 let placing = traces.placing(&request.draft.trace, service.inner.engine.now());
                 request.draft.trace = placing.above().to_string();
                 (traces, placing)
@@ -371,12 +371,12 @@ impl OrderService {
         let Some(targets) = &tenant.targets else { return Ok(()) };
         let engine = &self.inner.engine;
         let kind = engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
-        // What nobody may order is not a matter of this tenant's list.
+        // What no tenant may order is refused before this tenant's own list is read.
         engine.check_draft(&kind, draft).map_err(PlaceError::NotAllowed)?;
         engine.check_for(&kind, draft, targets).map_err(Declined::HostNotForYou)
     }
 
-    /// Whether this tenant's own orders could ever ask for what is to be kept for him.
+    /// Whether orders of this tenant could ever use what a pool is to keep for it.
     pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
         let meant = self.inner.engine.meaning(kind, &draft.params).map_err(PlaceError::BadRequest)?;
         let Some((kind, params)) = meant else {
@@ -396,7 +396,7 @@ impl OrderService {
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
-    /// Nobody wants the order any more; says whether that changed anything.
+    /// Cancels an order. Returns whether that changed anything.
     pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;

@@ -1,10 +1,10 @@
 //! One server for all APIs: it accepts connections, with or without TLS, reads each request whole and within limits, and passes it
 //! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request.
 
+mod connections;
 mod limits;
-mod patient;
 mod request;
-mod strangers;
+mod timed_io;
 
 pub use limits::{Counts, Limits};
 pub(crate) use request::RequestError;
@@ -12,12 +12,12 @@ pub(crate) use request::RequestError;
 use crate::api::{ApiRequest, Body};
 use crate::tls::Tls;
 use crate::wrong_keys::Shown;
+use connections::{ConnectionEntry, Connections};
 use futures_util::FutureExt;
 use hyper::Response;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use patient::{Stage, TimedIo};
 use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use strangers::{Connections, Guest};
+use timed_io::{Stage, TimedIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -35,12 +35,12 @@ use tokio::time::timeout;
 const OWN_REQUESTS_MAX: usize = 512;
 /// How long to leave the system in peace when it has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Whoever has just come when the doors close may say what he came for within this time: he was let in, and to hang up on
-/// him would look like a crash.
+/// When the server begins to drain, a connection that is new may send its request within this time: to close an accepted connection
+/// would look like a crash.
 const YOUNG_WAIT: Duration = Duration::from_millis(250);
-/// How many of those who stand at the door are let in when it closes.
+/// How many connections in the system's queue are accepted when the server begins to drain.
 const LAST_MAX: usize = 1024;
-/// How long whoever is cut off may take to be gone.
+/// How long connections that are cut off may take to end.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
 /// What answers the requests that the server has read.
@@ -65,9 +65,9 @@ pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// Nobody new comes in; whoever is inside is answered.
+    /// No connection is accepted; open requests are answered.
     Closing,
-    /// Whoever is still inside has had his time.
+    /// Connections that are still open are cut off.
     Closed,
 }
 
@@ -105,24 +105,24 @@ fn count(counter: &AtomicU64) {
 
 /// Who sends the requests of one connection, as far as is known.
 #[derive(Clone)]
-struct Visitor {
+struct Peer {
     address: IpAddr,
     stage: Stage,
-    guest: Arc<Guest>,
+    entry: Arc<ConnectionEntry>,
     is_over_tls: bool,
 }
 
 /// A connection is counted as open for as long as this lives, however it ends.
-struct Present(Arc<Shared>);
+struct OpenConnection(Arc<Shared>);
 
-impl Present {
+impl OpenConnection {
     fn new(shared: &Arc<Shared>) -> Self {
         count(&shared.counters.connections);
         Self(Arc::clone(shared))
     }
 }
 
-impl Drop for Present {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -169,14 +169,14 @@ impl Server {
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
-    pub(crate) async fn serve<H: RequestHandler>(self, house: H, listener: TcpListener, tls: Option<Tls>) {
+    pub(crate) async fn serve<H: RequestHandler>(self, handler: H, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
         loop {
             let seats = Arc::clone(&self.shared.seats);
             if seats.available_permits() == 0 {
                 self.shared.connections.make_room();
             }
-            // Whoever finds no seat waits in the system's queue, and nobody pays for him.
+            // A connection without a permit waits in the system's queue, where it costs us nothing.
             let seat = tokio::select! {
                 Ok(seat) = seats.acquire_owned() => seat,
                 () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
@@ -187,41 +187,41 @@ impl Server {
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, peer)) => self.let_in(&house, (stream, peer.ip()), tls.clone(), seat),
+                Ok((stream, peer)) => self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat),
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
-        // Those who stand at the door already would be hung up on when it closes.
+        // Connections in the system's queue would be reset when the listener closes.
         for _ in 0..LAST_MAX {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
             let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
-            self.let_in(&house, (stream, peer.ip()), tls.clone(), seat);
+            self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
         }
     }
 
     fn let_in<H: RequestHandler>(
         &self,
-        house: &H,
+        handler: &H,
         (stream, address): (TcpStream, IpAddr),
         tls: Option<Tls>,
         seat: OwnedSemaphorePermit,
     ) {
-        let (server, house) = (self.clone(), house.clone());
-        let present = Present::new(&self.shared);
+        let (server, handler) = (self.clone(), handler.clone());
+        let present = OpenConnection::new(&self.shared);
         let stage = Stage::default();
-        let guest = Arc::new(self.shared.connections.enter(address, &stage));
-        if house.needs_no_key() {
-            guest.is_let_in();
+        let entry = Arc::new(self.shared.connections.enter(address, &stage));
+        if handler.needs_no_key() {
+            entry.is_let_in();
         }
         tokio::spawn(async move {
             let is_over_tls = tls.is_some();
-            let visitor = Visitor { address, stage, guest: Arc::clone(&guest), is_over_tls };
+            let peer = Peer { address, stage, entry: Arc::clone(&entry), is_over_tls };
             tokio::select! {
-                () = server.admit(house, stream, tls, visitor) => {}
-                () = guest.evicted() => {}
+                () = server.admit(handler, stream, tls, peer) => {}
+                () = entry.evicted() => {}
             }
-            drop((present, seat, guest));
+            drop((present, seat, entry));
         });
     }
 
@@ -245,16 +245,10 @@ impl Server {
         false
     }
 
-    async fn admit<H: RequestHandler>(
-        &self,
-        house: H,
-        stream: TcpStream,
-        tls: Option<Tls>,
-        visitor: Visitor,
-    ) {
+    async fn admit<H: RequestHandler>(&self, handler: H, stream: TcpStream, tls: Option<Tls>, peer: Peer) {
         // Answers are short and whole: nothing is gained by waiting for more of them.
         _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.converse(house, stream, visitor).await };
+        let Some(tls) = tls else { return self.converse(handler, stream, peer).await };
         let mut state = self.shared.state.subscribe();
         let handshake = timeout(self.limits.read_wait, tls.acceptor().accept(stream));
         let shaken = tokio::select! {
@@ -262,25 +256,25 @@ impl Server {
             () = reached(&mut state, State::Closed) => return,
         };
         match shaken {
-            Ok(Ok(stream)) => Box::pin(self.converse(house, stream, visitor)).await,
+            Ok(Ok(stream)) => Box::pin(self.converse(handler, stream, peer)).await,
             Ok(Err(_)) | Err(_) => count(&self.shared.counters.failed_handshakes),
         }
     }
 
     async fn converse<H: RequestHandler, S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        house: H,
+        handler: H,
         stream: S,
-        visitor: Visitor,
+        peer: Peer,
     ) {
         let mut state = self.shared.state.subscribe();
-        let stage = visitor.stage.clone();
+        let stage = peer.stage.clone();
         let stream = TimedIo::new(stream, stage.clone(), &self.limits);
         let service = service_fn(|request| {
-            let (server, house, visitor) = (self.clone(), house.clone(), visitor.clone());
+            let (server, handler, peer) = (self.clone(), handler.clone(), peer.clone());
             Box::pin(async move {
-                let answering = visitor.stage.begin_answer();
-                let answer = server.handle(&house, request, &visitor).await;
+                let answering = peer.stage.begin_answer();
+                let answer = server.handle(&handler, request, &peer).await;
                 let answer = answer.map(|body| server.until_closing(body, answering));
                 Ok::<_, Infallible>(answer)
             })
@@ -292,7 +286,7 @@ impl Server {
             .half_close(false)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        // A connection that ends badly is its caller's affair: what he said was safe before he was answered.
+        // A connection that ends with an error loses nothing: an order is on record before its request is answered.
         tokio::select! {
             _ = &mut connection => return,
             () = reached(&mut state, State::Closing) => {}

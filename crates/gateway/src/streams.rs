@@ -1,7 +1,7 @@
 //! Places for live streams: tenants share one number of them, and the operator has places of its own.
 
 use crate::Tenant;
-use crate::seats::{Seat, Seats};
+use crate::tenant_permits::{TenantPermit, TenantPermits};
 use crate::v1::problem::{Code, Refused};
 use std::time::Duration;
 
@@ -15,31 +15,31 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Clones share the places.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    tenants: Seats,
-    operator: Seats,
+    tenants: TenantPermits,
+    operator: TenantPermits,
     has_one_tenant: bool,
 }
 
 /// The place of one stream, given back when this is dropped.
 #[derive(Debug)]
-pub struct StreamSeat {
-    _seat: Seat,
+pub struct StreamPermit {
+    _seat: TenantPermit,
 }
 
 impl Streams {
     pub(crate) fn new(has_one_tenant: bool) -> Self {
-        let (tenants, operator) = (Seats::new(STREAMS_MAX), Seats::new(OPERATOR_STREAMS_MAX));
+        let (tenants, operator) = (TenantPermits::new(STREAMS_MAX), TenantPermits::new(OPERATOR_STREAMS_MAX));
         Self { tenants, operator, has_one_tenant }
     }
 
     /// A place for a stream of this tenant, or (`None`) of the operator.
-    pub fn take(&self, tenant: Option<&Tenant>) -> Result<StreamSeat, Refused> {
+    pub fn take(&self, tenant: Option<&Tenant>) -> Result<StreamPermit, Refused> {
         let seat = match tenant {
             Some(tenant) => self.tenants.take(tenant.name(), self.has_one_tenant),
             None => self.operator.take("", true),
         };
         match seat {
-            Some(seat) => Ok(StreamSeat { _seat: seat }),
+            Some(seat) => Ok(StreamPermit { _seat: seat }),
             None => Err(Code::TooManyStreams.plain().again_in(KEEP_ALIVE)),
         }
     }

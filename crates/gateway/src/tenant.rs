@@ -51,18 +51,18 @@ impl fmt::Debug for KeyDigest {
 pub struct TenantSettings {
     pub name: String,
     pub key: KeyDigest,
-    /// The hosts that he may automate, beside what the operator allows everybody; all of those, if absent.
+    /// The hosts that the tenant may automate, of those that the operator allows; all of those, if absent.
     pub targets: Option<Targets>,
-    /// The kinds that he may order; all, if absent.
+    /// The kinds that the tenant may order; all, if absent.
     pub kinds: Option<Vec<String>>,
     pub reuse: Option<Reuse>,
     /// New placements: so many at once, and then one in each such time.
     pub rate: Option<Rate>,
-    /// How many of his orders may be open at once.
+    /// How many of the tenant's orders may be open at once.
     pub open_max: Option<usize>,
     /// The dialect of the tenant's requests that name none in the path.
     pub dialect: Option<Dialect>,
-    /// With what his callbacks are signed.
+    /// The secret that signs the tenant's webhooks.
     pub webhook_secret: Option<[u8; 32]>,
     /// Whether it may see the balance of the provider's account, and so what all tenants together spend.
     pub sees_balance: bool,
@@ -93,7 +93,7 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// A tenant, and how much of his rate he has used.
+/// A tenant, and how much of its rate is used.
 pub struct Tenant {
     pub settings: TenantSettings,
     /// When the next placement would be on time (GCRA).
@@ -117,12 +117,12 @@ impl Tenant {
         &self.settings.name
     }
 
-    /// Takes one placement from his rate, or says when the next is to be had.
+    /// Takes one placement from the rate, or returns how long to wait for the next.
     pub fn spend(&self, now: Timestamp) -> Result<(), Duration> {
         let Some(Rate { every, burst }) = self.settings.rate else { return Ok(()) };
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = every * burst.saturating_sub(1);
-        // A clock that was set back must not lock anybody out for longer than his whole burst.
+        // A clock that was set back must not lock a tenant out for longer than its whole burst.
         let next = (*due).clamp(now, now + ahead + every);
         let early = next.since(now);
         if early > ahead {
@@ -162,11 +162,11 @@ impl fmt::Debug for ReuseRule {
     }
 }
 
-/// Everybody who may ask.
+/// All tenants, and the key of the operator.
 #[derive(Debug, Default)]
 pub struct Tenants {
     known: Vec<Arc<Tenant>>,
-    /// For whoever comes without a tenant's key, where none is configured: this machine's own user.
+    /// The tenant of all requests if none is configured: the user of this machine.
     local: Option<Arc<Tenant>>,
     admin: Option<KeyDigest>,
     reuse: Option<ReuseRule>,
@@ -180,16 +180,16 @@ pub enum NotKnown {
     WrongKey,
 }
 
-/// Somebody who has shown his key.
+/// The sender of a request, known by its key.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub tenant: Arc<Tenant>,
-    /// Whether he wants no answer of the past.
+    /// Whether the caller wants a fresh answer.
     pub is_fresh_wanted: bool,
 }
 
 impl Tenants {
-    /// The name of whoever asks where no tenant is configured.
+    /// The name of the tenant if none is configured.
     pub const LOCAL: &'static str = "default";
 
     #[must_use]
@@ -219,13 +219,13 @@ impl Tenants {
         }
     }
 
-    /// Whether nobody needs a key: then nobody from elsewhere may be let in.
+    /// Whether no key is needed: then requests from other sites are refused.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.local.is_some()
     }
 
-    /// Whoever needs no key, where nobody needs one.
+    /// The caller of every request, if no key is needed.
     #[must_use]
     pub fn local(&self) -> Option<Caller> {
         let tenant = Arc::clone(self.local.as_ref()?);
@@ -259,14 +259,14 @@ impl Tenants {
         let shown = KeyDigest::of(key);
         let nobody = u64::MAX;
         let found = (0u64..).zip(&self.known).fold(nobody, |found, (index, tenant)| {
-            let is_his: Choice = tenant.settings.key.0.ct_eq(&shown.0);
-            u64::conditional_select(&found, &index, is_his)
+            let is_match: Choice = tenant.settings.key.0.ct_eq(&shown.0);
+            u64::conditional_select(&found, &index, is_match)
         });
         let tenant = usize::try_from(found).ok().and_then(|index| self.known.get(index));
         tenant.map(|tenant| Caller { tenant: Arc::clone(tenant), is_fresh_wanted }).ok_or(NotKnown::WrongKey)
     }
 
-    /// Whether this is the operator's key. Where no key at all is configured, whoever is on this machine is the operator.
+    /// Whether this is the operator's key. If no key at all is configured, every caller on this machine is the operator.
     #[must_use]
     pub fn is_admin(&self, key: &str) -> bool {
         match &self.admin {

@@ -7,8 +7,8 @@ use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::{CallbackAddress, Engine, Settings, TenantRule};
 pub(crate) use quittance_gateway::Webhooks;
 use quittance_gateway::{
-    CALLBACK_PATH, CallbackApi, Gateway, GatewaySettings, Hub, KeyDigest, Limits, OrderService, ReuseRule,
-    TenantSettings, Tenants, WebhookSettings,
+    CALLBACK_PATH, CallbackApi, CommitFeed, Gateway, GatewaySettings, KeyDigest, Limits, OrderService,
+    ReuseRule, TenantSettings, Tenants, WebhookSettings,
 };
 use quittance_ports::{Clock, Leases};
 use quittance_telemetry::{TraceSettings, Traces};
@@ -114,7 +114,7 @@ pub(crate) struct ServerSetup {
 /// What is ready before the engine, because the engine needs it.
 pub(crate) struct Prepared {
     setup: Option<GatewaySetup>,
-    hub: Option<Hub>,
+    commit_feed: Option<CommitFeed>,
     pub(crate) webhooks: Webhooks,
 }
 
@@ -155,11 +155,11 @@ impl ServerSetup {
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
         let currency = settings.currency.clone();
         let webhooks = Webhooks::new(WebhookSettings { root_secret, currency, ..self.webhooks }, clock);
-        let hub = self.gateway.as_ref().map(|setup| {
-            Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
+        let commit_feed = self.gateway.as_ref().map(|setup| {
+            CommitFeed::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
         });
-        settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit.take());
-        Prepared { setup: self.gateway, hub, webhooks }
+        settings.on_commit = commit_feed.as_ref().map(CommitFeed::on_commit).or(settings.on_commit.take());
+        Prepared { setup: self.gateway, commit_feed, webhooks }
     }
 
     /// What listens for callbacks by itself, if that is wanted.
@@ -176,9 +176,11 @@ fn limited(tenants: &[TenantSettings]) -> impl Iterator<Item = String> {
 
 impl Prepared {
     pub(crate) fn mount(self, engine: &Arc<Engine>, leases: Option<Arc<dyn Leases>>, number: u64) -> Server {
-        let Self { setup: Some(setup), hub: Some(hub), webhooks } = self else { return Server::default() };
+        let Self { setup: Some(setup), commit_feed: Some(commit_feed), webhooks } = self else {
+            return Server::default();
+        };
         let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
-        let orders = OrderService::new(Arc::clone(engine), tenants, hub, webhooks);
+        let orders = OrderService::new(Arc::clone(engine), tenants, commit_feed, webhooks);
         let orders = orders.with_requests_max(setup.settings.limits.requests_max);
         let orders = match leases {
             Some(leases) => orders.with_neighbours(leases, number),
@@ -211,7 +213,9 @@ impl Server {
     }
 
     pub(crate) async fn finish_traces(&self) {
-        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.orders().hub().traces()) {
+        if let Some(traces) =
+            self.gateway.as_ref().and_then(|gateway| gateway.orders().commit_feed().traces())
+        {
             traces.finish().await;
         }
     }

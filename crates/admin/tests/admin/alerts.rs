@@ -1,8 +1,8 @@
 //! Alerts on the API, and at the operator's webhook.
 
+use super::fixture::{ADMIN, ANNA, Fixture, path_of};
 use super::receiver::{Receiver, signature};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, Room, path_of};
 use crate::eventually::eventually;
 use quittance_admin::{Admin, AdminSettings};
 use quittance_ports::SharedDocument;
@@ -18,18 +18,18 @@ fn settings(webhook: Option<AlertWebhook>) -> AdminSettings {
     AdminSettings { alerts, ..AdminSettings::default() }
 }
 
-async fn alerts(room: &Room) -> Vec<Value> {
-    let told = room.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
+async fn alerts(fixture: &Fixture) -> Vec<Value> {
+    let told = fixture.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
     told["alerts"].as_array().unwrap().clone()
 }
 
 /// Looks until there is an alert of which this is true, letting time pass.
-async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
+async fn until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually("such an alert", async || {
-        let found = alerts(room).await.into_iter().find(&is_so);
+        let found = alerts(fixture).await.into_iter().find(&is_so);
         if found.is_none() {
-            room.pass(Duration::from_secs(1));
-            room.heartbeat(1, "here").await;
+            fixture.pass(Duration::from_secs(1));
+            fixture.heartbeat(1, "here").await;
         }
         found
     })
@@ -46,10 +46,10 @@ fn run(admin: &Admin) -> broadcast::Receiver<Announcement> {
 async fn an_alert_is_raised_called_out_seen_and_cleared() {
     let receiver = Receiver::start(&[500]).await;
     let webhook = AlertWebhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
-    let room = Room::operated(settings(Some(webhook))).await;
-    let mut announced = run(&room.admin);
-    let path = path_of(&room.place("broke-1").await.order(202));
-    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    let fixture = Fixture::operated(settings(Some(webhook))).await;
+    let mut announced = run(&fixture.admin);
+    let path = path_of(&fixture.place("broke-1").await.order(202));
+    let alert = until(&fixture, |alert| alert["rule"] == "provider_paused").await;
     assert_eq!(
         (&alert["is_grave"], &alert["cleared_at"], &alert["seen_at"]),
         (&json!(true), &Value::Null, &Value::Null)
@@ -69,7 +69,7 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
     let signed = format!("{id}.{at}.{}", heard.body);
     assert_eq!(heard.header("webhook-signature"), signature(&[9; 32], &signed));
 
-    let say = |body: Value| room.ask(Ask::post("/v1/admin/alerts/seen", &body).key(ADMIN));
+    let say = |body: Value| fixture.ask(Ask::post("/v1/admin/alerts/seen", &body).key(ADMIN));
     let named = json!({ "rule": alert["rule"], "subject": alert["subject"] });
     let seen = say(named.clone()).await.order(200);
     assert!(seen["seen_at"].is_string() && seen["cleared_at"].is_null(), "{seen}");
@@ -79,10 +79,10 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
     say(json!({ "rule": "x", "subject": "", "more": 1 })).await.must_be(422, "bad_params");
 
     // Or it would be refused again.
-    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
-    room.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    fixture.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
     let cleared =
-        until(&room, |alert| alert["rule"] == "provider_paused" && !alert["cleared_at"].is_null()).await;
+        until(&fixture, |alert| alert["rule"] == "provider_paused" && !alert["cleared_at"].is_null()).await;
     assert_eq!(cleared["seen_at"], seen["seen_at"]);
     let heard = receiver.next().await;
     assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
@@ -93,17 +93,17 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
 
 #[tokio::test]
 async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
-    let room = Room::operated(settings(None)).await;
-    room.heartbeat(1, "here").await;
-    room.heartbeat(2, "there").await;
-    let (_, there) = room.neighbour(2, settings(None));
-    let mut announced = [run(&room.admin), run(&there)];
-    room.place("broke-1").await.order(202);
-    until(&room, |alert| alert["rule"] == "provider_paused").await;
+    let fixture = Fixture::operated(settings(None)).await;
+    fixture.heartbeat(1, "here").await;
+    fixture.heartbeat(2, "there").await;
+    let (_, there) = fixture.neighbour(2, settings(None));
+    let mut announced = [run(&fixture.admin), run(&there)];
+    fixture.place("broke-1").await.order(202);
+    until(&fixture, |alert| alert["rule"] == "provider_paused").await;
     // The other node has seen the first alert by the time the next one is raised.
-    room.store_is_away.store(true, Ordering::Relaxed);
-    until(&room, |alert| alert["rule"] == "store_away").await;
-    room.store_is_away.store(false, Ordering::Relaxed);
+    fixture.store_is_away.store(true, Ordering::Relaxed);
+    until(&fixture, |alert| alert["rule"] == "store_away").await;
+    fixture.store_is_away.store(false, Ordering::Relaxed);
     let mut told = Vec::new();
     for announced in &mut announced {
         while let Ok(announcement) = announced.try_recv() {
@@ -112,11 +112,11 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
     }
     assert_eq!(told.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{told:?}");
 
-    let (_, later) = room.neighbour(3, settings(None));
-    room.heartbeat(3, "later").await;
+    let (_, later) = fixture.neighbour(3, settings(None));
+    fixture.heartbeat(3, "later").await;
     let mut announced = run(&later);
-    until(&room, |alert| alert["rule"] == "store_away" && !alert["cleared_at"].is_null()).await;
-    let paused = alerts(&room).await.into_iter().find(|alert| alert["rule"] == "provider_paused").unwrap();
+    until(&fixture, |alert| alert["rule"] == "store_away" && !alert["cleared_at"].is_null()).await;
+    let paused = alerts(&fixture).await.into_iter().find(|alert| alert["rule"] == "provider_paused").unwrap();
     assert_eq!(paused["cleared_at"], Value::Null, "it stands for as long as it is so");
     while let Ok(announcement) = announced.try_recv() {
         assert_ne!(announcement.rule, "provider_paused", "{announcement:?}");
@@ -125,37 +125,37 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
 
 #[tokio::test]
 async fn a_node_that_went_silent_is_told() {
-    let room = Room::operated(settings(None)).await;
-    room.heartbeat(1, "here").await;
-    room.heartbeat(2, "gone").await;
-    run(&room.admin);
-    let alert = until(&room, |alert| alert["rule"] == "node_silent").await;
+    let fixture = Fixture::operated(settings(None)).await;
+    fixture.heartbeat(1, "here").await;
+    fixture.heartbeat(2, "gone").await;
+    run(&fixture.admin);
+    let alert = until(&fixture, |alert| alert["rule"] == "node_silent").await;
     assert_eq!((&alert["subject"], &alert["is_grave"]), (&json!("gone"), &json!(false)));
 }
 
 #[tokio::test]
 async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
-    let room = Room::operated(settings(None)).await;
-    run(&room.admin);
-    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    let fixture = Fixture::operated(settings(None)).await;
+    run(&fixture.admin);
+    let dead = fixture.run_out(&path_of(&fixture.place("die-1").await.order(202))).await;
     assert_eq!(dead["status"], "dead");
-    room.pass(Duration::from_secs(24 * 3600));
-    until(&room, |alert| alert["rule"] == "dead_letters_old").await;
+    fixture.pass(Duration::from_secs(24 * 3600));
+    until(&fixture, |alert| alert["rule"] == "dead_letters_old").await;
     let drop = format!("/v1/admin/dead/{}/drop", dead["key"].as_str().unwrap());
-    room.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
-    until(&room, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
+    fixture.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
+    until(&fixture, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
 }
 
 #[tokio::test]
 async fn what_the_provider_said_to_one_node_is_told_by_another() {
-    let room = Room::operated(settings(None)).await;
-    room.heartbeat(1, "here").await;
+    let fixture = Fixture::operated(settings(None)).await;
+    fixture.heartbeat(1, "here").await;
     // Only the other one looks.
-    let (_, there) = room.neighbour(2, settings(None));
-    room.heartbeat(2, "there").await;
+    let (_, there) = fixture.neighbour(2, settings(None));
+    fixture.heartbeat(2, "there").await;
     run(&there);
-    room.place("broke-1").await.order(202);
-    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    fixture.place("broke-1").await.order(202);
+    let alert = until(&fixture, |alert| alert["rule"] == "provider_paused").await;
     assert!(alert["words"].as_str().unwrap().contains("says ERROR_ZERO_BALANCE: "), "{alert}");
 }
 
@@ -166,51 +166,51 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
         settings.alerts.thresholds.dead_new = 3;
         settings
     };
-    let room = Room::operated(few(None)).await;
-    room.heartbeat(1, "here").await;
-    let watching = tokio::spawn(room.admin.clone().run());
+    let fixture = Fixture::operated(few(None)).await;
+    fixture.heartbeat(1, "here").await;
+    let watching = tokio::spawn(fixture.admin.clone().run());
     let is_marked = async || {
-        let documents = room.gateway.orders().engine().membership().documents().await.unwrap();
+        let documents = fixture.gateway.orders().engine().membership().documents().await.unwrap();
         documents.iter().any(
             |found| matches!(&found.document, SharedDocument::Alerts(document) if !document.marks.is_empty()),
         )
     };
     eventually("it is marked", async || is_marked().await.then_some(())).await;
     for n in 1..=3 {
-        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+        fixture.run_out(&path_of(&fixture.place(&format!("die-{n}")).await.order(202))).await;
     }
     watching.abort();
-    let (_, anew) = room.neighbour(1, few(None));
+    let (_, anew) = fixture.neighbour(1, few(None));
     run(&anew);
     for n in 4..=5 {
-        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+        fixture.run_out(&path_of(&fixture.place(&format!("die-{n}")).await.order(202))).await;
     }
-    let alert = until(&room, |alert| alert["rule"] == "dead_letters_grow").await;
+    let alert = until(&fixture, |alert| alert["rule"] == "dead_letters_grow").await;
     assert!(alert["words"].as_str().unwrap().starts_with("5 orders"), "{alert}");
 }
 
 #[tokio::test]
 async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_again() {
-    let room = Room::operated(settings(None)).await;
-    room.heartbeat(1, "here").await;
-    let mut announced = run(&room.admin);
-    room.engine.note_forgetting("the store was flushed; 3 orders were put back: look".into());
+    let fixture = Fixture::operated(settings(None)).await;
+    fixture.heartbeat(1, "here").await;
+    let mut announced = run(&fixture.admin);
+    fixture.engine.note_forgetting("the store was flushed; 3 orders were put back: look".into());
     let is_it = |alert: &Value| alert["rule"] == "store_forgot" && alert["cleared_at"].is_null();
-    let first = until(&room, is_it).await;
+    let first = until(&fixture, is_it).await;
     assert_eq!(announced.recv().await.unwrap().words, first["words"]);
     let named = json!({ "rule": first["rule"], "subject": first["subject"] });
-    room.pass(Duration::from_secs(60));
+    fixture.pass(Duration::from_secs(60));
 
-    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
-    let second = until(&room, |alert| is_it(alert) && alert["words"] != first["words"]).await;
+    fixture.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let second = until(&fixture, |alert| is_it(alert) && alert["words"] != first["words"]).await;
     assert!(second["words"].as_str().unwrap().contains("7 orders"), "{second}");
     assert!(second["raised_at"].as_str() > first["raised_at"].as_str(), "{first} {second}");
     let told = announced.recv().await.unwrap();
     assert_eq!((told.event, &json!(told.words)), ("raised", &second["words"]), "and it is told again");
 
     // The same words once more are another loss, and a person has not seen it.
-    room.ask(Ask::post("/v1/admin/alerts/seen", &named).key(ADMIN)).await.order(200);
-    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
-    let third = until(&room, |alert| is_it(alert) && alert["seen_at"].is_null()).await;
+    fixture.ask(Ask::post("/v1/admin/alerts/seen", &named).key(ADMIN)).await.order(200);
+    fixture.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let third = until(&fixture, |alert| is_it(alert) && alert["seen_at"].is_null()).await;
     assert!(third["raised_at"].as_str() > second["raised_at"].as_str(), "{second} {third}");
 }

@@ -1,36 +1,36 @@
 //! Dead letters: find, read, replay, drop, export and import them, one by one and in bulk.
 
 use super::counting_store::BROKEN;
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, path_of};
 use super::provider::COST;
 use super::talk::{Answered, Ask};
-use super::world::{ADMIN, ANNA, BERT, Room, path_of};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Markup, a terminal escape, a line break, and what turns writing around.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{1b}[2J\r\n\u{202e}=1+1";
 
-async fn get(room: &Room, path: &str) -> Value {
-    room.ask(Ask::get(path).key(ADMIN)).await.order(200)
+async fn get(fixture: &Fixture, path: &str) -> Value {
+    fixture.ask(Ask::get(path).key(ADMIN)).await.order(200)
 }
 
-async fn post(room: &Room, path: &str, body: &Value) -> Answered {
-    room.ask(Ask::post(path, body).key(ADMIN)).await
+async fn post(fixture: &Fixture, path: &str, body: &Value) -> Answered {
+    fixture.ask(Ask::post(path, body).key(ADMIN)).await
 }
 
 /// An order of this caller's that can only die; its key.
-async fn dies(room: &Room, caller: &str, sitekey: &str, page: &str, more: Value) -> String {
+async fn dies(fixture: &Fixture, caller: &str, sitekey: &str, page: &str, more: Value) -> String {
     let mut params = json!({ "sitekey": sitekey, "pageurl": page });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let ask = Ask::post("/v1/orders", &json!({ "kind": "turnstile", "reuse": "shared", "params": params }))
         .key(caller);
-    let placed = room.ask(ask).await.order(202);
+    let placed = fixture.ask(ask).await.order(202);
     loop {
-        let order = room.ask(Ask::get(path_of(&placed)).key(caller)).await.order(200);
+        let order = fixture.ask(Ask::get(path_of(&placed)).key(caller)).await.order(200);
         if order["status"] == "dead" {
             return order["key"].as_str().unwrap().to_owned();
         }
-        room.pass(Duration::from_millis(50));
+        fixture.pass(Duration::from_millis(50));
         tokio::task::yield_now().await;
     }
 }
@@ -48,11 +48,11 @@ fn sorted(keys: &[&String]) -> Vec<String> {
 
 #[tokio::test]
 async fn letters_are_listed_by_what_somebody_looks_for() {
-    let room = Room::new().await;
-    let shop = dies(&room, ANNA, "die-1", "https://shop.example.com/a", json!({})).await;
-    room.pass(Duration::from_secs(3600));
-    let news = dies(&room, BERT, "die-2", "https://news.example.com/b", json!({})).await;
-    let listed = get(&room, "/v1/admin/dead").await;
+    let fixture = Fixture::new().await;
+    let shop = dies(&fixture, ANNA, "die-1", "https://shop.example.com/a", json!({})).await;
+    fixture.pass(Duration::from_secs(3600));
+    let news = dies(&fixture, BERT, "die-2", "https://news.example.com/b", json!({})).await;
+    let listed = get(&fixture, "/v1/admin/dead").await;
     assert_eq!(keys(&listed), sorted(&[&shop, &news]));
     let letter =
         listed["orders"].as_array().unwrap().iter().find(|letter| letter["key"] == shop.as_str()).unwrap();
@@ -85,27 +85,27 @@ async fn letters_are_listed_by_what_somebody_looks_for() {
         ("before=2101-01-01".into(), vec![&shop, &news]),
         ("since=2101-01-01".into(), vec![]),
     ] {
-        let listed = get(&room, &format!("/v1/admin/dead?{query}")).await;
+        let listed = get(&fixture, &format!("/v1/admin/dead?{query}")).await;
         assert_eq!(keys(&listed), sorted(&expected), "{query}");
     }
-    let first = get(&room, "/v1/admin/dead?limit=1").await;
+    let first = get(&fixture, "/v1/admin/dead?limit=1").await;
     let next = first["next"].as_str().unwrap();
-    let second = get(&room, &format!("/v1/admin/dead?limit=1&after={next}")).await;
+    let second = get(&fixture, &format!("/v1/admin/dead?limit=1&after={next}")).await;
     assert_eq!([keys(&first), keys(&second)].concat(), sorted(&[&shop, &news]));
     for odd in ["cause=bad", "before=soon", "since=2026-13-01", "limit=0", "limit=201", "after=x", "what=1"] {
-        room.ask(Ask::get(format!("/v1/admin/dead?{odd}")).key(ADMIN)).await.must_be(422, "bad_params");
+        fixture.ask(Ask::get(format!("/v1/admin/dead?{odd}")).key(ADMIN)).await.must_be(422, "bad_params");
     }
 }
 
 #[tokio::test]
 async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let secrets = json!({
         "proxy": "ada:hunter2@10.0.0.1:80", "cookies": "sid=hunter2", "apiKey": "hunter2", "data": HOSTILE,
     });
-    let key = dies(&room, ANNA, "die-1", "https://ada:hunter2@shop.example.com/", secrets).await;
+    let key = dies(&fixture, ANNA, "die-1", "https://ada:hunter2@shop.example.com/", secrets).await;
     let path = format!("/v1/admin/orders/{key}");
-    let told = room.ask(Ask::get(&path).key(ADMIN)).await;
+    let told = fixture.ask(Ask::get(&path).key(ADMIN)).await;
     assert!(!told.text.contains("hunter2"), "{}", told.text);
     let timeline = told.order(200);
     assert_eq!(timeline["params"]["data"], HOSTILE, "it is text, and nothing else");
@@ -140,11 +140,11 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
     assert_eq!(fault["fault"], json!({ "class": "unsolvable", "code": "ERROR_CAPTCHA_UNSOLVABLE" }));
     assert_eq!(fault["attempt"], 1);
 
-    let noted = post(&room, &format!("{path}/note"), &json!({ "text": HOSTILE })).await.order(200);
+    let noted = post(&fixture, &format!("{path}/note"), &json!({ "text": HOSTILE })).await.order(200);
     let last = noted["timeline"].as_array().unwrap().last().unwrap();
     assert_eq!(last["name"], "noted");
     assert!(!last["what"].as_str().unwrap().contains('\u{1b}'), "{last}");
-    assert_eq!(get(&room, "/v1/admin/dead").await["orders"][0]["note"], HOSTILE);
+    assert_eq!(get(&fixture, "/v1/admin/dead").await["orders"][0]["note"], HOSTILE);
     for odd in [
         json!({}),
         json!({ "text": " " }),
@@ -152,22 +152,25 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
         json!({ "text": "x".repeat(1001) }),
         json!({ "text": "a", "b": 1 }),
     ] {
-        post(&room, &format!("{path}/note"), &odd).await.must_be(422, "bad_params");
+        post(&fixture, &format!("{path}/note"), &odd).await.must_be(422, "bad_params");
     }
     let unknown = "0".repeat(64);
-    room.ask(Ask::get(format!("/v1/admin/orders/{unknown}")).key(ADMIN)).await.must_be(404, "unknown_order");
-    post(&room, &format!("/v1/admin/orders/{unknown}/note"), &json!({ "text": "a" }))
+    fixture
+        .ask(Ask::get(format!("/v1/admin/orders/{unknown}")).key(ADMIN))
+        .await
+        .must_be(404, "unknown_order");
+    post(&fixture, &format!("/v1/admin/orders/{unknown}/note"), &json!({ "text": "a" }))
         .await
         .must_be(404, "unknown_order");
 }
 
 #[tokio::test]
 async fn letters_are_carried_from_one_store_to_another_once() {
-    let (room, other) = (Room::new().await, Room::new().await);
-    let whole = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({ "data": HOSTILE })).await;
-    let broken = dies(&room, BERT, "die-2", "https://news.example.com/", json!({})).await;
-    room.break_record(&broken);
-    let exported = Ask::get("/v1/admin/dead/export").key(ADMIN).to_its_end(room.address).await;
+    let (fixture, other) = (Fixture::new().await, Fixture::new().await);
+    let whole = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({ "data": HOSTILE })).await;
+    let broken = dies(&fixture, BERT, "die-2", "https://news.example.com/", json!({})).await;
+    fixture.break_record(&broken);
+    let exported = Ask::get("/v1/admin/dead/export").key(ADMIN).to_its_end(fixture.address).await;
     assert_eq!((exported.status, exported.header("content-type")), (200, Some("application/x-ndjson")));
     let lines: Vec<Value> = exported.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
@@ -176,7 +179,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     let read = lines.iter().find(|line| line["key"] == whole.as_str()).unwrap();
     assert_eq!((&read["tenant"], &read["site"]), (&json!("anna"), &json!("shop.example.com")));
     assert!(read["timeline"].as_array().unwrap().len() > 3);
-    let some = Ask::get("/v1/admin/dead/export?tenant=bert").key(ADMIN).to_its_end(room.address).await;
+    let some = Ask::get("/v1/admin/dead/export?tenant=bert").key(ADMIN).to_its_end(fixture.address).await;
     assert_eq!(some.text, "", "an unreadable record belongs to no tenant");
 
     let body = format!(
@@ -204,44 +207,44 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     let again = import().await;
     assert_eq!((&again["imported"], &again["there_already"]), (&json!(0), &json!(1)));
     let path = format!("/v1/admin/orders/{whole}");
-    assert_eq!(get(&other, &path).await, get(&room, &path).await, "it is the same, with its whole story");
+    assert_eq!(get(&other, &path).await, get(&fixture, &path).await, "it is the same, with its whole story");
     post(&other, &format!("/v1/admin/dead/{whole}/replay"), &json!({})).await.order(200);
 }
 
 #[tokio::test]
 async fn an_export_that_breaks_off_says_so() {
-    let room = Room::new().await;
-    dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    room.store_is_away.store(true, std::sync::atomic::Ordering::Relaxed);
-    let exported = Ask::get("/v1/admin/dead/export").key(ADMIN).to_its_end(room.address).await;
+    let fixture = Fixture::new().await;
+    dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    fixture.store_is_away.store(true, std::sync::atomic::Ordering::Relaxed);
+    let exported = Ask::get("/v1/admin/dead/export").key(ADMIN).to_its_end(fixture.address).await;
     let last: Value = serde_json::from_str(exported.text.lines().last().unwrap()).unwrap();
     assert!(last["error"].as_str().unwrap().contains("not all of it"));
 }
 
 /// Lets time pass until the work has ended.
-async fn ended(room: &Room, bulk: &Value) -> Value {
+async fn ended(fixture: &Fixture, bulk: &Value) -> Value {
     loop {
-        let now = get(room, &format!("/v1/admin/dead/bulk/{}", bulk["number"])).await;
+        let now = get(fixture, &format!("/v1/admin/dead/bulk/{}", bulk["number"])).await;
         if !now["ended_at"].is_null() {
             return now;
         }
-        room.pass(Duration::from_millis(200));
+        fixture.pass(Duration::from_millis(200));
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn a_great_many_are_rehearsed_and_then_done() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     // The usage knows what an answer of this kind costs.
-    room.place_keyed("solve-1", "k").await.order(200);
+    fixture.place_keyed("solve-1", "k").await.order(200);
     for n in 0..3 {
-        dies(&room, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await;
+        dies(&fixture, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await;
     }
-    dies(&room, BERT, "die-b", "https://news.example.com/", json!({})).await;
-    room.pass(Duration::from_secs(1));
+    dies(&fixture, BERT, "die-b", "https://news.example.com/", json!({})).await;
+    fixture.pass(Duration::from_secs(1));
     let dry = json!({ "action": "replay", "tenant": "anna", "dry_run": true });
-    let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
+    let told = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
         "dry_run": true, "currency": "USD", "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
@@ -249,76 +252,79 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     });
     assert_eq!(told, expected);
     let dropping = json!({ "action": "drop", "dry_run": true });
-    let told = post(&room, "/v1/admin/dead/bulk", &dropping).await.order(200);
+    let told = post(&fixture, "/v1/admin/dead/bulk", &dropping).await.order(200);
     assert_eq!(
         (&told["letters"], &told["would_pay"], &told["cost_micros"]),
         (&json!(4), &json!(0), &json!(0))
     );
-    assert_eq!(get(&room, "/v1/admin/dead/bulk").await, json!({ "bulks": [] }), "nothing was begun");
+    assert_eq!(get(&fixture, "/v1/admin/dead/bulk").await, json!({ "bulks": [] }), "nothing was begun");
 
-    let begun =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "tenant": "bert", "per_second": 7 }))
-            .await;
+    let begun = post(
+        &fixture,
+        "/v1/admin/dead/bulk",
+        &json!({ "action": "drop", "tenant": "bert", "per_second": 7 }),
+    )
+    .await;
     let begun = begun.order(202);
     assert_eq!(
         (&begun["action"], &begun["tenant"], &begun["per_second"]),
         (&json!("drop"), &json!("bert"), &json!(7))
     );
-    let done = ended(&room, &begun).await;
+    let done = ended(&fixture, &begun).await;
     assert_eq!(
         (&done["done"], &done["passed_over"], &done["was_stopped"]),
         (&json!(1), &json!(0), &json!(false))
     );
-    assert_eq!(keys(&get(&room, "/v1/admin/dead").await).len(), 3);
-    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "action": "replay" })).await.order(202);
-    assert_eq!(ended(&room, &begun).await["done"], 3);
-    let all = get(&room, "/v1/admin/dead/bulk").await;
+    assert_eq!(keys(&get(&fixture, "/v1/admin/dead").await).len(), 3);
+    let begun = post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "replay" })).await.order(202);
+    assert_eq!(ended(&fixture, &begun).await["done"], 3);
+    let all = get(&fixture, "/v1/admin/dead/bulk").await;
     assert_eq!(all["bulks"].as_array().unwrap().len(), 2);
     // The outcome counts the replayed orders only.
-    dies(&room, ANNA, "die-other", "https://shop.example.com/", json!({})).await;
+    dies(&fixture, ANNA, "die-other", "https://shop.example.com/", json!({})).await;
     let path = format!("/v1/admin/dead/bulk/{}/outcome", begun["number"]);
     let outcome = loop {
-        let told = get(&room, &format!("{path}?status=all")).await;
+        let told = get(&fixture, &format!("{path}?status=all")).await;
         if told["open"] == 0 {
             break told;
         }
-        room.pass(Duration::from_millis(50));
+        fixture.pass(Duration::from_millis(50));
         tokio::task::yield_now().await;
     };
     let expected = json!({ "open": 0, "held": 0, "working": 0, "answered": 0, "failed": 0, "dead": 3 });
     assert_eq!(outcome, expected);
     for n in 0..3 {
-        assert!(room.provider.submits(&format!("die-{n}")) > 3, "it was tried again");
+        assert!(fixture.provider.submits(&format!("die-{n}")) > 3, "it was tried again");
     }
-    assert_eq!(get(&room, &path).await["dead"], 0, "without a word it is the open ones that are counted");
-    room.ask(Ask::get(format!("{path}?status=odd")).key(ADMIN)).await.must_be(422, "bad_params");
-    room.ask(Ask::get("/v1/admin/dead/bulk/99/outcome").key(ADMIN)).await.must_be(404, "unknown_bulk");
+    assert_eq!(get(&fixture, &path).await["dead"], 0, "without a word it is the open ones that are counted");
+    fixture.ask(Ask::get(format!("{path}?status=odd")).key(ADMIN)).await.must_be(422, "bad_params");
+    fixture.ask(Ask::get("/v1/admin/dead/bulk/99/outcome").key(ADMIN)).await.must_be(404, "unknown_bulk");
 }
 
 #[tokio::test]
 async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let page = "https://shop.example.com/";
-    dies(&room, ANNA, "die-1", page, json!({})).await;
+    dies(&fixture, ANNA, "die-1", page, json!({})).await;
     for sitekey in ["once-1", "once-2"] {
-        let order = super::world::order(sitekey);
-        room.ask(Ask::post("/v1/orders", &order).key(ANNA).header("Prefer", "wait=60")).await.order(200);
+        let order = super::fixture::order(sitekey);
+        fixture.ask(Ask::post("/v1/orders", &order).key(ANNA).header("Prefer", "wait=60")).await.order(200);
         // Its answer is too old for the next, and another cannot be bought.
-        room.pass(Duration::from_secs(3600));
-        dies(&room, ANNA, sitekey, page, json!({})).await;
+        fixture.pass(Duration::from_secs(3600));
+        dies(&fixture, ANNA, sitekey, page, json!({})).await;
     }
     let told =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
+        post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
     assert_eq!((&told["letters"], &told["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
 }
 
 #[tokio::test]
 async fn what_nobody_knows_the_price_of_is_told() {
-    let room = Room::new().await;
-    dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    room.pass(Duration::from_secs(1));
+    let fixture = Fixture::new().await;
+    dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    fixture.pass(Duration::from_secs(1));
     let dry = json!({ "action": "replay", "dry_run": true });
-    let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
+    let told = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
     assert_eq!(
         (&told["would_pay"], &told["unpriced"], &told["cost_micros"]),
         (&json!(1), &json!(1), &Value::Null)
@@ -327,7 +333,7 @@ async fn what_nobody_knows_the_price_of_is_told() {
 
 #[tokio::test]
 async fn bulk_work_that_makes_no_sense_is_refused_and_what_is_under_way_can_be_stopped() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for odd in [
         json!({}),
         json!({ "action": "keep" }),
@@ -339,86 +345,88 @@ async fn bulk_work_that_makes_no_sense_is_refused_and_what_is_under_way_can_be_s
         json!({ "action": "drop", "after": "0".repeat(64) }),
         json!({ "action": "drop", "colour": "red" }),
     ] {
-        post(&room, "/v1/admin/dead/bulk", &odd).await.must_be(422, "bad_params");
+        post(&fixture, "/v1/admin/dead/bulk", &odd).await.must_be(422, "bad_params");
     }
     // No worker runs, so it stays in progress.
-    room.rest().await;
-    let begun = post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
+    fixture.rest().await;
+    let begun = post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
     let path = format!("/v1/admin/dead/bulk/{}", begun["number"]);
-    let stopped = room.ask(Ask::new("DELETE", &path).key(ADMIN)).await.order(200);
+    let stopped = fixture.ask(Ask::new("DELETE", &path).key(ADMIN)).await.order(200);
     assert!(stopped["was_stopped"] == true && stopped["ended_at"].is_string(), "{stopped}");
-    assert_eq!(get(&room, &path).await, stopped);
+    assert_eq!(get(&fixture, &path).await, stopped);
     for unknown in ["/v1/admin/dead/bulk/99", "/v1/admin/dead/bulk/x", "/v1/admin/dead/bulk/-1"] {
-        room.ask(Ask::get(unknown).key(ADMIN)).await.must_be(404, "unknown_bulk");
-        room.ask(Ask::new("DELETE", unknown).key(ADMIN)).await.must_be(404, "unknown_bulk");
+        fixture.ask(Ask::get(unknown).key(ADMIN)).await.must_be(404, "unknown_bulk");
+        fixture.ask(Ask::new("DELETE", unknown).key(ADMIN)).await.must_be(404, "unknown_bulk");
     }
     for _ in 0..16 {
-        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
+        post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.order(202);
     }
-    post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.must_be(409, "too_many_bulks");
+    post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop" })).await.must_be(409, "too_many_bulks");
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_is_shown_as_one() {
-    let room = Room::new().await;
-    let key = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    room.break_record(&key);
+    let fixture = Fixture::new().await;
+    let key = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    fixture.break_record(&key);
     let unread = json!({ "key": key, "cause": "unreadable", "why": BROKEN });
-    assert_eq!(get(&room, "/v1/admin/dead").await["orders"], json!([unread]));
-    assert_eq!(get(&room, "/v1/admin/dead?cause=unreadable").await["orders"], json!([unread]));
-    assert_eq!(get(&room, "/v1/admin/dead?tenant=anna").await["orders"], json!([]));
-    assert_eq!(get(&room, &format!("/v1/admin/find?q={}", &key[..8])).await["orders"], json!([unread]));
+    assert_eq!(get(&fixture, "/v1/admin/dead").await["orders"], json!([unread]));
+    assert_eq!(get(&fixture, "/v1/admin/dead?cause=unreadable").await["orders"], json!([unread]));
+    assert_eq!(get(&fixture, "/v1/admin/dead?tenant=anna").await["orders"], json!([]));
+    assert_eq!(get(&fixture, &format!("/v1/admin/find?q={}", &key[..8])).await["orders"], json!([unread]));
     let told =
-        room.ask(Ask::get(format!("/v1/admin/orders/{key}")).key(ADMIN)).await.must_be(409, "unreadable");
+        fixture.ask(Ask::get(format!("/v1/admin/orders/{key}")).key(ADMIN)).await.must_be(409, "unreadable");
     assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
     assert!(told["hint"].as_str().unwrap().contains("/drop"), "{told}");
-    post(&room, &format!("/v1/admin/dead/{key}/replay"), &json!({})).await.must_be(409, "unreadable");
+    post(&fixture, &format!("/v1/admin/dead/{key}/replay"), &json!({})).await.must_be(409, "unreadable");
     let note = json!({ "text": "look at this" });
-    post(&room, &format!("/v1/admin/orders/{key}/note"), &note).await.must_be(409, "unreadable");
-    let placed = place_again(&room, "die-1").await.must_be(409, "needs_a_person");
+    post(&fixture, &format!("/v1/admin/orders/{key}/note"), &note).await.must_be(409, "unreadable");
+    let placed = place_again(&fixture, "die-1").await.must_be(409, "needs_a_person");
     assert!(placed["hint"].as_str().unwrap().contains("only be dropped"), "{placed}");
-    let dry =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "replay", "dry_run": true })).await.order(200);
+    let dry = post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "replay", "dry_run": true }))
+        .await
+        .order(200);
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(0), &json!(1)));
     let dry =
-        post(&room, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
+        post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
 }
 
 /// Places the order of `dies` once more.
-async fn place_again(room: &Room, sitekey: &str) -> Answered {
+async fn place_again(fixture: &Fixture, sitekey: &str) -> Answered {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
-    room.ask(
-        Ask::post("/v1/orders", &json!({ "kind": "turnstile", "reuse": "shared", "params": params }))
-            .key(ANNA),
-    )
-    .await
+    fixture
+        .ask(
+            Ask::post("/v1/orders", &json!({ "kind": "turnstile", "reuse": "shared", "params": params }))
+                .key(ANNA),
+        )
+        .await
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_is_dropped_and_its_order_can_be_placed_again() {
-    let room = Room::new().await;
-    let key = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    room.break_record(&key);
+    let fixture = Fixture::new().await;
+    let key = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    fixture.break_record(&key);
     let path = format!("/v1/admin/dead/{key}/drop");
-    let dropped = post(&room, &path, &json!({})).await.order(200);
+    let dropped = post(&fixture, &path, &json!({})).await.order(200);
     assert_eq!(dropped, json!({ "key": key, "cause": "unreadable", "discarded": true }));
-    post(&room, &path, &json!({})).await.must_be(404, "unknown_order");
-    assert_eq!(get(&room, "/v1/admin/dead").await["orders"], json!([]));
-    let again = place_again(&room, "die-1").await.order(202);
+    post(&fixture, &path, &json!({})).await.must_be(404, "unknown_order");
+    assert_eq!(get(&fixture, "/v1/admin/dead").await["orders"], json!([]));
+    let again = place_again(&fixture, "die-1").await.order(202);
     assert_eq!(again["key"], key.as_str(), "the key is free, and this is a new order");
 }
 
 #[tokio::test]
 async fn what_a_later_version_wrote_is_not_dropped() {
-    let room = Room::new().await;
-    let key = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    room.write_record_later(&key);
+    let fixture = Fixture::new().await;
+    let key = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    fixture.write_record_later(&key);
     let told =
-        post(&room, &format!("/v1/admin/dead/{key}/drop"), &json!({})).await.must_be(409, "cannot_drop");
+        post(&fixture, &format!("/v1/admin/dead/{key}/drop"), &json!({})).await.must_be(409, "cannot_drop");
     assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
     assert!(told["hint"].as_str().unwrap().contains("later version"), "{told}");
-    assert_eq!(get(&room, "/v1/admin/dead?cause=unreadable").await["orders"].as_array().unwrap().len(), 1);
+    assert_eq!(get(&fixture, "/v1/admin/dead?cause=unreadable").await["orders"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -429,36 +437,43 @@ async fn a_great_many_that_cannot_be_read_are_dropped_and_a_replay_passes_them_o
         (json!({ "action": "drop" }), 3, 1, 1),
         (json!({ "action": "drop", "tenant": "anna" }), 1, 0, 3),
     ] {
-        let room = Room::new().await;
+        let fixture = Fixture::new().await;
         let mut keys = Vec::new();
         for n in 0..4 {
-            keys.push(dies(&room, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await);
+            keys.push(
+                dies(&fixture, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await,
+            );
         }
-        room.break_record(&keys[0]);
-        room.break_record(&keys[1]);
-        room.write_record_later(&keys[2]);
-        room.pass(Duration::from_secs(1));
-        let begun = post(&room, "/v1/admin/dead/bulk", &wanted).await.order(202);
-        let told = ended(&room, &begun).await;
+        fixture.break_record(&keys[0]);
+        fixture.break_record(&keys[1]);
+        fixture.write_record_later(&keys[2]);
+        fixture.pass(Duration::from_secs(1));
+        let begun = post(&fixture, "/v1/admin/dead/bulk", &wanted).await.order(202);
+        let told = ended(&fixture, &begun).await;
         assert_eq!((&told["done"], &told["passed_over"]), (&json!(done), &json!(passed_over)), "{wanted}");
-        assert_eq!(get(&room, "/v1/admin/dead").await["orders"].as_array().unwrap().len(), left, "{wanted}");
+        assert_eq!(
+            get(&fixture, "/v1/admin/dead").await["orders"].as_array().unwrap().len(),
+            left,
+            "{wanted}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_order_is_found_by_whatever_somebody_has_of_it() {
-    let room = Room::new().await;
-    let dead = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
-    let open = room.ask(Ask::post("/v1/orders", &super::world::order("hold-1")).key(BERT)).await.order(202);
+    let fixture = Fixture::new().await;
+    let dead = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    let open =
+        fixture.ask(Ask::post("/v1/orders", &super::fixture::order("hold-1")).key(BERT)).await.order(202);
     let (open, id) = (open["key"].as_str().unwrap(), open["id"].as_str().unwrap());
-    let find = async |q: &str| keys(&get(&room, &format!("/v1/admin/find?q={q}")).await);
+    let find = async |q: &str| keys(&get(&fixture, &format!("/v1/admin/find?q={q}")).await);
     assert_eq!(find(&dead).await, [dead.as_str()]);
     assert_eq!(find(&dead[..6].to_uppercase()).await, [dead.as_str()]);
     assert_eq!(find(id).await, [open]);
     assert_eq!(find("BERT").await, [open]);
     assert_eq!(find("shop.exam").await.len(), 2);
     assert_eq!(find("turnstile").await.len(), 2);
-    let chosen = room.place_keyed("solve-7", "Checkout/4711").await.order(200);
+    let chosen = fixture.place_keyed("solve-7", "Checkout/4711").await.order(200);
     assert_eq!(
         find("Checkout/4711").await,
         [chosen["key"].as_str().unwrap()],
@@ -471,15 +486,15 @@ async fn an_order_is_found_by_whatever_somebody_has_of_it() {
     );
     assert_eq!(find("ffffff").await, [""; 0]);
     assert_eq!(find("nowhere").await, [""; 0]);
-    let page = get(&room, "/v1/admin/find?q=turnstile&limit=1").await;
+    let page = get(&fixture, "/v1/admin/find?q=turnstile&limit=1").await;
     let rest =
-        get(&room, &format!("/v1/admin/find?q=turnstile&after={}", page["next"].as_str().unwrap())).await;
+        get(&fixture, &format!("/v1/admin/find?q=turnstile&after={}", page["next"].as_str().unwrap())).await;
     assert_eq!((keys(&page).len(), keys(&rest).len()), (1, 2));
     for odd in ["", "q=", "q=%20", "q=a&limit=0", "q=a&after=b", "q=a&x=1"] {
-        room.ask(Ask::get(format!("/v1/admin/find?{odd}")).key(ADMIN)).await.must_be(422, "bad_params");
+        fixture.ask(Ask::get(format!("/v1/admin/find?{odd}")).key(ADMIN)).await.must_be(422, "bad_params");
     }
     // What begins with these digits stands in one place: nothing else is read.
-    room.rest().await;
+    fixture.rest().await;
     find(&dead[..10]).await;
-    assert_eq!(room.store_calls(), ["list"]);
+    assert_eq!(fixture.store_calls(), ["list"]);
 }

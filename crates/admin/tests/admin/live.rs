@@ -1,7 +1,7 @@
 //! Snapshots, the stream of snapshots, and how streams end.
 
+use super::fixture::{ADMIN, ANNA, Fixture, order, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, Room, order, path_of};
 use crate::eventually::eventually;
 use quittance_admin::AdminSettings;
 use quittance_admin::settings::ShownSetting;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-async fn now(room: &Room) -> Value {
-    room.ask(Ask::get("/v1/admin/now").key(ADMIN)).await.order(200)
+async fn now(fixture: &Fixture) -> Value {
+    fixture.ask(Ask::get("/v1/admin/now").key(ADMIN)).await.order(200)
 }
 
 /// Reads snapshots until one is as it should be.
-async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
+async fn until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually("the picture is as it should be", async || {
-        let picture = now(room).await;
+        let picture = now(fixture).await;
         // What changed no order is written down a moment later.
-        room.pass(Duration::from_millis(50));
+        fixture.pass(Duration::from_millis(50));
         is_so(&picture).then_some(picture)
     })
     .await
@@ -26,16 +26,17 @@ async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
 
 #[tokio::test]
 async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_there() {
-    let room = Room::operated(AdminSettings { store: Some("memory"), ..AdminSettings::default() }).await;
-    room.heartbeat(1, "here").await;
-    room.heartbeat(2, "there").await;
-    let path = path_of(&room.place("hold-1").await.order(202));
-    room.until(&path, "solving").await;
-    room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
-    room.end_of(&path_of(&room.place("solve-1").await.order(202))).await;
-    room.place("solve-1").await.order(200);
+    let fixture =
+        Fixture::operated(AdminSettings { store: Some("memory"), ..AdminSettings::default() }).await;
+    fixture.heartbeat(1, "here").await;
+    fixture.heartbeat(2, "there").await;
+    let path = path_of(&fixture.place("hold-1").await.order(202));
+    fixture.until(&path, "solving").await;
+    fixture.run_out(&path_of(&fixture.place("die-1").await.order(202))).await;
+    fixture.end_of(&path_of(&fixture.place("solve-1").await.order(202))).await;
+    fixture.place("solve-1").await.order(200);
     let picture =
-        until(&room, |picture| picture["today"]["cached"] == 1 && picture["orders"]["dead"] == 1).await;
+        until(&fixture, |picture| picture["today"]["cached"] == 1 && picture["orders"]["dead"] == 1).await;
     let phases = json!({ "queued": 0, "held": 0, "submitting": 0, "solving": 1, "in_doubt": 0 });
     assert_eq!(picture["orders"], json!({ "open": 1, "dead": 1, "phases": phases, "is_sampled": false }));
     let today = &picture["today"];
@@ -48,7 +49,7 @@ async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_the
     assert_eq!((&picture["node"]["name"], &picture["alerts"]), (&json!("here"), &json!([])));
     let nodes: Vec<_> = picture["nodes"].as_array().unwrap().iter().map(|node| &node["is_here"]).collect();
     assert_eq!(nodes, [&json!(true), &json!(false)]);
-    let told = until(&room, |picture| !picture["balance"]["balance_micros"].is_null()).await;
+    let told = until(&fixture, |picture| !picture["balance"]["balance_micros"].is_null()).await;
     assert_eq!(
         told["balance"],
         json!({ "balance_micros": 12_500_000, "threads": { "total": 5, "working": 2 } })
@@ -57,26 +58,26 @@ async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_the
 
 #[tokio::test]
 async fn rates_are_told_a_second() {
-    let room = Room::new().await;
-    let first = now(&room).await;
+    let fixture = Fixture::new().await;
+    let first = now(&fixture).await;
     assert!(first["rates"]["asked"].is_null(), "one look has no rate: {first}");
     for n in 0..20 {
-        room.place(&format!("solve-{n}")).await;
+        fixture.place(&format!("solve-{n}")).await;
     }
-    room.pass(Duration::from_secs(2));
-    let picture = until(&room, |picture| picture["today"]["asked"] == 20).await;
+    fixture.pass(Duration::from_secs(2));
+    let picture = until(&fixture, |picture| picture["today"]["asked"] == 20).await;
     let asked = picture["rates"]["asked"].as_f64().unwrap();
     assert!((2.0..=10.0).contains(&asked), "20 in 2 seconds, or in a few more: {asked}");
 }
 
 #[tokio::test]
 async fn whoever_watches_costs_no_more_than_one_who_does() {
-    let room = Room::new().await;
-    room.place("hold-1").await.order(202);
-    room.rest().await;
+    let fixture = Fixture::new().await;
+    fixture.place("hold-1").await.order(202);
+    fixture.rest().await;
     let mut all = Vec::new();
     for _ in 0..3 {
-        let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(room.address).await;
+        let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(fixture.address).await;
         assert_eq!(live.greeting().await, "retry: 2000");
         all.push(live);
     }
@@ -89,7 +90,7 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
             assert_eq!(live.next().await.unwrap().0, "now");
         }
     }
-    let calls = room.store_calls();
+    let calls = fixture.store_calls();
     let usage = calls.iter().filter(|call| **call == "usage").count();
     assert!((2..=5).contains(&usage), "one look a second for all of them: {calls:?}");
     drop(all);
@@ -97,7 +98,7 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
     let quiet = async {
         loop {
             tokio::time::sleep(Duration::from_millis(2500)).await;
-            if room.store_calls().is_empty() {
+            if fixture.store_calls().is_empty() {
                 return;
             }
         }
@@ -107,51 +108,54 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_told_and_hides_nothing_that_was_known() {
-    let room = Room::new().await;
-    room.place("hold-1").await.order(202);
-    until(&room, |picture| picture["orders"]["open"] == 1).await;
-    room.store_is_away.store(true, Ordering::Relaxed);
-    let picture = until(&room, |picture| picture["store"]["is_up"] == false).await;
+    let fixture = Fixture::new().await;
+    fixture.place("hold-1").await.order(202);
+    until(&fixture, |picture| picture["orders"]["open"] == 1).await;
+    fixture.store_is_away.store(true, Ordering::Relaxed);
+    let picture = until(&fixture, |picture| picture["store"]["is_up"] == false).await;
     assert_eq!(picture["orders"]["open"], 1, "as it was known before");
-    room.store_is_away.store(false, Ordering::Relaxed);
-    until(&room, |picture| picture["store"]["is_up"] == true).await;
+    fixture.store_is_away.store(false, Ordering::Relaxed);
+    until(&fixture, |picture| picture["store"]["is_up"] == true).await;
 }
 
 /// As on a full disk: what is there can be read, and nothing can be written. The picture says what `/readyz` says.
 #[tokio::test]
 async fn a_store_that_took_no_order_a_moment_ago_is_not_up() {
-    let room = Room::new().await;
-    until(&room, |picture| picture["store"]["is_up"] == true).await;
-    room.store_is_away.store(true, Ordering::Relaxed);
-    room.place("hold-1").await.must_be(503, "store_unavailable");
-    room.store_is_away.store(false, Ordering::Relaxed);
+    let fixture = Fixture::new().await;
+    until(&fixture, |picture| picture["store"]["is_up"] == true).await;
+    fixture.store_is_away.store(true, Ordering::Relaxed);
+    fixture.place("hold-1").await.must_be(503, "store_unavailable");
+    fixture.store_is_away.store(false, Ordering::Relaxed);
     // Long enough for several looks at a store that can be read.
     for _ in 0..40 {
-        assert_eq!(until(&room, |picture| picture["store"]["is_up"] == false).await["store"]["is_up"], false);
+        assert_eq!(
+            until(&fixture, |picture| picture["store"]["is_up"] == false).await["store"]["is_up"],
+            false
+        );
     }
-    assert_eq!(room.ask(Ask::get("/readyz")).await.json()["store"], false);
-    room.pass(Duration::from_secs(11));
-    until(&room, |picture| picture["store"]["is_up"] == true).await;
+    assert_eq!(fixture.ask(Ask::get("/readyz")).await.json()["store"], false);
+    fixture.pass(Duration::from_secs(11));
+    until(&fixture, |picture| picture["store"]["is_up"] == true).await;
 }
 
 #[tokio::test]
 async fn streams_end_when_the_node_does() {
-    let room = Room::new().await;
-    let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(room.address).await;
+    let fixture = Fixture::new().await;
+    let mut live = Ask::get("/v1/admin/live").key(ADMIN).live(fixture.address).await;
     live.greeting().await;
     live.next().await.unwrap();
-    assert!(room.gateway.drain(Duration::from_secs(5)).await, "no request was cut off");
+    assert!(fixture.gateway.drain(Duration::from_secs(5)).await, "no request was cut off");
     while live.next().await.is_some() {}
 }
 
 /// An order is on record, so no connection has to be held for it: the next process has the answer.
 #[tokio::test]
 async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
-    let (address, gateway) = (room.address, room.gateway.clone());
+    let (address, gateway) = (fixture.address, fixture.gateway.clone());
     let waiting = tokio::spawn(async move { ask.of(address).await });
-    until(&room, |picture| picture["orders"]["open"] == 1).await;
+    until(&fixture, |picture| picture["orders"]["open"] == 1).await;
     assert!(gateway.drain(Duration::from_secs(60)).await, "no request was cut off");
     let answered = waiting.await.unwrap();
     let placed = answered.order(202);
@@ -162,13 +166,13 @@ async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
 /// stands, as ever.
 #[tokio::test]
 async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends() {
-    let room = Room::new().await;
-    let path = path_of(&room.place("hold-1").await.order(202));
-    room.until(&path, "solving").await;
+    let fixture = Fixture::new().await;
+    let path = path_of(&fixture.place("hold-1").await.order(202));
+    fixture.until(&path, "solving").await;
     let ask = Ask::get(path.clone()).key(ANNA).header("Prefer", "wait=300");
-    let gateway = room.gateway.clone();
+    let gateway = fixture.gateway.clone();
     let begun = gateway.counts().requests;
-    let waiting = ask.send(room.address).await;
+    let waiting = ask.send(fixture.address).await;
     eventually("it has been read", async || (gateway.counts().requests > begun).then_some(())).await;
     assert!(gateway.drain(Duration::from_secs(60)).await, "no request was cut off");
     let answered = super::talk::read_callback(waiting).await;
@@ -179,16 +183,16 @@ async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends(
 
 #[tokio::test]
 async fn the_last_hour_is_told_in_steps() {
-    let room = Room::new().await;
-    now(&room).await;
+    let fixture = Fixture::new().await;
+    now(&fixture).await;
     for n in 0..7 {
-        room.place(&format!("solve-{n}")).await;
+        fixture.place(&format!("solve-{n}")).await;
     }
-    until(&room, |picture| picture["today"]["asked"] == 7).await;
-    room.pass(Duration::from_secs(5));
+    until(&fixture, |picture| picture["today"]["asked"] == 7).await;
+    fixture.pass(Duration::from_secs(5));
     let history = eventually("a second sample", async || {
-        now(&room).await;
-        let history = room.ask(Ask::get("/v1/admin/history").key(ADMIN)).await.order(200);
+        now(&fixture).await;
+        let history = fixture.ask(Ask::get("/v1/admin/history").key(ADMIN)).await.order(200);
         (history["samples"].as_array().unwrap().len() > 1).then_some(history)
     })
     .await;
@@ -197,7 +201,7 @@ async fn the_last_hour_is_told_in_steps() {
     let asked: u64 = samples.iter().map(|sample| sample["asked"].as_u64().unwrap()).sum();
     assert_eq!((samples.len(), asked), (2, 7), "{history}");
     assert!(samples[1]["p50_ms"].is_u64() && samples[1]["spent_micros"] == 7 * 2990);
-    assert_eq!(now(&room).await["sample"], samples[1], "the sample of a snapshot continues the history");
+    assert_eq!(now(&fixture).await["sample"], samples[1], "the sample of a snapshot continues the history");
 }
 
 #[tokio::test]
@@ -207,8 +211,8 @@ async fn the_settings_in_force_are_told_as_they_were_given() {
         value: "set".into(),
         origin: "env <b>KEY</b>".into(),
     }];
-    let room = Room::operated(AdminSettings { shown, ..AdminSettings::default() }).await;
-    let told = room.ask(Ask::get("/v1/admin/settings").key(ADMIN)).await.order(200);
+    let fixture = Fixture::operated(AdminSettings { shown, ..AdminSettings::default() }).await;
+    let told = fixture.ask(Ask::get("/v1/admin/settings").key(ADMIN)).await.order(200);
     let setting = json!({ "name": "provider.main.key", "value": "set", "origin": "env <b>KEY</b>" });
     assert_eq!(told, json!({ "settings": [setting] }));
 }

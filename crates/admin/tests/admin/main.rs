@@ -1,4 +1,4 @@
-//! The operator's API over real sockets, on a gateway with two tenants. The world is that of the gateway's own tests.
+//! The operator's API over real sockets, on a gateway with two tenants. The fixture is that of the gateway's own tests.
 #![expect(clippy::unwrap_used, reason = "a failure in a test must be seen at once")]
 
 mod alerts;
@@ -10,6 +10,9 @@ mod counting_store;
 mod dead;
 #[path = "../../../gateway/tests/gateway/eventually.rs"]
 mod eventually;
+#[path = "../../../gateway/tests/gateway/v1/fixture.rs"]
+#[expect(dead_code, reason = "the gateway's own tests use more of it")]
+mod fixture;
 #[path = "../../../gateway/tests/gateway/flaky_store.rs"]
 mod flaky_store;
 mod live;
@@ -27,6 +30,3 @@ mod stock;
 #[path = "../../../gateway/tests/gateway/v1/talk.rs"]
 mod talk;
 mod usage;
-#[path = "../../../gateway/tests/gateway/v1/world.rs"]
-#[expect(dead_code, reason = "the gateway's own tests use more of it")]
-mod world;

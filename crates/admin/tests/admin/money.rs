@@ -1,39 +1,39 @@
 //! What is not known is not zero: an answer without a price has no cost, and a sum that only lacks prices is not known, wherever
 //! money is shown.
 
+use super::fixture::{ADMIN, ANNA, Fixture, exclusive, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, Room, exclusive, path_of};
 use crate::eventually::eventually;
 use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_lifecycle::Money;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-async fn operator(room: &Room, path: &str) -> Value {
-    room.ask(Ask::get(path).key(ADMIN)).await.order(200)
+async fn operator(fixture: &Fixture, path: &str) -> Value {
+    fixture.ask(Ask::get(path).key(ADMIN)).await.order(200)
 }
 
 /// Asks until the response is as it should be, and lets a little time pass between.
-async fn until(room: &Room, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+async fn until(fixture: &Fixture, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(path, async || {
-        room.pass(Duration::from_millis(50));
-        Some(operator(room, path).await).filter(&is_so)
+        fixture.pass(Duration::from_millis(50));
+        Some(operator(fixture, path).await).filter(&is_so)
     })
     .await
 }
 
 /// Buys an answer that comes by callback, which says no price.
-async fn buy_unpriced(room: &Room, sitekey: &str) -> String {
-    let placed = room.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.order(202);
-    room.call_back(sitekey, "unpriced-token").await;
+async fn buy_unpriced(fixture: &Fixture, sitekey: &str) -> String {
+    let placed = fixture.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.order(202);
+    fixture.call_back(sitekey, "unpriced-token").await;
     path_of(&placed)
 }
 
 /// Lets its answer expire before its caller comes.
-async fn waste(room: &Room, paths: &[&str]) {
-    room.pass(Duration::from_secs(3600));
+async fn waste(fixture: &Fixture, paths: &[&str]) {
+    fixture.pass(Duration::from_secs(3600));
     for path in paths {
-        assert_ne!(room.get(path).await.order(200)["status"], "solved");
+        assert_ne!(fixture.get(path).await.order(200)["status"], "solved");
     }
 }
 
@@ -45,10 +45,10 @@ fn metric<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 #[tokio::test]
 async fn wasted_answers_without_a_price_have_no_known_cost_in_the_stock() {
-    let room = Room::new().await;
-    let paths = [buy_unpriced(&room, "hold-1").await, buy_unpriced(&room, "hold-2").await];
-    waste(&room, &[&paths[0], &paths[1]]).await;
-    let stock = until(&room, "/v1/stock", |stock| stock["all"]["wasted"] == 2).await;
+    let fixture = Fixture::new().await;
+    let paths = [buy_unpriced(&fixture, "hold-1").await, buy_unpriced(&fixture, "hold-2").await];
+    waste(&fixture, &[&paths[0], &paths[1]]).await;
+    let stock = until(&fixture, "/v1/stock", |stock| stock["all"]["wasted"] == 2).await;
     for counts in [&stock["all"], &stock["lines"][0]] {
         assert_eq!(
             (&counts["wasted_cost"], &counts["wasted_micros"]),
@@ -58,36 +58,36 @@ async fn wasted_answers_without_a_price_have_no_known_cost_in_the_stock() {
         assert_eq!(counts["wasted_unpriced"], 2, "{counts}");
     }
     assert_eq!(stock["currency"], "USD");
-    let usage = operator(&room, "/v1/admin/usage").await;
+    let usage = operator(&fixture, "/v1/admin/usage").await;
     assert!(usage["all"]["wasted_micros"].is_null() && usage["all"]["wasted_cost"].is_null(), "{usage}");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_wasted_on_another_day_than_it_was_bought_has_no_known_cost_either() {
-    let room = Room::new().await;
-    let path = buy_unpriced(&room, "hold-1").await;
-    room.pass(Duration::from_secs(24 * 3600));
-    waste(&room, &[&path]).await;
-    let usage = until(&room, "/v1/admin/usage", |usage| usage["all"]["wasted"] == 1).await;
+    let fixture = Fixture::new().await;
+    let path = buy_unpriced(&fixture, "hold-1").await;
+    fixture.pass(Duration::from_secs(24 * 3600));
+    waste(&fixture, &[&path]).await;
+    let usage = until(&fixture, "/v1/admin/usage", |usage| usage["all"]["wasted"] == 1).await;
     assert_eq!((&usage["all"]["unpriced"], &usage["all"]["cost_micros"]), (&json!(0), &json!(0)), "{usage}");
     assert!(usage["all"]["wasted_micros"].is_null(), "{usage}");
 }
 
 #[tokio::test]
 async fn a_sum_of_some_known_prices_is_told_with_how_many_are_missing() {
-    let room = Room::new().await;
-    let unpriced = buy_unpriced(&room, "hold-1").await;
-    let placed = room.ask(Ask::post("/v1/orders", &exclusive("solve-1")).key(ANNA)).await;
+    let fixture = Fixture::new().await;
+    let unpriced = buy_unpriced(&fixture, "hold-1").await;
+    let placed = fixture.ask(Ask::post("/v1/orders", &exclusive("solve-1")).key(ANNA)).await;
     let priced = path_of(&placed.json());
-    room.run_out(&priced).await;
-    waste(&room, &[&unpriced]).await;
-    let stock = until(&room, "/v1/stock", |stock| stock["all"]["wasted"] == 1).await;
+    fixture.run_out(&priced).await;
+    waste(&fixture, &[&unpriced]).await;
+    let stock = until(&fixture, "/v1/stock", |stock| stock["all"]["wasted"] == 1).await;
     assert!(stock["all"]["wasted_micros"].is_null(), "{stock}");
-    let now = until(&room, "/v1/admin/now", |now| now["today"]["wasted"] == 1).await;
+    let now = until(&fixture, "/v1/admin/now", |now| now["today"]["wasted"] == 1).await;
     let today = &now["today"];
     assert_eq!((&today["cost_micros"], &today["unpriced"]), (&json!(2990), &json!(1)), "{today}");
     assert!(today["wasted_micros"].is_null() && today["wasted_unpriced"] == 1, "{today}");
-    let text = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let text = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     assert_eq!(
         (metric(&text, "quittance_cost_micros_total"), metric(&text, "quittance_unpriced_total")),
         (Some("2990"), Some("1"))
@@ -97,12 +97,12 @@ async fn a_sum_of_some_known_prices_is_told_with_how_many_are_missing() {
 
 #[tokio::test]
 async fn the_picture_and_the_metrics_have_no_cost_where_no_price_is_known() {
-    let room = Room::new().await;
-    buy_unpriced(&room, "hold-1").await;
-    let now = until(&room, "/v1/admin/now", |now| now["today"]["unpriced"] == 1).await;
+    let fixture = Fixture::new().await;
+    buy_unpriced(&fixture, "hold-1").await;
+    let now = until(&fixture, "/v1/admin/now", |now| now["today"]["unpriced"] == 1).await;
     assert_eq!(now["today"]["cost_micros"], Value::Null, "{now}");
     assert_eq!(now["today"]["wasted_micros"], 0, "nothing was wasted");
-    let text = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let text = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     assert_eq!(metric(&text, "quittance_unpriced_total"), Some("1"));
     assert_eq!(metric(&text, "quittance_cost_micros_total"), None, "{text}");
     let help = text.lines().find(|line| line.starts_with("# HELP quittance_cost_micros_total")).unwrap();
@@ -111,14 +111,14 @@ async fn the_picture_and_the_metrics_have_no_cost_where_no_price_is_known() {
 
 #[tokio::test]
 async fn a_pool_whose_refills_have_no_price_does_not_say_that_it_spent_nothing() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let pool = json!({ "tenant": "anna", "kind": "turnstile", "size": 2,
         "params": { "sitekey": "hold-1", "pageurl": "https://shop.example.com/" } });
-    room.ask(Ask::put("/v1/pools/warm", &pool).key(ADMIN)).await.order(200);
-    let shown = until(&room, "/v1/pools/warm", |pool| pool["spent"]["refills"] == 2).await;
+    fixture.ask(Ask::put("/v1/pools/warm", &pool).key(ADMIN)).await.order(200);
+    let shown = until(&fixture, "/v1/pools/warm", |pool| pool["spent"]["refills"] == 2).await;
     let spent = json!({ "money": null, "money_micros": null, "refills": 2, "unpriced": 2 });
     assert_eq!(shown["spent"], spent, "{shown}");
-    let text = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let text = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     assert_eq!(
         (metric(&text, "quittance_pool_unpriced"), metric(&text, "quittance_pool_spent_micros")),
         (Some("2"), None)
@@ -127,94 +127,94 @@ async fn a_pool_whose_refills_have_no_price_does_not_say_that_it_spent_nothing()
 
 #[tokio::test]
 async fn what_has_joined_an_answer_without_a_price_saved_an_amount_that_is_not_known() {
-    let room = Room::new().await;
-    room.place("hold-1").await.order(202);
-    room.place("hold-1").await.order(202);
+    let fixture = Fixture::new().await;
+    fixture.place("hold-1").await.order(202);
+    fixture.place("hold-1").await.order(202);
     // The price is not known before the answer comes, and not known when it came.
-    let now = until(&room, "/v1/admin/now", |now| now["today"]["joined"] == 1).await;
+    let now = until(&fixture, "/v1/admin/now", |now| now["today"]["joined"] == 1).await;
     assert_eq!(now["today"]["saved_micros"], Value::Null, "{now}");
-    let usage = operator(&room, "/v1/admin/usage").await;
+    let usage = operator(&fixture, "/v1/admin/usage").await;
     assert!(usage["all"]["saved_micros"].is_null() && usage["all"]["saved"].is_null(), "{usage}");
 }
 
 /// It may have been charged: 0 would be a guess, in every place.
 #[tokio::test]
 async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
-    let room = Room::new().await;
-    room.place("hold-1").await.order(202);
-    until(&room, "/v1/admin/usage", |usage| usage["all"]["paid"] == 1).await;
-    room.pass(Duration::from_secs(400));
-    let usage = until(&room, "/v1/admin/usage", |usage| usage["all"]["dead"] == 1).await;
+    let fixture = Fixture::new().await;
+    fixture.place("hold-1").await.order(202);
+    until(&fixture, "/v1/admin/usage", |usage| usage["all"]["paid"] == 1).await;
+    fixture.pass(Duration::from_secs(400));
+    let usage = until(&fixture, "/v1/admin/usage", |usage| usage["all"]["dead"] == 1).await;
     assert!(usage["all"]["cost_micros"].is_null() && usage["all"]["spent"].is_null(), "{usage}");
     assert_eq!(usage["all"]["unpriced"], 1, "{usage}");
-    let dead = operator(&room, "/v1/admin/dead").await;
+    let dead = operator(&fixture, "/v1/admin/dead").await;
     let letter = &dead["orders"][0];
     assert!(letter["spent_micros"].is_null() && letter["unpriced"] == 1, "{letter}");
     assert_eq!(letter["currency"], "USD", "{letter}");
-    let audit = operator(&room, "/v1/admin/audit").await;
+    let audit = operator(&fixture, "/v1/admin/audit").await;
     let entry = &audit["entries"][0];
     assert!(entry["cost_micros"].is_null() && entry["unpriced"] == true, "{entry}");
-    let history = operator(&room, "/v1/admin/history").await;
+    let history = operator(&fixture, "/v1/admin/history").await;
     assert_eq!(history["currency"], "USD", "{history}");
 }
 
 /// What an order without an answer shows, in the order itself: its cost, in millionths, and how many prices are missing.
-async fn cost_of(room: &Room, path: &str, status: &str) -> (Value, Value) {
-    let order = room.get(path).await.order(200);
+async fn cost_of(fixture: &Fixture, path: &str, status: &str) -> (Value, Value) {
+    let order = fixture.get(path).await.order(200);
     assert_eq!((&order["status"], &order["currency"]), (&json!(status), &json!("USD")), "{order}");
     let decimal = order["cost_micros"].as_u64().map(|micros| Money(micros).to_string());
     assert_eq!(order["cost"].as_str(), decimal.as_deref(), "{order}");
     (order["cost_micros"].clone(), order["unpriced"].clone())
 }
 
-async fn placed(room: &Room, sitekey: &str) -> String {
-    path_of(&room.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.json())
+async fn placed(fixture: &Fixture, sitekey: &str) -> String {
+    path_of(&fixture.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.json())
 }
 
 /// An answer that expired before its caller came was paid for.
 #[tokio::test]
 async fn an_order_whose_answer_expired_shows_what_is_known_of_its_cost() {
-    let room = Room::new().await;
-    let unpriced = buy_unpriced(&room, "hold-1").await;
-    let priced = placed(&room, "hold-2").await;
-    room.call_back("hold-2", "token").await;
+    let fixture = Fixture::new().await;
+    let unpriced = buy_unpriced(&fixture, "hold-1").await;
+    let priced = placed(&fixture, "hold-2").await;
+    fixture.call_back("hold-2", "token").await;
     // One is never read, and expires; the other is read once and then expires in the hands of its caller.
-    let collected = placed(&room, "hold-3").await;
-    room.call_back("hold-3", "token").await;
-    assert_eq!(room.run_out(&collected).await["cost_micros"], 2990);
-    waste(&room, &[&unpriced, &priced, &collected]).await;
-    assert_eq!(cost_of(&room, &priced, "expired").await, (json!(2990), json!(0)));
-    assert_eq!(cost_of(&room, &collected, "expired").await, (json!(2990), json!(0)));
-    assert_eq!(cost_of(&room, &unpriced, "expired").await, (Value::Null, json!(1)));
+    let collected = placed(&fixture, "hold-3").await;
+    fixture.call_back("hold-3", "token").await;
+    assert_eq!(fixture.run_out(&collected).await["cost_micros"], 2990);
+    waste(&fixture, &[&unpriced, &priced, &collected]).await;
+    assert_eq!(cost_of(&fixture, &priced, "expired").await, (json!(2990), json!(0)));
+    assert_eq!(cost_of(&fixture, &collected, "expired").await, (json!(2990), json!(0)));
+    assert_eq!(cost_of(&fixture, &unpriced, "expired").await, (Value::Null, json!(1)));
 }
 
 /// Rejected at the submit: nothing was charged, and that is known. Taken and never answered: it may have been charged.
 #[tokio::test]
 async fn an_order_that_came_to_no_answer_shows_what_is_known_of_its_cost() {
-    let room = Room::new().await;
-    let rejected = placed(&room, "refuse-1").await;
-    room.run_out(&rejected).await;
-    assert_eq!(cost_of(&room, &rejected, "failed").await, (json!(0), json!(0)));
-    let silent = placed(&room, "hold-1").await;
-    room.until(&silent, "solving").await;
-    assert_eq!(cost_of(&room, &silent, "pending").await, (Value::Null, json!(0)), "no cost yet");
-    room.pass(Duration::from_secs(400));
-    room.until(&silent, "dead").await;
-    assert_eq!(cost_of(&room, &silent, "dead").await, (Value::Null, json!(1)));
-    let key = room.get(&silent).await.json()["key"].as_str().unwrap().to_owned();
-    let timeline = operator(&room, &format!("/v1/admin/orders/{key}")).await;
+    let fixture = Fixture::new().await;
+    let rejected = placed(&fixture, "refuse-1").await;
+    fixture.run_out(&rejected).await;
+    assert_eq!(cost_of(&fixture, &rejected, "failed").await, (json!(0), json!(0)));
+    let silent = placed(&fixture, "hold-1").await;
+    fixture.until(&silent, "solving").await;
+    assert_eq!(cost_of(&fixture, &silent, "pending").await, (Value::Null, json!(0)), "no cost yet");
+    fixture.pass(Duration::from_secs(400));
+    fixture.until(&silent, "dead").await;
+    assert_eq!(cost_of(&fixture, &silent, "dead").await, (Value::Null, json!(1)));
+    let key = fixture.get(&silent).await.json()["key"].as_str().unwrap().to_owned();
+    let timeline = operator(&fixture, &format!("/v1/admin/orders/{key}")).await;
     assert!(timeline["spent_micros"].is_null() && timeline["unpriced"] == 1, "{timeline}");
 }
 
 /// The account is in another currency now. What was counted before keeps the one that it was counted in, in every place.
 #[tokio::test]
 async fn what_was_counted_in_another_currency_is_never_relabelled() {
-    let room = Room::new().await;
-    let path = placed(&room, "solve-1").await;
-    assert_eq!(room.run_out(&path).await["cost_micros"], 2990);
-    until(&room, "/v1/admin/usage", |usage| usage["all"]["priced"] == 1).await;
+    let fixture = Fixture::new().await;
+    let path = placed(&fixture, "solve-1").await;
+    assert_eq!(fixture.run_out(&path).await["cost_micros"], 2990);
+    until(&fixture, "/v1/admin/usage", |usage| usage["all"]["priced"] == 1).await;
     let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
-    let (_twin, address) = room.twin_in("RUB", vec![anna]).await;
+    let (_twin, address) = fixture.twin_in("RUB", vec![anna]).await;
     let ask = async |ask: Ask| ask.of(address).await;
     let order = ask(Ask::get(&*path).key(ANNA)).await.order(200);
     assert_eq!((&order["cost"], &order["currency"]), (&json!("0.00299"), &json!("USD")), "{order}");

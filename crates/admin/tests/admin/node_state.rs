@@ -1,7 +1,7 @@
 //! What only the operator's key may do.
 
+use super::fixture::{ADMIN, ANNA, Fixture, order, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, Room, order, path_of};
 use serde_json::json;
 
 const UNKNOWN_KEY: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
@@ -39,50 +39,50 @@ fn asks() -> Vec<Ask> {
 
 #[tokio::test]
 async fn a_tenants_key_opens_nothing_of_the_operators() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for ask in asks() {
-        room.ask(ask.clone()).await.must_be(401, "unauthorized");
-        room.ask(ask.clone().key(ANNA)).await.must_be(403, "forbidden");
-        room.ask(ask.key("unknown")).await.must_be(401, "unauthorized");
+        fixture.ask(ask.clone()).await.must_be(401, "unauthorized");
+        fixture.ask(ask.clone().key(ANNA)).await.must_be(403, "forbidden");
+        fixture.ask(ask.key("unknown")).await.must_be(401, "unauthorized");
     }
 }
 
 #[tokio::test]
 async fn dead_letters_of_all_tenants_are_listed_replayed_and_dropped() {
-    let room = Room::new().await;
-    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    let fixture = Fixture::new().await;
+    let dead = fixture.run_out(&path_of(&fixture.place("die-1").await.order(202))).await;
     assert_eq!((&dead["status"], &dead["error"]["code"]), (&json!("dead"), &json!("retries_spent")));
     let key = dead["key"].as_str().unwrap();
-    let listed = room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200);
+    let listed = fixture.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200);
     let letter = &listed["orders"][0];
     assert_eq!(
         (&letter["tenant"], &letter["key"], &letter["status"]),
         (&json!("anna"), &dead["key"], &json!("dead"))
     );
-    assert_eq!(room.get("/v1/orders?status=dead").await.order(200)["orders"][0]["id"], dead["id"]);
+    assert_eq!(fixture.get("/v1/orders?status=dead").await.order(200)["orders"][0]["id"], dead["id"]);
 
-    let tell = |what: &str| room.ask(Ask::new("POST", format!("/v1/admin/dead/{key}/{what}")).key(ADMIN));
-    let before = room.provider.submits("die-1");
+    let tell = |what: &str| fixture.ask(Ask::new("POST", format!("/v1/admin/dead/{key}/{what}")).key(ADMIN));
+    let before = fixture.provider.submits("die-1");
     assert_eq!(tell("replay").await.order(200)["status"], "pending");
-    assert_eq!(room.run_out(&path_of(&dead)).await["status"], "dead", "it dies again");
-    assert!(room.provider.submits("die-1") > before);
+    assert_eq!(fixture.run_out(&path_of(&dead)).await["status"], "dead", "it dies again");
+    assert!(fixture.provider.submits("die-1") > before);
     assert_eq!(tell("drop").await.order(200)["status"], "cancelled");
     tell("drop").await.must_be(409, "not_dead");
     let refused = tell("replay").await.must_be(409, "not_dead");
     let why = format!("Order {key} is failed, and no dead letter.");
     assert!(refused["detail"].as_str().unwrap().starts_with(&why), "{refused}");
-    assert_eq!(room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200), json!({ "orders": [] }));
+    assert_eq!(fixture.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200), json!({ "orders": [] }));
     for odd in [UNKNOWN_KEY, "short", "%ff"] {
         let ask = Ask::new("POST", format!("/v1/admin/dead/{odd}/replay")).key(ADMIN);
-        room.ask(ask).await.must_be(404, "unknown_order");
+        fixture.ask(ask).await.must_be(404, "unknown_order");
     }
 }
 
 #[tokio::test]
 async fn an_account_without_money_holds_everything_until_it_is_released() {
-    let room = Room::new().await;
-    let path = path_of(&room.place("broke-1").await.order(202));
-    let state = || room.ask(Ask::get("/v1/admin/state").key(ADMIN));
+    let fixture = Fixture::new().await;
+    let path = path_of(&fixture.place("broke-1").await.order(202));
+    let state = || fixture.ask(Ask::get("/v1/admin/state").key(ADMIN));
     while state().await.order(200).get("paused").is_none() {
         tokio::task::yield_now().await;
     }
@@ -90,15 +90,15 @@ async fn an_account_without_money_holds_everything_until_it_is_released() {
     assert_eq!(shown["paused"], json!({ "class": "no_funds", "code": "ERROR_ZERO_BALANCE" }));
     assert_eq!((&shown["forged"], &shown["panics"], &shown["unreadable"]), (&json!(0), &json!(0), &json!(0)));
     assert!(shown["ignored"]["wrong_phase"].is_u64());
-    room.until(&path, "queued").await;
-    let released = room.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    fixture.until(&path, "queued").await;
+    let released = fixture.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
     assert_eq!(released, json!({ "released": 1 }));
 }
 
 #[tokio::test]
 async fn the_account_is_told_to_the_operator() {
-    let room = Room::new().await;
-    let account = room.ask(Ask::get("/v1/account").key(ADMIN)).await.order(200);
+    let fixture = Fixture::new().await;
+    let account = fixture.ask(Ask::get("/v1/account").key(ADMIN)).await.order(200);
     let threads = json!({ "total": 5, "working": 2 });
     let expected =
         json!({ "balance": "12.5", "balance_micros": 12_500_000, "currency": "USD", "threads": threads });
@@ -107,9 +107,9 @@ async fn the_account_is_told_to_the_operator() {
 
 #[tokio::test]
 async fn forged_callbacks_are_counted() {
-    let room = Room::new().await;
-    room.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await.order(202);
-    room.ask(Ask::get("/callback/nonsense?code=stolen")).await;
-    assert_eq!(room.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["forged"], 1);
-    assert_eq!(room.engine.forged(), 1);
+    let fixture = Fixture::new().await;
+    fixture.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await.order(202);
+    fixture.ask(Ask::get("/callback/nonsense?code=stolen")).await;
+    assert_eq!(fixture.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["forged"], 1);
+    assert_eq!(fixture.engine.forged(), 1);
 }

@@ -2,8 +2,8 @@
 //! his.
 
 use super::apis::{Api, Placing};
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, order, path_of};
 use super::talk::{Answered, Ask};
-use super::world::{ADMIN, ANNA, BERT, Room, exclusive, order, path_of};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{KeyDigest, TenantSettings};
@@ -17,68 +17,69 @@ fn warm(sitekey: &str) -> Value {
     })
 }
 
-async fn put(room: &Room, name: &str, pool: &Value) -> Answered {
-    room.ask(Ask::put(format!("/v1/pools/{name}"), pool).key(ADMIN)).await
+async fn put(fixture: &Fixture, name: &str, pool: &Value) -> Answered {
+    fixture.ask(Ask::put(format!("/v1/pools/{name}"), pool).key(ADMIN)).await
 }
 
 /// Lets time pass until the pool shows this many on its stock.
-async fn until_fresh(room: &Room, name: &str, fresh: u64) -> Value {
+async fn until_fresh(fixture: &Fixture, name: &str, fresh: u64) -> Value {
     for _ in 0..2_000 {
-        let pool = room.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.order(200);
+        let pool = fixture.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.order(200);
         if pool["level"]["fresh"] == fresh {
             return pool;
         }
-        room.pass(Duration::from_millis(200));
+        fixture.pass(Duration::from_millis(200));
         tokio::task::yield_now().await;
     }
-    panic!("{}", room.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.text)
+    panic!("{}", fixture.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.text)
 }
 
-async fn patch(room: &Room, name: &str, change: &Value) -> Answered {
-    room.ask(
-        Ask::new("PATCH", format!("/v1/pools/{name}"))
-            .header("Content-Type", "application/json")
-            .body(&change.to_string())
-            .key(ADMIN),
-    )
-    .await
+async fn patch(fixture: &Fixture, name: &str, change: &Value) -> Answered {
+    fixture
+        .ask(
+            Ask::new("PATCH", format!("/v1/pools/{name}"))
+                .header("Content-Type", "application/json")
+                .body(&change.to_string())
+                .key(ADMIN),
+        )
+        .await
 }
 
 #[tokio::test]
 async fn a_change_keeps_what_it_does_not_name_also_what_the_api_does_not_show() {
-    let room = Room::new().await;
-    patch(&room, "shop", &json!({ "size": 3 })).await.must_be(404, "unknown_pool");
+    let fixture = Fixture::new().await;
+    patch(&fixture, "shop", &json!({ "size": 3 })).await.must_be(404, "unknown_pool");
     let mut pool = warm("hold-1");
     pool["params"]["proxy"] = json!("me:secret@1.2.3.4:80");
     pool["budget_per_hour"] = json!("0.5");
-    put(&room, "shop", &pool).await.order(200);
+    put(&fixture, "shop", &pool).await.order(200);
     let proxy = async || {
-        let pools = room.engine.pools().await.unwrap();
+        let pools = fixture.engine.pools().await.unwrap();
         pools[0].document.spec.params.get("proxy").cloned()
     };
     let changed =
-        patch(&room, "shop", &json!({ "service_level": 0.9, "params": { "n": 7 } })).await.order(200);
+        patch(&fixture, "shop", &json!({ "service_level": 0.9, "params": { "n": 7 } })).await.order(200);
     assert_eq!((&changed["service_level"], changed.get("size")), (&json!(0.9), None));
     assert_eq!((&changed["params"]["n"], &changed["params"]["sitekey"]), (&json!("7"), &json!("hold-1")));
     assert_eq!((&changed["budget_per_hour"], &changed["tenant"]), (&json!("0.5"), &json!("anna")));
     assert_eq!(proxy().await, Some(quittance_lifecycle::Value::from("me:secret@1.2.3.4:80")));
     let reset = json!({ "budget_per_hour": null, "params": { "proxy": null } });
-    let reset = patch(&room, "shop", &reset).await.order(200);
+    let reset = patch(&fixture, "shop", &reset).await.order(200);
     assert!(reset.get("budget_per_hour").is_none() && reset["params"].get("proxy").is_none(), "{reset}");
-    let other = patch(&room, "shop", &json!({ "kind": "hcaptcha" })).await;
+    let other = patch(&fixture, "shop", &json!({ "kind": "hcaptcha" })).await;
     assert!(
         other.must_be(422, "bad_params")["detail"].as_str().unwrap().contains("missing"),
         "{}",
         other.text
     );
-    patch(&room, "shop", &json!({ "colour": 1 })).await.must_be(422, "bad_params");
-    assert_eq!(patch(&room, "shop", &json!({})).await.order(200)["params"], reset["params"]);
+    patch(&fixture, "shop", &json!({ "colour": 1 })).await.must_be(422, "bad_params");
+    assert_eq!(patch(&fixture, "shop", &json!({})).await.order(200)["params"], reset["params"]);
 }
 
 #[tokio::test]
 async fn a_pool_is_set_shown_changed_and_taken_away() {
-    let room = Room::new().await;
-    let get = |path: &str| room.ask(Ask::get(path).key(ADMIN));
+    let fixture = Fixture::new().await;
+    let get = |path: &str| fixture.ask(Ask::get(path).key(ADMIN));
     assert_eq!(get("/v1/pools").await.order(200), json!({ "pools": [] }));
     let wanted = json!({
         "tenant": "anna", "kind": "turnstile", "service_level": 0.95, "budget_per_hour": "0.5",
@@ -87,7 +88,7 @@ async fn a_pool_is_set_shown_changed_and_taken_away() {
             "sitekey": "0x4AAA", "pageurl": "https://shop.example.com/", "proxy": "me:secret@1.2.3.4:80", "n": 7,
         },
     });
-    let set = put(&room, "shop.login-1", &wanted).await.order(200);
+    let set = put(&fixture, "shop.login-1", &wanted).await.order(200);
     for (field, value) in [
         ("name", json!("shop.login-1")),
         ("tenant", json!("anna")),
@@ -110,15 +111,15 @@ async fn a_pool_is_set_shown_changed_and_taken_away() {
     assert!(set.get("size").is_none());
     assert_eq!(get("/v1/pools/shop.login-1").await.order(200)["hours"], set["hours"]);
 
-    let changed = put(&room, "shop.login-1", &warm("hold-1")).await.order(200);
+    let changed = put(&fixture, "shop.login-1", &warm("hold-1")).await.order(200);
     assert_eq!((&changed["size"], &changed["enabled"]), (&json!(2), &json!(true)));
     assert!(changed.get("service_level").is_none() && changed.get("budget_per_hour").is_none(), "{changed}");
-    put(&room, "another", &warm("hold-2")).await.order(200);
+    put(&fixture, "another", &warm("hold-2")).await.order(200);
     let listed = get("/v1/pools").await.order(200);
     let names: Vec<_> = listed["pools"].as_array().unwrap().iter().map(|pool| &pool["name"]).collect();
     assert_eq!(names, ["another", "shop.login-1"]);
 
-    let remove = || room.ask(Ask::new("DELETE", "/v1/pools/another").key(ADMIN));
+    let remove = || fixture.ask(Ask::new("DELETE", "/v1/pools/another").key(ADMIN));
     let gone = remove().await;
     assert_eq!((gone.status, gone.text.as_str()), (204, ""));
     remove().await.must_be(404, "unknown_pool");
@@ -129,7 +130,7 @@ async fn a_pool_is_set_shown_changed_and_taken_away() {
 
 #[tokio::test]
 async fn what_makes_no_sense_as_a_pool_is_refused_and_named() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let with = |field: &str, value: Value| {
         let mut pool = warm("hold-1");
         pool[field] = value;
@@ -169,20 +170,20 @@ async fn what_makes_no_sense_as_a_pool_is_refused_and_named() {
         (with("enabled", json!("yes")), "enabled"),
         (with("level", json!(3)), "level"),
     ] {
-        let problem = put(&room, "warm", &pool).await.must_be(422, "bad_params");
+        let problem = put(&fixture, "warm", &pool).await.must_be(422, "bad_params");
         assert_eq!(problem["field"], field, "{pool}");
     }
     for name in ["a%20b", "%C3%BC", &"n".repeat(65), "a%2Fb"] {
-        let problem = put(&room, name, &warm("hold-1")).await.must_be(422, "bad_params");
+        let problem = put(&fixture, name, &warm("hold-1")).await.must_be(422, "bad_params");
         assert_eq!(problem["field"], "name", "{name}");
     }
     let picture = json!({ "tenant": "anna", "kind": "image", "size": 2, "params": {} });
-    assert_eq!(put(&room, "warm", &picture).await.status, 422, "there is nothing to keep of a picture");
-    let text = room.ask(Ask::new("PUT", "/v1/pools/warm").key(ADMIN).body("{}")).await;
+    assert_eq!(put(&fixture, "warm", &picture).await.status, 422, "there is nothing to keep of a picture");
+    let text = fixture.ask(Ask::new("PUT", "/v1/pools/warm").key(ADMIN).body("{}")).await;
     text.must_be(415, "wrong_content_type");
     let broken = Ask::new("PUT", "/v1/pools/warm").header("Content-Type", "application/json").body("{");
-    room.ask(broken.key(ADMIN)).await.must_be(400, "bad_json");
-    assert_eq!(room.ask(Ask::get("/v1/pools").key(ADMIN)).await.order(200), json!({ "pools": [] }));
+    fixture.ask(broken.key(ADMIN)).await.must_be(400, "bad_json");
+    assert_eq!(fixture.ask(Ask::get("/v1/pools").key(ADMIN)).await.order(200), json!({ "pools": [] }));
 }
 
 #[tokio::test]
@@ -194,52 +195,52 @@ async fn a_pool_is_only_for_what_its_tenant_may_order_and_the_operator_allows() 
         images: false,
         ..Targets::default()
     });
-    let room = Room::with(vec![anna, TenantSettings::new("bert", KeyDigest::of(BERT))]).await;
+    let fixture = Fixture::with(vec![anna, TenantSettings::new("bert", KeyDigest::of(BERT))]).await;
     let mut pool = warm("hold-1");
     pool["params"]["pageurl"] = json!("https://a.example.org/");
-    put(&room, "warm", &pool).await.must_be(403, "target_not_allowed");
+    put(&fixture, "warm", &pool).await.must_be(403, "target_not_allowed");
     pool["kind"] = json!("hcaptcha");
-    put(&room, "warm", &pool).await.must_be(403, "kind_not_allowed");
+    put(&fixture, "warm", &pool).await.must_be(403, "kind_not_allowed");
     pool["tenant"] = json!("bert");
-    let refused = put(&room, "warm", &pool).await.must_be(403, "target_not_allowed");
+    let refused = put(&fixture, "warm", &pool).await.must_be(403, "target_not_allowed");
     assert_eq!(refused["field"], "params.pageurl");
     pool["params"]["pageurl"] = json!("https://a.example.com/");
-    put(&room, "warm", &pool).await.order(200);
+    put(&fixture, "warm", &pool).await.order(200);
 }
 
 #[tokio::test]
 async fn where_no_tenant_is_configured_a_pool_needs_none() {
-    let room = Room::with(Vec::new()).await;
+    let fixture = Fixture::with(Vec::new()).await;
     let mut pool = warm("hold-1");
     pool.as_object_mut().unwrap().remove("tenant");
-    let set = room.ask(Ask::put("/v1/pools/warm", &pool)).await.order(200);
+    let set = fixture.ask(Ask::put("/v1/pools/warm", &pool)).await.order(200);
     assert_eq!(set["tenant"], "default");
-    assert_eq!(room.ask(Ask::get("/metrics")).await.status, 200);
+    assert_eq!(fixture.ask(Ask::get("/metrics")).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_pool_fills_its_stock_serves_from_it_and_shows_how() {
-    let room = Room::new().await;
-    put(&room, "warm", &warm("solve-1")).await.order(200);
-    let filled = until_fresh(&room, "warm", 2).await;
+    let fixture = Fixture::new().await;
+    put(&fixture, "warm", &warm("solve-1")).await.order(200);
+    let filled = until_fresh(&fixture, "warm", 2).await;
     assert_eq!((&filled["level"]["size"], &filled["kept_here"]), (&json!(2), &json!(true)));
     assert_eq!(filled["level"]["why"], "the size was set");
     assert_eq!((&filled["spent"]["refills"], &filled["price"]), (&json!(2), &json!("0.00299")));
-    assert_eq!(room.provider.submits("solve-1"), 2);
+    assert_eq!(fixture.provider.submits("solve-1"), 2);
 
-    let served = room.ask(Ask::post("/v1/orders", &exclusive("solve-1")).key(ANNA)).await.order(200);
+    let served = fixture.ask(Ask::post("/v1/orders", &exclusive("solve-1")).key(ANNA)).await.order(200);
     assert_eq!((&served["origin"], &served["answer"]["text"]), (&json!("stock"), &json!("token of solve-1")));
-    let pool = room.ask(Ask::get("/v1/pools/warm").key(ADMIN)).await.order(200);
+    let pool = fixture.ask(Ask::get("/v1/pools/warm").key(ADMIN)).await.order(200);
     assert_eq!(pool["demand"], json!({ "served": 1, "missed": 0, "hit_rate": 1.0 }));
-    let stock = room.ask(Ask::get("/v1/stock").key(ANNA)).await.order(200);
+    let stock = fixture.ask(Ask::get("/v1/stock").key(ANNA)).await.order(200);
     assert_eq!(
         (&stock["pools"][0]["name"], &stock["pools"][0]["level"]["size"]),
         (&json!("warm"), &json!(2))
     );
-    let berts = room.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
+    let berts = fixture.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
     assert_eq!(berts["pools"], json!([]), "a pool is its tenant's");
 
-    let told = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     for line in [
         "# TYPE quittance_pool_level gauge",
         "quittance_pool_level{pool=\"warm\"} 2",
@@ -254,58 +255,58 @@ async fn a_pool_fills_its_stock_serves_from_it_and_shows_how() {
 async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.open_max = Some(1);
-    let room = Room::with(vec![anna]).await;
-    put(&room, "warm", &warm("hold-pool")).await.order(200);
-    while room.provider.submits("hold-pool") < 2 {
-        room.pass(Duration::from_millis(200));
+    let fixture = Fixture::with(vec![anna]).await;
+    put(&fixture, "warm", &warm("hold-pool")).await.order(200);
+    while fixture.provider.submits("hold-pool") < 2 {
+        fixture.pass(Duration::from_millis(200));
         // Time must not run away from those who work.
-        room.get("/v1/me").await;
+        fixture.get("/v1/me").await;
     }
-    assert_eq!(room.get("/v1/orders?status=all").await.order(200), json!({ "orders": [] }));
-    assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 0, "refills are not of her doing");
-    room.gateway.orders().count_open().await.unwrap();
-    assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 0);
-    room.call_back("hold-pool", "token").await;
+    assert_eq!(fixture.get("/v1/orders?status=all").await.order(200), json!({ "orders": [] }));
+    assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], 0, "refills are not of her doing");
+    fixture.gateway.orders().count_open().await.unwrap();
+    assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], 0);
+    fixture.call_back("hold-pool", "token").await;
 
-    let listed = room.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
+    let listed = fixture.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
     let refills: Vec<_> = listed.into_iter().map(|found| found.unwrap().order.key).collect();
     assert_eq!(refills.len(), 2);
     for key in refills {
         for is_from_stock in [false, true] {
             let id = quittance_gateway::OrderId::new(&key, is_from_stock);
-            room.get(&format!("/v1/orders/{id}")).await.must_be(404, "unknown_order");
+            fixture.get(&format!("/v1/orders/{id}")).await.must_be(404, "unknown_order");
         }
     }
-    let taken = room.ask(Ask::post("/v1/orders", &exclusive("hold-pool")).key(ANNA)).await.order(200);
+    let taken = fixture.ask(Ask::post("/v1/orders", &exclusive("hold-pool")).key(ANNA)).await.order(200);
     assert_eq!(taken["answer"]["text"], "token");
-    assert_eq!(room.get(&path_of(&taken)).await.order(200)["answer"]["text"], "token");
-    let placed = room.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await;
-    assert_eq!(placed.order(202)["origin"], "api", "there is room for one of her own");
+    assert_eq!(fixture.get(&path_of(&taken)).await.order(200)["answer"]["text"], "token");
+    let placed = fixture.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await;
+    assert_eq!(placed.order(202)["origin"], "api", "one more order of her own may be open");
 }
 
 #[tokio::test]
 async fn whoever_took_less_life_than_the_pool_wants_gets_it_also_when_he_looks_again() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let mut pool = warm("solve-1");
     pool["min_life_s"] = json!(200);
-    put(&room, "warm", &pool).await.order(200);
-    until_fresh(&room, "warm", 2).await;
+    put(&fixture, "warm", &pool).await.order(200);
+    until_fresh(&fixture, "warm", 2).await;
     // No life is asked for: the kind's margin of 50 s will do.
     let wanted = json!({ "kind": "turnstile", "reuse": "exclusive",
         "params": { "sitekey": "solve-1", "pageurl": "https://shop.example.com/" } });
-    room.rest().await;
-    room.pass(Duration::from_secs(150));
-    let taken = room.ask(Ask::post("/v1/orders", &wanted).key(ANNA)).await.order(200);
+    fixture.rest().await;
+    fixture.pass(Duration::from_secs(150));
+    let taken = fixture.ask(Ask::post("/v1/orders", &wanted).key(ANNA)).await.order(200);
     assert_eq!(taken["origin"], "stock");
     assert!(taken["expires_in_ms"].as_u64().unwrap() < 200_000, "{taken}");
-    let again = room.get(&path_of(&taken)).await.order(200);
+    let again = fixture.get(&path_of(&taken)).await.order(200);
     assert_eq!((&again["status"], &again["answer"]), (&json!("solved"), &taken["answer"]));
 }
 
 /// That an answer reached its caller is written down a moment later.
-async fn until_one_has_left(room: &Room) {
+async fn until_one_has_left(fixture: &Fixture) {
     for _ in 0..2_000 {
-        let listed = room.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
+        let listed = fixture.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
         if listed.iter().flatten().any(|found| found.order.taker().is_some() && !found.order.uncollected) {
             return;
         }
@@ -316,24 +317,24 @@ async fn until_one_has_left(room: &Room) {
 
 #[tokio::test]
 async fn an_answer_from_the_stock_leaves_with_its_margin_and_is_then_read_as_long_as_it_lives() {
-    let room = Room::new().await;
-    put(&room, "warm", &warm("solve-1")).await.order(200);
-    until_fresh(&room, "warm", 2).await;
-    room.pass(Duration::from_secs(220));
+    let fixture = Fixture::new().await;
+    put(&fixture, "warm", &warm("solve-1")).await.order(200);
+    until_fresh(&fixture, "warm", 2).await;
+    fixture.pass(Duration::from_secs(220));
     let exclusive = Placing::of("solve-1").field("reuse", "exclusive");
-    let first = Api::Classic.id(&Api::Classic.place(&room, &exclusive).await);
-    let second = Api::Classic.id(&Api::Classic.place(&room, &exclusive).await);
+    let first = Api::Classic.id(&Api::Classic.place(&fixture, &exclusive).await);
+    let second = Api::Classic.id(&Api::Classic.place(&fixture, &exclusive).await);
     assert_ne!(first, second);
-    room.pass(Duration::from_secs(15));
-    let look = async |id: &Value| Api::Classic.look(&room, ANNA, id).await;
+    fixture.pass(Duration::from_secs(15));
+    let look = async |id: &Value| Api::Classic.look(&fixture, ANNA, id).await;
     let token = look(&first).await;
     assert!(
         token.as_deref().is_some_and(|token| token.starts_with("token ")),
         "it came within its 15 s: {token:?}"
     );
-    until_one_has_left(&room).await;
+    until_one_has_left(&fixture).await;
     // About 35 s are left.
-    room.pass(Duration::from_secs(30));
+    fixture.pass(Duration::from_secs(30));
     assert_eq!(look(&second).await.as_deref(), Some("ERROR_TOKEN_EXPIRED"), "less than the margin of 50 s");
     assert_eq!(look(&first).await, token, "the same caller again");
 }

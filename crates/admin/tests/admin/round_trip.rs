@@ -1,7 +1,7 @@
 //! The types of responses read what the API sends, so that a client can use them.
 
+use super::fixture::{ADMIN, Fixture, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, Room, path_of};
 use quittance_admin::alerts::ShownAlerts;
 use quittance_admin::audit::Audit;
 use quittance_admin::bulk::{BulkList, DryRun};
@@ -28,11 +28,11 @@ fn reads<T: Serialize + DeserializeOwned>(path: &str, body: &Value) {
 
 #[tokio::test]
 async fn every_response_is_read_by_its_type_without_loss() {
-    let room = Room::new().await;
-    room.heartbeat(1, "here").await;
-    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
-    room.place("a").await;
-    let get = async |path: &str| room.ask(Ask::get(path).key(ADMIN)).await.order(200);
+    let fixture = Fixture::new().await;
+    fixture.heartbeat(1, "here").await;
+    let dead = fixture.run_out(&path_of(&fixture.place("die-1").await.order(202))).await;
+    fixture.place("a").await;
+    let get = async |path: &str| fixture.ask(Ask::get(path).key(ADMIN)).await.order(200);
     reads::<ShownAlerts>("alerts", &get("/v1/admin/alerts").await);
     reads::<Audit>("audit", &get("/v1/admin/audit").await);
     reads::<BulkList>("bulk", &get("/v1/admin/dead/bulk").await);
@@ -51,5 +51,5 @@ async fn every_response_is_read_by_its_type_without_loss() {
     reads::<Timeline>("order", &get(&format!("/v1/admin/orders/{}", dead["key"].as_str().unwrap())).await);
     let dry_run = json!({ "action": "replay", "dry_run": true });
     let ask = Ask::post("/v1/admin/dead/bulk", &dry_run).key(ADMIN);
-    reads::<DryRun>("bulk", &room.ask(ask).await.order(200));
+    reads::<DryRun>("bulk", &fixture.ask(ask).await.order(200));
 }

@@ -1,7 +1,7 @@
 //! The stock as callers see it: where an answer came from, how to do without it, what became of it, and what the usage says.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, keyed, order, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, exclusive, keyed, order, path_of};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,28 +16,28 @@ fn task(key: &str, nocache: bool) -> Value {
 }
 
 /// The lines of the usage, once the worker has written what it counted.
-async fn usage_until(room: &Room, is_there: impl Fn(&Value) -> bool) -> Value {
+async fn usage_until(fixture: &Fixture, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..2_000 {
-        let report = room.ask(Ask::get("/v1/stock").key(ADMIN)).await.order(200);
+        let report = fixture.ask(Ask::get("/v1/stock").key(ADMIN)).await.order(200);
         if is_there(&report) {
             return report;
         }
-        room.pass(Duration::from_millis(20));
+        fixture.pass(Duration::from_millis(20));
         tokio::task::yield_now().await;
     }
-    panic!("{}", room.ask(Ask::get("/v1/stock").key(ADMIN)).await.text)
+    panic!("{}", fixture.ask(Ask::get("/v1/stock").key(ADMIN)).await.text)
 }
 
 #[tokio::test]
 async fn whoever_wants_nothing_from_the_stock_is_given_something_bought() {
-    let room = Room::new().await;
-    room.stock("hold-1", "kept").await;
-    let mut submits = room.provider.submits("hold-1");
+    let fixture = Fixture::new().await;
+    fixture.stock("hold-1", "kept").await;
+    let mut submits = fixture.provider.submits("hold-1");
     let mut bought = async |ask: Ask| {
-        let answered = room.ask(ask).await;
+        let answered = fixture.ask(ask).await;
         assert!(matches!(answered.status, 200 | 202), "{answered:?}");
         submits += 1;
-        while room.provider.submits("hold-1") < submits {
+        while fixture.provider.submits("hold-1") < submits {
             tokio::task::yield_now().await;
         }
         answered
@@ -53,84 +53,84 @@ async fn whoever_wants_nothing_from_the_stock_is_given_something_bought() {
     bought(Ask::get(form(&format!("key={ANNA}&no_stock=1")))).await;
     bought(Ask::post("/createTask", &task(ANNA, true))).await;
     bought(Ask::post("/createTask", &task(&format!("{ANNA}__nocache"), false))).await;
-    let taken = room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
+    let taken = fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
     assert_eq!((&taken["origin"], &taken["answer"]["text"]), (&json!("stock"), &json!("kept")));
 }
 
 #[tokio::test]
 async fn a_switch_that_is_written_out_and_off_makes_no_other_order() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let form =
         |rest: &str| format!("/in.php?key={ANNA}&method=turnstile&sitekey=hold-1&reuse=shared&{PAGE}{rest}");
-    let first = room.ask(Ask::get(form(""))).await.text;
+    let first = fixture.ask(Ask::get(form(""))).await.text;
     for off in ["&no_stock=0", "&nocache=0", "&nocache=false&no_stock="] {
-        assert_eq!(room.ask(Ask::get(form(off))).await.text, first, "{off}");
+        assert_eq!(fixture.ask(Ask::get(form(off))).await.text, first, "{off}");
     }
     let odd = json!({ "kind": "turnstile", "no_stock": "yes", "params": {} });
-    let refused = room.ask(Ask::post("/v1/orders", &odd).key(ANNA)).await;
+    let refused = fixture.ask(Ask::post("/v1/orders", &odd).key(ANNA)).await;
     assert_eq!(refused.must_be(422, "bad_params")["field"], "no_stock");
 }
 
 #[tokio::test]
 async fn an_order_of_ones_own_that_the_stock_has_served_says_so_and_its_repeats_say_what_they_are() {
-    let room = Room::new().await;
-    room.stock("hold-1", "kept-1").await;
-    room.stock("hold-1", "kept-2").await;
-    let submits = room.provider.submits("hold-1");
-    let served = room.ask(keyed(&order("hold-1"), "k-1")).await.order(200);
+    let fixture = Fixture::new().await;
+    fixture.stock("hold-1", "kept-1").await;
+    fixture.stock("hold-1", "kept-2").await;
+    let submits = fixture.provider.submits("hold-1");
+    let served = fixture.ask(keyed(&order("hold-1"), "k-1")).await.order(200);
     assert_eq!((&served["origin"], &served["answer"]["text"]), (&json!("stock"), &json!("kept-1")));
-    assert_eq!(room.get(&path_of(&served)).await.order(200)["origin"], "stock");
-    assert_eq!(room.ask(keyed(&order("hold-1"), "k-1")).await.order(200)["origin"], "replayed");
+    assert_eq!(fixture.get(&path_of(&served)).await.order(200)["origin"], "stock");
+    assert_eq!(fixture.ask(keyed(&order("hold-1"), "k-1")).await.order(200)["origin"], "replayed");
     let shared = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=60");
-    let served = room.ask(shared.clone()).await.order(200);
+    let served = fixture.ask(shared.clone()).await.order(200);
     assert_eq!((&served["origin"], &served["answer"]["text"]), (&json!("stock"), &json!("kept-2")));
-    assert_eq!(room.ask(shared).await.order(200)["origin"], "cached");
-    assert_eq!(room.provider.submits("hold-1"), submits, "nothing was bought");
+    assert_eq!(fixture.ask(shared).await.order(200)["origin"], "cached");
+    assert_eq!(fixture.provider.submits("hold-1"), submits, "nothing was bought");
 }
 
 #[tokio::test]
 async fn an_answer_from_the_stock_is_reported_on_through_every_door() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for token in ["kept-1", "kept-2", "kept-3"] {
-        room.stock("hold-1", token).await;
+        fixture.stock("hold-1", token).await;
     }
-    let take = async || room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
+    let take = async || fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
     let (first, second, third) = (take().await, take().await, take().await);
 
     let report =
         |good: bool| Ask::post(format!("{}/report", path_of(&first)), &json!({ "good": good })).key(ANNA);
-    assert_eq!(room.ask(report(false)).await.order(200), json!({ "recorded": true }));
-    room.ask(report(true)).await.must_be(409, "contradicted");
+    assert_eq!(fixture.ask(report(false)).await.order(200), json!({ "recorded": true }));
+    fixture.ask(report(true)).await.must_be(409, "contradicted");
     let id = second["id"].as_str().unwrap();
-    let said = room.ask(Ask::get(format!("/res.php?key={ANNA}&action=reportbad&id={id}"))).await.text;
+    let said = fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=reportbad&id={id}"))).await.text;
     assert_eq!(said, "OK_REPORT_RECORDED");
     let id: u64 = third["id"].as_str().unwrap().parse().unwrap();
     let asked = json!({ "clientKey": ANNA, "taskId": id });
-    let said = room.ask(Ask::post("/reportIncorrect", &asked)).await.json();
+    let said = fixture.ask(Ask::post("/reportIncorrect", &asked)).await.json();
     assert_eq!(said["errorId"], 0, "{said}");
 
-    let usage = usage_until(&room, |report| report["all"]["reported_bad"] == 3).await;
+    let usage = usage_until(&fixture, |report| report["all"]["reported_bad"] == 3).await;
     assert_eq!(usage["lines"][0]["site"], "shop.example.com");
-    while room.provider.reports() != [false; 3] {
+    while fixture.provider.reports() != [false; 3] {
         tokio::task::yield_now().await;
     }
     let others = Ask::post(format!("{}/report", path_of(&first)), &json!({ "good": false })).key(BERT);
-    room.ask(others).await.must_be(404, "unknown_order");
+    fixture.ask(others).await.must_be(404, "unknown_order");
 }
 
 #[tokio::test]
 async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for n in 0..3 {
-        room.stock("hold-1", &format!("kept-{n}")).await;
+        fixture.stock("hold-1", &format!("kept-{n}")).await;
     }
-    room.pass(Duration::from_secs(200));
+    fixture.pass(Duration::from_secs(200));
     for _ in 0..3 {
-        let taken = room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
+        let taken = fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
         let report = Ask::post(format!("{}/report", path_of(&taken)), &json!({ "good": false }));
-        room.ask(report.key(ANNA)).await.order(200);
+        fixture.ask(report.key(ANNA)).await.order(200);
     }
-    let usage = usage_until(&room, |report| report["lines"][0]["trust"]["refusals"] == 3).await;
+    let usage = usage_until(&fixture, |report| report["lines"][0]["trust"]["refusals"] == 3).await;
     let trust = &usage["lines"][0]["trust"];
     assert_eq!(trust["life_s"], 300);
     assert!((150..300).contains(&trust["trusted_s"].as_u64().unwrap()), "{trust}");
@@ -139,14 +139,14 @@ async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows()
 
 #[tokio::test]
 async fn the_usage_of_the_stock_are_told_to_each_tenant_for_himself() {
-    let room = Room::new().await;
-    room.stock("hold-1", "kept").await;
-    room.pass(Duration::from_secs(30));
-    room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
-    room.ask(Ask::post("/v1/orders", &order("hold-2")).key(BERT)).await.order(202);
+    let fixture = Fixture::new().await;
+    fixture.stock("hold-1", "kept").await;
+    fixture.pass(Duration::from_secs(30));
+    fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
+    fixture.ask(Ask::post("/v1/orders", &order("hold-2")).key(BERT)).await.order(202);
     let is_there =
         |report: &Value| report["all"]["asked"] == 3 && report["all"]["mean_age_ms"].as_u64() > Some(0);
-    let all = usage_until(&room, is_there).await;
+    let all = usage_until(&fixture, is_there).await;
     assert_eq!((&all["from"], &all["to"]), (&json!("2100-01-01"), &json!("2100-01-01")));
     assert_eq!(all["lines"].as_array().unwrap().len(), 2);
     let line = &all["lines"][0];
@@ -156,19 +156,19 @@ async fn the_usage_of_the_stock_are_told_to_each_tenant_for_himself() {
     assert!(line["mean_age_ms"].as_u64().unwrap() >= 30_000, "{line}");
     assert!(line["saved_ms"].as_u64().unwrap() > 0, "{line}");
 
-    let annas = room.get("/v1/stock").await.order(200);
+    let annas = fixture.get("/v1/stock").await.order(200);
     assert_eq!((&annas["lines"][0], annas["lines"].as_array().unwrap().len()), (line, 1));
-    let berts = room.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
+    let berts = fixture.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
     assert_eq!((&berts["all"]["asked"], &berts["lines"][0]["tenant"]), (&json!(1), &json!("bert")));
-    room.ask(Ask::get("/v1/stock")).await.must_be(401, "unauthorized");
-    let before = room.get("/v1/stock?from=2099-12-01&to=2099-12-31").await.order(200);
+    fixture.ask(Ask::get("/v1/stock")).await.must_be(401, "unauthorized");
+    let before = fixture.get("/v1/stock?from=2099-12-01&to=2099-12-31").await.order(200);
     assert_eq!((&before["lines"], &before["all"]["asked"]), (&json!([]), &json!(0)));
-    assert_eq!(room.get("/v1/stock?from=2099-12-31").await.order(200)["all"], annas["all"]);
+    assert_eq!(fixture.get("/v1/stock?from=2099-12-31").await.order(200)["all"], annas["all"]);
 }
 
 #[tokio::test]
 async fn days_that_make_no_sense_are_refused() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (query, field) in [
         ("from=yesterday", "from"),
         ("to=2099-02-30", "to"),
@@ -179,20 +179,20 @@ async fn days_that_make_no_sense_are_refused() {
         ("from=2099-12-01&from=2099-12-02", "query"),
         ("from=%ff", "from"),
     ] {
-        let refused = room.get(&format!("/v1/stock?{query}")).await;
+        let refused = fixture.get(&format!("/v1/stock?{query}")).await;
         assert_eq!(refused.must_be(422, "bad_params")["field"], field, "{query}");
     }
-    room.store_is_away.store(true, Ordering::Relaxed);
-    room.get("/v1/stock").await.must_be(503, "store_unavailable");
+    fixture.store_is_away.store(true, Ordering::Relaxed);
+    fixture.get("/v1/stock").await.must_be(503, "store_unavailable");
 }
 
 #[tokio::test]
 async fn the_stock_of_today_is_told_to_a_monitoring_system() {
-    let room = Room::new().await;
-    room.stock("hold-1", "kept").await;
-    room.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
-    usage_until(&room, |report| report["all"]["mean_age_ms"].is_u64()).await;
-    let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
+    let fixture = Fixture::new().await;
+    fixture.stock("hold-1", "kept").await;
+    fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
+    usage_until(&fixture, |report| report["all"]["mean_age_ms"].is_u64()).await;
+    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
     assert_eq!(told.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let lines: Vec<&str> = told.text.lines().collect();
     for line in [
@@ -206,11 +206,11 @@ async fn the_stock_of_today_is_told_to_a_monitoring_system() {
         assert!(lines.contains(&line), "{line} is not in {}", told.text);
     }
     assert!(!told.text.contains("shop.example.com"), "sites are no labels");
-    room.pass(Duration::from_secs(24 * 3600));
-    let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
+    fixture.pass(Duration::from_secs(24 * 3600));
+    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
     let anew = "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 0";
     assert!(told.text.lines().any(|line| line == anew), "a new day begins at zero, and not with nothing");
-    room.store_is_away.store(true, Ordering::Relaxed);
-    let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
+    fixture.store_is_away.store(true, Ordering::Relaxed);
+    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
     assert!(told.status == 200 && told.text.lines().any(|line| line == "quittance_store_up 0"), "{told:?}");
 }

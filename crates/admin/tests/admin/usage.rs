@@ -1,46 +1,46 @@
 //! The usage, grouped, and every payment with its reason.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, keyed, order};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, exclusive, keyed, order};
 use quittance_lifecycle::Counters;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-async fn operator(room: &Room, path: &str) -> Value {
-    room.ask(Ask::get(path).key(ADMIN)).await.order(200)
+async fn operator(fixture: &Fixture, path: &str) -> Value {
+    fixture.ask(Ask::get(path).key(ADMIN)).await.order(200)
 }
 
 /// The report, once the worker has written what it counted.
-async fn report_until(room: &Room, path: &str, is_there: impl Fn(&Value) -> bool) -> Value {
+async fn report_until(fixture: &Fixture, path: &str, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..2_000 {
-        let report = operator(room, path).await;
+        let report = operator(fixture, path).await;
         if is_there(&report) {
             return report;
         }
-        room.pass(Duration::from_millis(20));
+        fixture.pass(Duration::from_millis(20));
         tokio::task::yield_now().await;
     }
-    panic!("{}", operator(room, path).await)
+    panic!("{}", operator(fixture, path).await)
 }
 
 /// Bert's order is bought, anna's is joined and given out again.
-async fn a_busy_day() -> Room {
-    let room = Room::new().await;
+async fn a_busy_day() -> Fixture {
+    let fixture = Fixture::new().await;
     let bought = Ask::post("/v1/orders", &order("hold-b")).key(BERT);
-    room.ask(bought).await.order(202);
-    room.call_back("hold-b", "token-b").await;
-    room.place("hold-a").await.order(202);
-    room.place("hold-a").await.order(202);
-    room.call_back("hold-a", "token-a").await;
-    room.place("hold-a").await.order(200);
-    room
+    fixture.ask(bought).await.order(202);
+    fixture.call_back("hold-b", "token-b").await;
+    fixture.place("hold-a").await.order(202);
+    fixture.place("hold-a").await.order(202);
+    fixture.call_back("hold-a", "token-a").await;
+    fixture.place("hold-a").await.order(200);
+    fixture
 }
 
 #[tokio::test]
 async fn the_report_has_every_line_of_the_usage_by_its_name_and_money_beside_it() {
-    let room = a_busy_day().await;
-    let report = report_until(&room, "/v1/admin/usage", |report| report["all"]["cached"] == 1).await;
+    let fixture = a_busy_day().await;
+    let report = report_until(&fixture, "/v1/admin/usage", |report| report["all"]["cached"] == 1).await;
     let all = report["all"].as_object().unwrap();
     for name in Counters::NAMES {
         assert!(all[*name].is_u64(), "{name}: {all:?}");
@@ -55,15 +55,15 @@ async fn the_report_has_every_line_of_the_usage_by_its_name_and_money_beside_it(
 
 #[tokio::test]
 async fn rows_are_told_by_any_part_and_add_up_to_the_whole() {
-    let room = a_busy_day().await;
-    report_until(&room, "/v1/admin/usage", |report| report["all"]["cached"] == 1).await;
+    let fixture = a_busy_day().await;
+    report_until(&fixture, "/v1/admin/usage", |report| report["all"]["cached"] == 1).await;
     for (by, first) in [
         ("tenant", json!({ "tenant": "anna" })),
         ("day,kind", json!({ "day": "2100-01-01", "kind": "turnstile" })),
         ("site,tenant", json!({ "site": "shop.example.com", "tenant": "anna" })),
         ("provider", json!({ "provider": "" })),
     ] {
-        let report = operator(&room, &format!("/v1/admin/usage?by={by}")).await;
+        let report = operator(&fixture, &format!("/v1/admin/usage?by={by}")).await;
         assert_eq!(report["by"].as_array().unwrap().len(), by.split(',').count());
         let rows = report["rows"].as_array().unwrap();
         for (name, value) in first.as_object().unwrap() {
@@ -78,7 +78,7 @@ async fn rows_are_told_by_any_part_and_add_up_to_the_whole() {
 
 #[tokio::test]
 async fn what_makes_no_sense_to_the_usage_is_refused() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (query, field) in [
         ("usage?by=colour", "by"),
         ("usage?by=day,day", "by"),
@@ -91,25 +91,25 @@ async fn what_makes_no_sense_to_the_usage_is_refused() {
         ("audit?to=2099-02-30", "to"),
         ("audit?by=day", "query"),
     ] {
-        let refused = room.ask(Ask::get(format!("/v1/admin/{query}")).key(ADMIN)).await;
+        let refused = fixture.ask(Ask::get(format!("/v1/admin/{query}")).key(ADMIN)).await;
         assert_eq!(refused.must_be(422, "bad_params")["field"], field, "{query}");
     }
     for path in ["/v1/admin/usage", "/v1/admin/audit"] {
-        room.ask(Ask::get(path)).await.must_be(401, "unauthorized");
-        room.ask(Ask::get(path).key(ANNA)).await.must_be(403, "forbidden");
+        fixture.ask(Ask::get(path)).await.must_be(401, "unauthorized");
+        fixture.ask(Ask::get(path).key(ANNA)).await.must_be(403, "forbidden");
     }
-    room.store_is_away.store(true, Ordering::Relaxed);
+    fixture.store_is_away.store(true, Ordering::Relaxed);
     for path in ["/v1/admin/usage", "/v1/admin/audit"] {
-        room.ask(Ask::get(path).key(ADMIN)).await.must_be(503, "store_unavailable");
+        fixture.ask(Ask::get(path).key(ADMIN)).await.must_be(503, "store_unavailable");
     }
 }
 
 #[tokio::test]
 async fn each_paid_attempt_is_told_with_its_reason_and_its_owner() {
-    let room = a_busy_day().await;
-    room.stock("hold-s", "kept").await;
-    room.ask(Ask::post("/v1/orders", &exclusive("hold-s")).key(ANNA)).await.order(200);
-    let audit = operator(&room, "/v1/admin/audit").await;
+    let fixture = a_busy_day().await;
+    fixture.stock("hold-s", "kept").await;
+    fixture.ask(Ask::post("/v1/orders", &exclusive("hold-s")).key(ANNA)).await.order(200);
+    let audit = operator(&fixture, "/v1/admin/audit").await;
     let entries = audit["entries"].as_array().unwrap();
     assert_eq!((entries.len(), &audit["unreadable"], audit.get("next")), (3, &json!(0), None));
     for entry in entries {
@@ -126,21 +126,21 @@ async fn each_paid_attempt_is_told_with_its_reason_and_its_owner() {
     );
     let taken = entries.iter().find(|entry| entry["taken_by"].is_string()).unwrap();
     assert_eq!(taken["who"], "another order of anna, from the stock");
-    let before = operator(&room, "/v1/admin/audit?from=2099-12-01&to=2099-12-31").await;
+    let before = operator(&fixture, "/v1/admin/audit?from=2099-12-01&to=2099-12-31").await;
     assert_eq!(before["entries"], json!([]));
 }
 
 #[tokio::test]
 async fn the_audit_goes_on_where_the_page_before_has_ended() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for n in 0..7 {
-        room.ask(keyed(&order("solve-1"), &format!("k-{n}"))).await.order(200);
+        fixture.ask(keyed(&order("solve-1"), &format!("k-{n}"))).await.order(200);
     }
-    let whole = operator(&room, "/v1/admin/audit").await;
+    let whole = operator(&fixture, "/v1/admin/audit").await;
     assert_eq!(whole["entries"].as_array().unwrap().len(), 7, "{whole}");
     let (mut gathered, mut path) = (Vec::new(), "/v1/admin/audit?limit=2".to_owned());
     loop {
-        let page = operator(&room, &path).await;
+        let page = operator(&fixture, &path).await;
         let entries = page["entries"].as_array().unwrap();
         assert!(entries.len() <= 2, "{page}");
         gathered.extend(entries.iter().cloned());

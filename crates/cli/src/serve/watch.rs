@@ -65,7 +65,7 @@ impl KnownStore {
 
 /// Runs for as long as the daemon does.
 pub(super) async fn tell_changes(gateway: Gateway) {
-    let mut commits = gateway.orders().hub().watch();
+    let mut commits = gateway.orders().commit_feed().watch();
     let mut look = tokio::time::interval(LOOK);
     let mut known = Known::default();
     loop {

@@ -1,10 +1,10 @@
 //! What a tenant may take of what all tenants share, and what it may see of it.
 
 use super::{Declined, Inner, OrderService, PAGE};
-use crate::hub::{OpenPlace, Reservation, is_counted};
+use crate::commit_feed::{OpenPlace, Reservation, is_counted};
 use crate::quota::{Quotas, Taken, USE_MAX, Unit};
-use crate::seats::{Seat, Seats};
 use crate::tenant::{Caller, TenantSettings};
+use crate::tenant_permits::{TenantPermit, TenantPermits};
 use crate::wrong_keys::WrongKeys;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -24,8 +24,8 @@ const REFUSED_FOR: Duration = Duration::from_millis(500);
 const ENOUGH_MONEY: Money = Money(10_000_000);
 
 /// Three quarters of all requests may wait; the others are for those that do not.
-pub(super) fn waits(requests_max: usize) -> Seats {
-    Seats::new(requests_max - requests_max / 4)
+pub(super) fn waits(requests_max: usize) -> TenantPermits {
+    TenantPermits::new(requests_max - requests_max / 4)
 }
 
 /// A place among a tenant's open orders, for a placement under way.
@@ -110,7 +110,7 @@ impl OrderService {
     }
 
     /// A seat for a request that waits; nothing, if this tenant has its share of them already.
-    pub(super) fn wait_seat(&self, tenant: &str) -> Option<Seat> {
+    pub(super) fn wait_seat(&self, tenant: &str) -> Option<TenantPermit> {
         self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
     }
 
@@ -123,7 +123,7 @@ impl OrderService {
         kind: &str,
         draft: &Draft,
     ) -> Result<Admission, Declined> {
-        let Inner { engine, hub, quotas, .. } = &*self.inner;
+        let Inner { engine, commit_feed, quotas, .. } = &*self.inner;
         let TenantSettings { name, open_max, rate, .. } = &caller.tenant.settings;
         if open_max.is_none() && rate.is_none() {
             return Ok(Admission::Place(Place::NotNeeded));
@@ -145,7 +145,7 @@ impl OrderService {
                 }
                 continue;
             }
-            match hub.reserve(name, most) {
+            match commit_feed.reserve(name, most) {
                 OpenPlace::Reserved(reservation) => break Place::Reserved(reservation),
                 OpenPlace::Full { open } => full = Some(open),
                 // It ends soon: each of those placements takes no longer than a placement may take.
@@ -164,7 +164,7 @@ impl OrderService {
     /// Takes a place of a limit that other nodes keep, too. Where as many orders are open as may be, a limit that fits into one page is
     /// looked at for every placement, a larger one a few times a second.
     async fn lease(&self, quotas: &Quotas, tenant: &str, most: usize) -> Result<Taken, Declined> {
-        let is_large = most > PAGE && self.inner.hub.open_orders(tenant) >= most;
+        let is_large = most > PAGE && self.inner.commit_feed.open_orders(tenant) >= most;
         let stale_max = if is_large { REFUSED_FOR } else { Duration::ZERO };
         let count = || -> BoxFuture<'_, Result<u64, StoreError>> { self.count_open_of(tenant, most).boxed() };
         let taken = quotas.of(&format!("open/{tenant}")).take(most as u64, stale_max, &count).await;
@@ -173,8 +173,8 @@ impl OrderService {
 
     /// Counts the open orders of a tenant in the store, up to as many as there may be.
     async fn count_open_of(&self, tenant: &str, most: usize) -> Result<u64, StoreError> {
-        let Inner { engine, hub, .. } = &*self.inner;
-        let (before, mut found, mut after) = (hub.counted_of(tenant), HashSet::new(), None);
+        let Inner { engine, commit_feed, .. } = &*self.inner;
+        let (before, mut found, mut after) = (commit_feed.counted_of(tenant), HashSet::new(), None);
         loop {
             let page = engine.list(Which::OPEN.of(tenant), after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { break };
@@ -188,7 +188,7 @@ impl OrderService {
         }
         // Where there are enough of them the others were not read, and may stand or not.
         let before = if found.len() >= most { HashSet::new() } else { before };
-        hub.recount_of(tenant, &before, &found);
+        commit_feed.recount_of(tenant, &before, &found);
         Ok(found.len() as u64)
     }
 

@@ -1,5 +1,4 @@
-//! Reading: what an order has for its caller, now or when he has waited. What a caller may not see is to him as if it were
-//! not there.
+//! Reading: what an order has for its caller, now or after a wait. An order that a caller may not see is unknown to it.
 
 use super::{Accepted, Inner, NotSeen, OrderService, OrderView, PAGE, PAGES_MAX};
 use crate::id::OrderId;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl OrderService {
-    /// What this id has for its caller now. It reads our own record and asks nobody.
+    /// What this id has for its caller now. It reads our own record only.
     pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<OrderView, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
         self.look_at(order, &placed, None).await
@@ -63,7 +62,7 @@ impl OrderService {
         if timeout.is_zero() {
             return self.look_at(order, &placed, above).await;
         }
-        // Whoever has its share of waiting requests already is told how things stand, and can ask again.
+        // A tenant that has its share of waiting requests gets the state of now, and can ask again.
         let Some(_seat) = self.wait_seat(&order.terms.tenant) else {
             return self.look_at(order, &placed, above).await;
         };
@@ -79,7 +78,7 @@ impl OrderService {
         Ok(self.seen(order, outcome, since, above))
     }
 
-    /// What a caller is told who has asked, or waited, since then.
+    /// The view for a caller that has asked, or waited, since `since`.
     fn seen(
         &self,
         order: Arc<Order>,
@@ -87,7 +86,7 @@ impl OrderService {
         since: Timestamp,
         above: Option<TraceParent>,
     ) -> OrderView {
-        if let (Some(traces), Outcome::Answered(_)) = (self.inner.hub.traces(), &outcome) {
+        if let (Some(traces), Outcome::Answered(_)) = (self.inner.commit_feed.traces(), &outcome) {
             traces.handed_out(&order, above, since, self.inner.engine.now());
         }
         OrderView { order, outcome }
@@ -104,7 +103,7 @@ impl OrderService {
         Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since, above))
     }
 
-    /// The order that an id names, if it is this caller's, and his claim on it.
+    /// The order that an id names, if it is this caller's, and the caller's claim on it.
     async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, PlacedOrder), NotSeen> {
         let order = self.find(caller, id).await?;
         let claimant = match &order.phase {
@@ -190,8 +189,8 @@ impl OrderService {
     }
 }
 
-/// Whether an order was placed by this tenant. What fills a pool of his was placed by nobody.
-pub(crate) fn is_his(order: &Order, tenant: &str) -> bool {
+/// Whether an order was placed by this tenant. An order that fills a pool has no caller.
+pub(crate) fn is_placed_by(order: &Order, tenant: &str) -> bool {
     order.terms.tenant == tenant && order.terms.slot.is_none()
 }
 
@@ -200,6 +199,6 @@ fn is_for(order: &Order, tenant: &str, id: OrderId) -> bool {
     if id.is_from_stock() {
         order.terms.tenant == tenant && order.taker().is_some()
     } else {
-        is_his(order, tenant)
+        is_placed_by(order, tenant)
     }
 }

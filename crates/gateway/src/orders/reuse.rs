@@ -3,7 +3,7 @@
 //! second placement: a site takes it once, so the operator must be able to see which setting does that.
 
 use super::OrderService;
-use crate::once::Once;
+use crate::log_once::LogOnce;
 use crate::tenant::Caller;
 use quittance_engine::PlacedOrder;
 use quittance_lifecycle::{Draft, Origin, Reuse, Value};
@@ -22,7 +22,7 @@ pub(super) struct ReuseDecision {
 #[derive(Debug, Default)]
 pub(super) struct SharedSingleUse {
     count: AtomicU64,
-    logged: Once,
+    logged: LogOnce,
 }
 
 impl OrderService {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Whoever comes beyond them waits until one leaves.
+    /// A connection beyond them waits until one is closed.
     pub connections_max: usize,
-    /// How many requests are worked on at once; those beyond it are told at once to come again.
+    /// How many requests are worked on at once; a request beyond it is refused at once.
     pub requests_max: usize,
     /// Of one request: a picture of 2 MiB in base64 must fit.
     pub body_bytes_max: usize,
@@ -49,6 +49,6 @@ pub struct Counts {
     pub failed_handshakes: u64,
     /// Each is a bug, and hurt one request only.
     pub panics: u64,
-    /// Calls to an address of ours that said nothing that the provider could have meant.
+    /// Calls to a callback address whose body cannot be from the provider.
     pub senseless_callbacks: u64,
 }

@@ -1,7 +1,7 @@
 //! One request: read whole and within its limits, passed to its API, and answered whatever happens there.
 
-use super::patient::Answering;
-use super::{RequestHandler, Server, Shared, State, Visitor, count, reached};
+use super::timed_io::Answering;
+use super::{Peer, RequestHandler, Server, Shared, State, count, reached};
 use crate::api::{ApiRequest, Body, OverTls, SMALL_BODY_BYTES};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 pub(super) const KIB: usize = 1024;
 /// So much of a body is searched for a key while the rest is on its way.
 const BEGINNING_BYTES: usize = 4 * KIB;
-/// Whoever sends too much is read on up to this, and thrown away: else he would not hear the answer for his own voice.
+/// Oversized bodies are drained up to this limit, so that the client finishes sending and reads our 413.
 const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
 
 /// Why a request got no further.
@@ -31,13 +31,13 @@ pub(crate) enum RequestError {
     TooSlow,
     /// The body broke off.
     Broken,
-    /// There is no room for it now.
+    /// Too many requests or bodies are open.
     Overloaded,
-    /// Whoever should have answered it panicked.
+    /// The API panicked.
     Panicked,
 }
 
-/// A body, and the room that it takes.
+/// A body, and the permit for its memory.
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Server {
@@ -46,27 +46,27 @@ impl Server {
         &self,
         handler: &H,
         request: Request<Incoming>,
-        visitor: &Visitor,
+        peer: &Peer,
     ) -> Response<Body> {
         count(&self.shared.counters.requests);
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let mut request = ApiRequest::new(head);
-        let (guest, is_alone) = (Arc::clone(&visitor.guest), handler.has_one_tenant());
-        let visit = Visit::new(visitor.address, move |shown| guest.is_known_as(shown, is_alone));
+        let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
+        let visit = Visit::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
         request.head.extensions.insert(Arc::clone(&visit));
-        if visitor.is_over_tls {
+        if peer.is_over_tls {
             request.head.extensions.insert(OverTls);
         }
         let method = request.head.method.clone();
         // A body may take long. Until its sender is known, its connection may be closed to make place for others.
         let look = |beginning: &[u8]| {
-            if !visitor.stage.is_known() {
-                visitor.guest.is_known_as(&handler.shown_early(&request, beginning), is_alone);
+            if !peer.stage.is_known() {
+                peer.entry.is_known_as(&handler.shown_early(&request, beginning), is_alone);
             }
-            visitor.stage.is_known()
+            peer.stage.is_known()
         };
-        let response = match visitor.stage.paused(self.read(&request.head, body, look)).await {
+        let response = match peer.stage.paused(self.read(&request.head, body, look)).await {
             Ok((body, _memory)) => {
                 request.body = body;
                 self.answer(handler, &mut request).await
@@ -78,7 +78,7 @@ impl Server {
             }
         };
         if let Shown::WrongKey(pause) = visit.found() {
-            visitor.stage.paused(tokio::time::sleep(pause)).await;
+            peer.stage.paused(tokio::time::sleep(pause)).await;
         }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (route, status) = (request.route.name(), response.status().as_u16());
@@ -138,7 +138,7 @@ impl Server {
                 }
             }
         };
-        // Whoever waits to be told to go on is told otherwise, and sends nothing.
+        // A client that waits for "100 Continue" gets the refusal instead, and sends no body.
         if matches!(read, Err(RequestError::TooLarge | RequestError::Overloaded))
             && !head.headers.contains_key(EXPECT)
         {

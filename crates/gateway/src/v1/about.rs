@@ -119,7 +119,7 @@ pub(super) async fn me(State(state): State<AppState>, Tenanted(caller): Tenanted
             kinds: settings.kinds.clone(),
             targets: targets.map(|targets| targets.allow.iter().map(ToString::to_string).collect()),
         },
-        open_orders: settings.open_max.map(|_| state.orders.hub().open_orders(&settings.name)),
+        open_orders: settings.open_max.map(|_| state.orders.commit_feed().open_orders(&settings.name)),
         webhook_secret: secret_for_people(&state.orders.webhooks().secret_of(&settings.name)),
     };
     super::json(StatusCode::OK, &me)

@@ -6,9 +6,9 @@ use super::caller::{Id, Tenanted, Watcher};
 use super::errors::{not_seen, store_trouble};
 use super::order_view::{Change, Source};
 use super::problem::Refused;
-use crate::orders::is_his;
+use crate::orders::is_placed_by;
 use crate::problems;
-use crate::streams::{KEEP_ALIVE, StreamSeat};
+use crate::streams::{KEEP_ALIVE, StreamPermit};
 use crate::{Caller, OrderId, OrderView};
 use axum::extract::State;
 use axum::response::Response;
@@ -78,10 +78,10 @@ pub(super) async fn watch_one(
     Id(id): Id,
 ) -> Result<Response, Refused> {
     // Subscribe first: every later commit is received, and what is read next is at least as new.
-    let heard = state.orders.hub().watch();
+    let heard = state.orders.commit_feed().watch();
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
     let _seat = state.orders.streams().take(Some(&caller.tenant))?;
-    // Commits of other nodes are not in the hub, but the watch sees the end of the order on any node.
+    // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
     let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
     Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
@@ -105,7 +105,7 @@ pub(super) async fn watch_all(
     State(state): State<AppState>,
     Watcher(caller): Watcher,
 ) -> Result<Response, Refused> {
-    let heard = state.orders.hub().watch();
+    let heard = state.orders.commit_feed().watch();
     let _seat = state.orders.streams().take(caller.as_ref().map(|caller| &*caller.tenant))?;
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
     Ok(stream(Live {
@@ -153,7 +153,7 @@ struct Live {
     heard: Receiver<Arc<Order>>,
     watched: Watched,
     /// Given back when the stream ends, however it does.
-    _seat: StreamSeat,
+    _seat: StreamPermit,
     is_greeted: bool,
     is_over: bool,
 }
@@ -200,7 +200,7 @@ impl Live {
     async fn tell(&mut self, order: &Arc<Order>) -> Option<String> {
         match &self.watched {
             Watched::All { tenant } => {
-                let is_shown = tenant.as_ref().is_none_or(|tenant| is_his(order, tenant));
+                let is_shown = tenant.as_ref().is_none_or(|tenant| is_placed_by(order, tenant));
                 is_shown.then(|| event("change", &Change::of(order, self.state.orders.clock().now())))
             }
             Watched::One { key, .. } if *key != order.key => None,

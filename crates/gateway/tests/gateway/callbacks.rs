@@ -2,4 +2,4 @@
 //! the order.
 
 mod calls;
-mod world;
+mod fixture;

@@ -4,4 +4,4 @@ mod answers;
 mod broken;
 mod callers;
 mod encodings;
-pub(crate) mod world;
+pub(crate) mod fixture;

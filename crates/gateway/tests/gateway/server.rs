@@ -1,8 +1,8 @@
 //! The server around the doors: limits, slow and silent callers, certificates, and how it closes.
 
 mod closing;
+mod keep_alive;
 mod limits;
-mod manners;
 mod tls;
 
 use quittance_gateway::{GatewaySettings, Limits};

@@ -7,6 +7,8 @@ mod counting_store;
 mod endings;
 mod events;
 mod fields;
+#[expect(dead_code, reason = "the tests of the operator's API use the rest")]
+mod fixture;
 mod idempotency;
 mod min_life;
 mod open_max;
@@ -19,10 +21,8 @@ mod reuse;
 mod round_trips;
 mod shares;
 mod slow_uploads;
-mod strangers;
 #[expect(dead_code, reason = "the tests of the operator's API use the rest")]
 mod talk;
 mod tenants;
 mod traces;
-#[expect(dead_code, reason = "the tests of the operator's API use the rest")]
-mod world;
+mod unknown_senders;

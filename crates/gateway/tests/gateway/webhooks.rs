@@ -1,14 +1,14 @@
 //! Callers who asked to be called, over real HTTP: what they are told, in which form, with which signature, and where nobody
 //! is ever called.
 
+mod fixture;
 mod receiver;
-mod world;
 
+use fixture::{SECRET, World, token};
 use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest, WebhookFormat};
 use quittance_lifecycle::{DeliveryState, Draft, Reuse, Timestamp, Webhook};
 use quittance_ports::WebhookSender;
 use receiver::Receiver;
-use world::{SECRET, World, token};
 
 fn turnstile(site: &str, webhook: Option<(String, &'static str)>) -> OrderRequest {
     let params = [("sitekey", site), ("pageurl", "https://example.com/")];

@@ -1,11 +1,11 @@
 //! What is wrong is said with the right code and number, and in words that help.
 
 use super::dialects::turnstile;
-use super::world::{KEY, Room};
+use super::fixture::{Fixture, KEY};
 use serde_json::{Value, json};
 
-async fn told(room: &Room, path: &str, asked: &Value) -> (u64, String, String) {
-    let told = Box::pin(room.ask(path, asked)).await;
+async fn told(fixture: &Fixture, path: &str, asked: &Value) -> (u64, String, String) {
+    let told = Box::pin(fixture.ask(path, asked)).await;
     let names: Vec<_> = told.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["errorCode", "errorDescription", "errorId"], "{told}");
     let text = |name: &str| told[name].as_str().unwrap().to_owned();
@@ -18,7 +18,7 @@ fn with_task(task: &Value) -> Value {
 
 #[tokio::test]
 async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let page = "https://example.com/";
     let cases = [
         (json!({"clientKey": KEY}), 22, "ERROR_TASK_ABSENT", "ERROR_INVALID_TASK_DATA"),
@@ -54,19 +54,19 @@ async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
     ];
     for (asked, number, code, at_cap_solver) in cases {
         for (dialect, number) in [("2captcha", number), ("anticaptcha", number), ("capmonster", 1)] {
-            let (id, said, words) = told(&room, &format!("/{dialect}/createTask"), &asked).await;
+            let (id, said, words) = told(&fixture, &format!("/{dialect}/createTask"), &asked).await;
             assert_eq!((id, said.as_str()), (number, code), "{asked}");
             assert!(words.len() > 10, "{words}");
         }
-        let (id, said, _) = told(&room, "/capsolver/createTask", &asked).await;
+        let (id, said, _) = told(&fixture, "/capsolver/createTask", &asked).await;
         assert_eq!((id, said.as_str()), (1, at_cap_solver), "{asked}");
     }
-    assert_eq!(room.provider.submits(), 0);
+    assert_eq!(fixture.provider.submits(), 0);
 }
 
 #[tokio::test]
 async fn a_body_that_is_not_a_json_object_is_told_so() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let deep = format!("{{\"clientKey\":\"{KEY}\",\"task\":{}1{}}}", "[".repeat(50_000), "]".repeat(50_000));
     let bodies = [
         "",
@@ -81,17 +81,17 @@ async fn a_body_that_is_not_a_json_object_is_told_so() {
     ];
     for path in ["/createTask", "/getTaskResult", "/getBalance", "/reportCorrect", "/feedbackTask", "/test"] {
         for body in bodies {
-            let said = room.post(path, body.to_owned()).await;
+            let said = fixture.post(path, body.to_owned()).await;
             let said: Value = serde_json::from_str(&said).unwrap();
             assert_eq!(said["errorCode"], "ERROR_BAD_REQUEST");
             assert_eq!(said["errorId"], 110);
         }
-        let said = room.post(path, &b"{\"clientKey\":\"\xff\xfe\"}"[..]).await;
+        let said = fixture.post(path, &b"{\"clientKey\":\"\xff\xfe\"}"[..]).await;
         assert!(said.contains("ERROR_BAD_REQUEST"), "{said}");
     }
     let marked = format!("\u{feff}{}", turnstile(KEY));
     assert!(
-        room.post("/createTask", marked).await.contains("\"errorId\":0"),
+        fixture.post("/createTask", marked).await.contains("\"errorId\":0"),
         "a mark before it does no harm"
     );
 }
@@ -99,7 +99,7 @@ async fn a_body_that_is_not_a_json_object_is_told_so() {
 /// Strict clients stop at a code that is none of their service's.
 #[tokio::test]
 async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reason() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let page = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://shop.example.org/", "websiteKey": "k"});
     let asked = json!({"clientKey": KEY, "task": page});
     for (dialect, number, code) in [
@@ -108,7 +108,7 @@ async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reaso
         ("capmonster", 1, "ERROR_DOMAIN_NOT_ALLOWED"),
         ("capsolver", 1, "ERROR_INVALID_TASK_DATA"),
     ] {
-        let (id, said, words) = told(&room, &format!("/{dialect}/createTask"), &asked).await;
+        let (id, said, words) = told(&fixture, &format!("/{dialect}/createTask"), &asked).await;
         assert_eq!((id, said.as_str()), (number, code));
         assert!(words.contains("`shop.example.org`") && words.contains("targets.allow"), "{words}");
     }
@@ -116,23 +116,23 @@ async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reaso
 
 #[tokio::test]
 async fn other_methods_and_other_names_are_told_so() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     for method in ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"] {
         for path in ["/createTask", "/getTaskResult", "/getBalance", "/test"] {
             let asked = turnstile(KEY).to_string();
-            let (status, kind, body) = room.exchange(method, path, None, asked).await;
+            let (status, kind, body) = fixture.exchange(method, path, None, asked).await;
             assert_eq!((status, kind.as_str()), (200, "application/json"));
             assert!(body.starts_with("{\"errorId\":14,\"errorCode\":\"ERROR_NO_SUCH_METHOD\""), "{body}");
         }
     }
-    let other = room.ask("/getNoSuchThing", &json!({"clientKey": KEY})).await;
+    let other = fixture.ask("/getNoSuchThing", &json!({"clientKey": KEY})).await;
     assert_eq!((&other["errorId"], &other["errorCode"]), (&json!(14), &json!("ERROR_NO_SUCH_METHOD")));
-    assert_eq!(room.provider.submits(), 0);
+    assert_eq!(fixture.provider.submits(), 0);
 }
 
 #[tokio::test]
 async fn what_cannot_be_an_id_is_an_id_that_nobody_knows() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let strange = [
         json!(null),
         json!(0),
@@ -152,9 +152,9 @@ async fn what_cannot_be_an_id_is_an_id_that_nobody_knows() {
     for id in strange {
         for path in ["getTaskResult", "reportCorrect", "reportIncorrectImageCaptcha"] {
             let asked = json!({"clientKey": KEY, "taskId": id});
-            let (number, code, _) = told(&room, &format!("/2captcha/{path}"), &asked).await;
+            let (number, code, _) = told(&fixture, &format!("/2captcha/{path}"), &asked).await;
             assert_eq!((number, code.as_str()), (16, "ERROR_NO_SUCH_CAPCHA_ID"), "{id}");
-            let (number, code, _) = told(&room, &format!("/capsolver/{path}"), &asked).await;
+            let (number, code, _) = told(&fixture, &format!("/capsolver/{path}"), &asked).await;
             assert_eq!((number, code.as_str()), (1, "ERROR_TASKID_INVALID"), "{id}");
         }
     }
@@ -162,42 +162,42 @@ async fn what_cannot_be_an_id_is_an_id_that_nobody_knows() {
 
 #[tokio::test]
 async fn what_the_provider_refuses_is_told_in_its_own_code() {
-    let room = Room::open();
-    let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
-    room.refuse("ERROR_RECAPTCHA_INVALID_SITEKEY").await;
+    let fixture = Fixture::open();
+    let id = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
+    fixture.refuse("ERROR_RECAPTCHA_INVALID_SITEKEY").await;
     let poll = json!({"clientKey": KEY, "taskId": id});
-    let (number, code, _) = told(&room, "/anticaptcha/getTaskResult", &poll).await;
+    let (number, code, _) = told(&fixture, "/anticaptcha/getTaskResult", &poll).await;
     assert_eq!((number, code.as_str()), (31, "ERROR_RECAPTCHA_INVALID_SITEKEY"));
-    let (number, ..) = told(&room, "/capmonster/getTaskResult", &poll).await;
+    let (number, ..) = told(&fixture, "/capmonster/getTaskResult", &poll).await;
     assert_eq!(number, 1);
-    let again = told(&room, "/createTask", &turnstile(KEY)).await;
+    let again = told(&fixture, "/createTask", &turnstile(KEY)).await;
     assert_eq!((again.0, again.1.as_str()), (31, "ERROR_RECAPTCHA_INVALID_SITEKEY"), "it is held back");
 }
 
 #[tokio::test]
 async fn a_callback_address_that_is_none_is_told_so_and_nothing_is_placed() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     for address in [json!("not an address"), json!("ftp://example.com/"), json!(7), json!({"a": 1})] {
         let mut asked = turnstile(KEY);
         asked["callbackUrl"] = address;
-        let (number, code, _) = told(&room, "/createTask", &asked).await;
+        let (number, code, _) = told(&fixture, "/createTask", &asked).await;
         assert_eq!((number, code.as_str()), (110, "ERROR_BAD_PARAMETERS"));
     }
-    assert_eq!(room.provider.submits(), 0);
+    assert_eq!(fixture.provider.submits(), 0);
 }
 
 #[tokio::test]
 async fn a_name_as_long_as_a_book_is_not_repeated() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let asked = with_task(&json!({"type": "x".repeat(100_000), "websiteURL": "https://example.com/"}));
-    let (_, _, words) = told(&room, "/createTask", &asked).await;
+    let (_, _, words) = told(&fixture, "/createTask", &asked).await;
     assert!(words.len() < 1000);
 }
 
 #[tokio::test]
 async fn what_is_missing_is_called_as_the_client_calls_it() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let asked = with_task(&json!({"type": "RecaptchaV2TaskProxyless", "websiteURL": "https://example.com/"}));
-    let (_, _, words) = told(&room, "/createTask", &asked).await;
+    let (_, _, words) = told(&fixture, "/createTask", &asked).await;
     assert!(words.contains("`websiteKey` is missing"), "{words}");
 }

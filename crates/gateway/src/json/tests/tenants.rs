@@ -1,7 +1,7 @@
 //! Who is asking, what he has chosen, and that he sees nothing of anybody else.
 
 use super::dialects::turnstile;
-use super::world::{KEY, Room};
+use super::fixture::{Fixture, KEY};
 use crate::orders::OrderRequest;
 use crate::tenant::{KeyDigest, Rate, TenantSettings};
 use quittance_engine::Outcome;
@@ -21,63 +21,63 @@ fn tenants() -> Vec<TenantSettings> {
 
 #[tokio::test]
 async fn nobody_sees_or_reports_the_order_of_another() {
-    let room = Room::with(tenants(), None);
-    let his = room.ask("/2captcha/createTask", &turnstile(ALICE)).await["taskId"].clone();
-    let other = room.ask("/2captcha/createTask", &turnstile(BOB)).await["taskId"].clone();
+    let fixture = Fixture::with(tenants(), None);
+    let his = fixture.ask("/2captcha/createTask", &turnstile(ALICE)).await["taskId"].clone();
+    let other = fixture.ask("/2captcha/createTask", &turnstile(BOB)).await["taskId"].clone();
     assert_ne!(his, other, "not even an order for the same thing");
-    room.until_submitted(2).await;
-    room.solve_earlier(0, Payload::text("one")).await;
-    room.solve_earlier(1, Payload::text("other")).await;
+    fixture.until_submitted(2).await;
+    fixture.solve_earlier(0, Payload::text("one")).await;
+    fixture.solve_earlier(1, Payload::text("other")).await;
     for path in ["getTaskResult", "reportCorrect", "reportIncorrect"] {
         let asked = json!({"clientKey": BOB, "taskId": his});
-        let told = room.ask(&format!("/2captcha/{path}"), &asked).await;
+        let told = fixture.ask(&format!("/2captcha/{path}"), &asked).await;
         assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(16), &json!("ERROR_NO_SUCH_CAPCHA_ID")));
         let never = json!({"clientKey": BOB, "taskId": 123_456_789});
-        assert_eq!(room.ask(&format!("/2captcha/{path}"), &never).await, told, "as if it did not exist");
+        assert_eq!(fixture.ask(&format!("/2captcha/{path}"), &never).await, told, "as if it did not exist");
     }
-    let own = room.ask("/2captcha/getTaskResult", &json!({"clientKey": ALICE, "taskId": his})).await;
+    let own = fixture.ask("/2captcha/getTaskResult", &json!({"clientKey": ALICE, "taskId": his})).await;
     assert_eq!(own["status"], "ready");
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_known_or_not_there_is_told_so_in_every_method() {
-    let room = Room::with(tenants(), None);
+    let fixture = Fixture::with(tenants(), None);
     let keys = [json!("short"), json!("cccccccccccccccccccccccccccccccc"), json!(""), json!(null), json!(7)];
     for path in ["createTask", "getTaskResult", "getBalance", "reportCorrect", "feedbackTask"] {
         for key in &keys {
             let mut asked = turnstile("");
             asked["clientKey"] = key.clone();
             for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-                let told = room.ask(&format!("/{dialect}/{path}"), &asked).await;
+                let told = fixture.ask(&format!("/{dialect}/{path}"), &asked).await;
                 let expected = (&json!(1), &json!("ERROR_KEY_DOES_NOT_EXIST"));
                 assert_eq!((&told["errorId"], &told["errorCode"]), expected, "{dialect} {path} {key}");
             }
         }
     }
-    assert_eq!(room.provider.submits(), 0);
+    assert_eq!(fixture.provider.submits(), 0);
 }
 
 #[tokio::test]
 async fn where_nobody_has_a_key_any_will_do_but_none_will_not() {
-    let room = Room::open();
-    assert_eq!(room.ask("/createTask", &turnstile("x")).await["errorId"], 0);
+    let fixture = Fixture::open();
+    assert_eq!(fixture.ask("/createTask", &turnstile("x")).await["errorId"], 0);
     for key in ["", "  ", "__nocache"] {
-        assert_eq!(room.ask("/createTask", &turnstile(key)).await["errorId"], 1, "{key:?}");
+        assert_eq!(fixture.ask("/createTask", &turnstile(key)).await["errorId"], 1, "{key:?}");
     }
 }
 
 #[tokio::test]
 async fn the_path_comes_before_the_tenant_and_he_before_the_house() {
-    let room = Room::with(tenants(), Some(Dialect::CapMonster));
+    let fixture = Fixture::with(tenants(), Some(Dialect::CapMonster));
     let is_cap_solver = |created: &Value| created["taskId"].is_string();
-    assert!(is_cap_solver(&room.ask("/createTask", &turnstile(ALICE)).await));
-    assert!(!is_cap_solver(&room.ask("/anticaptcha/createTask", &turnstile(ALICE)).await));
-    assert!(!is_cap_solver(&room.ask("/createTask", &turnstile(BOB)).await));
+    assert!(is_cap_solver(&fixture.ask("/createTask", &turnstile(ALICE)).await));
+    assert!(!is_cap_solver(&fixture.ask("/anticaptcha/createTask", &turnstile(ALICE)).await));
+    assert!(!is_cap_solver(&fixture.ask("/createTask", &turnstile(BOB)).await));
     let unknown = json!({"clientKey": BOB, "taskId": 1});
-    assert_eq!(room.ask("/getTaskResult", &unknown).await["errorId"], 1, "the house is CapMonster's");
-    assert_eq!(room.ask("/2captcha/getTaskResult", &unknown).await["errorId"], 16);
+    assert_eq!(fixture.ask("/getTaskResult", &unknown).await["errorId"], 1, "the handler is CapMonster's");
+    assert_eq!(fixture.ask("/2captcha/getTaskResult", &unknown).await["errorId"], 16);
     assert_eq!(
-        room.ask("/captchaai/getTaskResult", &unknown).await["errorId"],
+        fixture.ask("/captchaai/getTaskResult", &unknown).await["errorId"],
         1,
         "it has no JSON of its own"
     );
@@ -85,69 +85,69 @@ async fn the_path_comes_before_the_tenant_and_he_before_the_house() {
 
 #[tokio::test]
 async fn an_answer_of_the_past_is_not_given_to_whoever_wants_none() {
-    let room = Room::open();
-    let plain = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
-    assert_eq!(room.ask("/createTask", &turnstile(KEY)).await["taskId"], plain);
+    let fixture = Fixture::open();
+    let plain = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
+    assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["taskId"], plain);
     let mut fresh = turnstile(KEY);
     fresh["task"]["nocache"] = json!(true);
-    let other = room.ask("/capmonster/createTask", &fresh).await["taskId"].clone();
-    let third = room.ask("/createTask", &turnstile(&format!("{KEY}__nocache"))).await["taskId"].clone();
-    let short = room.ask("/createTask", &turnstile("k__nocache")).await["taskId"].clone();
+    let other = fixture.ask("/capmonster/createTask", &fresh).await["taskId"].clone();
+    let third = fixture.ask("/createTask", &turnstile(&format!("{KEY}__nocache"))).await["taskId"].clone();
+    let short = fixture.ask("/createTask", &turnstile("k__nocache")).await["taskId"].clone();
     assert!(plain != other && other != third && plain != third && short != third && short != plain);
     fresh["task"]["nocache"] = json!(false);
-    assert_eq!(room.ask("/createTask", &fresh).await["taskId"], plain);
+    assert_eq!(fixture.ask("/createTask", &fresh).await["taskId"], plain);
 }
 
 #[tokio::test]
 async fn what_does_not_name_the_captcha_makes_no_other_order() {
-    let room = Room::open();
-    let plain = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
+    let fixture = Fixture::open();
+    let plain = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
     let mut asked = turnstile("another key of nobody");
     asked["softId"] = json!(54);
     asked["soft_id"] = json!("x");
     asked["languagePool"] = json!("rn");
     asked["callbackUrl"] = json!(null);
-    assert_eq!(room.ask("/createTask", &asked).await["taskId"], plain);
+    assert_eq!(fixture.ask("/createTask", &asked).await["taskId"], plain);
 }
 
 #[tokio::test]
 async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
-    let room = Room::open();
-    let caller = room.orders.tenants().local().unwrap();
+    let fixture = Fixture::open();
+    let caller = fixture.orders.tenants().local().unwrap();
     let text = |text: &str| Param::Text(text.to_owned());
     let params = [("sitekey", text("k")), ("pageurl", text("https://example.com/"))];
     let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let reuse = Some(Reuse::Shared);
     let draft = Draft { params, reuse, ..Draft::default() };
     let request = OrderRequest { kind: "turnstile".into(), draft, ..OrderRequest::default() };
-    let placed = room.orders.place(caller.clone(), request, Duration::from_secs(4)).await.unwrap();
-    let created = room.ask("/createTask", &turnstile(KEY)).await;
+    let placed = fixture.orders.place(caller.clone(), request, Duration::from_secs(4)).await.unwrap();
+    let created = fixture.ask("/createTask", &turnstile(KEY)).await;
     assert_eq!(created["taskId"], placed.id.number());
-    room.solve(Payload::text("the-token")).await;
+    fixture.solve(Payload::text("the-token")).await;
     let poll = json!({"clientKey": KEY, "taskId": placed.id.number()});
-    assert_eq!(room.ask("/getTaskResult", &poll).await["solution"]["token"], "the-token");
-    let seen = room.orders.look(&caller, placed.id).await.unwrap();
+    assert_eq!(fixture.ask("/getTaskResult", &poll).await["solution"]["token"], "the-token");
+    let seen = fixture.orders.look(&caller, placed.id).await.unwrap();
     assert!(matches!(seen.outcome, Outcome::Answered(answer) if answer.payload.text == "the-token"));
-    assert_eq!(room.provider.submits(), 1);
+    assert_eq!(fixture.provider.submits(), 1);
 }
 
 #[tokio::test]
 async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
-    for (json_dialect, dialect) in [
+    for (dialect, format) in [
         ("2captcha", "json:2captcha"),
         ("anticaptcha", "json:anticaptcha"),
         ("capsolver", "json:capsolver"),
         ("capmonster", "json:capmonster"),
     ] {
-        let room = Room::open();
+        let fixture = Fixture::open();
         let mut asked = turnstile(KEY);
         asked["callbackUrl"] = json!("https://example.com/hook?x=1");
-        let created = room.ask(&format!("/{json_dialect}/createTask"), &asked).await;
+        let created = fixture.ask(&format!("/{dialect}/createTask"), &asked).await;
         let id = quittance_protocol::json::read_task_id(&created["taskId"]).unwrap();
-        let caller = room.orders.tenants().local().unwrap();
-        let order = room.orders.find(&caller, id.to_string().parse().unwrap()).await.unwrap();
+        let caller = fixture.orders.tenants().local().unwrap();
+        let order = fixture.orders.find(&caller, id.to_string().parse().unwrap()).await.unwrap();
         assert_eq!(order.webhooks.len(), 1);
-        assert_eq!(order.webhooks[0].dialect, dialect);
+        assert_eq!(order.webhooks[0].dialect, format);
     }
 }
 
@@ -157,13 +157,13 @@ async fn what_the_operator_does_not_allow_him_is_told_in_the_codes_of_the_protoc
     fast.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
     let mut picky = TenantSettings::new("picky", KeyDigest::of(BOB));
     picky.kinds = Some(vec!["image".to_owned()]);
-    let room = Room::with(vec![fast, picky], None);
-    assert_eq!(room.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0);
-    assert_eq!(room.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0, "a repeat is not limited");
+    let fixture = Fixture::with(vec![fast, picky], None);
+    assert_eq!(fixture.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0);
+    assert_eq!(fixture.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0, "a repeat is not limited");
     let mut other = turnstile(ALICE);
     other["task"]["websiteKey"] = json!("another");
-    let told = room.ask("/createTask", &other).await;
+    let told = fixture.ask("/createTask", &other).await;
     assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(2), &json!("ERROR_NO_SLOT_AVAILABLE")));
-    let told = room.ask("/createTask", &turnstile(BOB)).await;
+    let told = fixture.ask("/createTask", &turnstile(BOB)).await;
     assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(23), &json!("ERROR_TASK_NOT_SUPPORTED")));
 }

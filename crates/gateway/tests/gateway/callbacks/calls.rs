@@ -1,6 +1,6 @@
 //! What a callback changes, what it does not, and what its caller is told.
 
-use super::world::Room;
+use super::fixture::Fixture;
 use quittance_gateway::Limits;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::Spill;
@@ -10,43 +10,43 @@ use std::time::Duration;
 const OK: &str = "HTTP/1.1 200 OK";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-async fn room() -> Room {
-    Room::with_one_order(Limits::default()).await
+async fn fixture() -> Fixture {
+    Fixture::with_one_order(Limits::default()).await
 }
 
 #[tokio::test]
 async fn a_callback_by_get_and_one_by_post_are_both_heard() {
-    let by_get = room().await;
+    let by_get = fixture().await;
     assert_eq!(by_get.get(&format!("{}?id=7&code=token", by_get.path)).await, OK);
     assert_eq!(by_get.phase().await, "solved");
-    let by_post = room().await;
+    let by_post = fixture().await;
     assert_eq!(by_post.post(&by_post.path, FORM, "id=7&code=token").await, OK);
     assert_eq!(by_post.phase().await, "solved");
 }
 
 #[tokio::test]
 async fn a_token_of_sixty_thousand_characters_fits_into_the_query() {
-    let room = room().await;
+    let fixture = fixture().await;
     let token = "t".repeat(60_000);
-    assert_eq!(room.get(&format!("{}?id=7&code={token}", room.path)).await, OK);
-    assert_eq!(room.phase().await, "solved");
+    assert_eq!(fixture.get(&format!("{}?id=7&code={token}", fixture.path)).await, OK);
+    assert_eq!(fixture.phase().await, "solved");
 }
 
 #[tokio::test]
 async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike() {
-    let room = room().await;
-    let mut forged = room.path.clone();
+    let fixture = fixture().await;
+    let mut forged = fixture.path.clone();
     let last = forged.pop().unwrap();
     forged.push(if last == '0' { '1' } else { '0' });
     for path in [forged.as_str(), "/callback/", "/callback/nobody", "/callback/a/b", "/callback/%00%ff"] {
-        assert_eq!(room.get(&format!("{path}?id=7&code=stolen")).await, OK, "{path}");
-        assert_eq!(room.phase().await, "solving", "{path}");
+        assert_eq!(fixture.get(&format!("{path}?id=7&code=stolen")).await, OK, "{path}");
+        assert_eq!(fixture.phase().await, "solving", "{path}");
     }
-    assert_eq!(room.engine.forged(), 5);
-    assert_eq!(room.read_by_adapter(), 0, "what is not proven is not read");
-    assert_eq!(room.get(&format!("{}?id=7&code=first", room.path)).await, OK);
-    assert_eq!(room.get(&format!("{}?id=7&code=second", room.path)).await, OK);
-    let order = room.engine.read(&room.placed.key).await.unwrap().unwrap();
+    assert_eq!(fixture.engine.forged(), 5);
+    assert_eq!(fixture.read_by_adapter(), 0, "what is not proven is not read");
+    assert_eq!(fixture.get(&format!("{}?id=7&code=first", fixture.path)).await, OK);
+    assert_eq!(fixture.get(&format!("{}?id=7&code=second", fixture.path)).await, OK);
+    let order = fixture.engine.read(&fixture.placed.key).await.unwrap().unwrap();
     let quittance_lifecycle::Phase::Solved { answer, .. } = &order.phase else {
         panic!("{}", order.phase.name())
     };
@@ -56,100 +56,104 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
 /// A node that does not know yet with which secrets the others have signed.
 #[tokio::test]
 async fn a_callback_of_another_node_is_not_forged_while_its_secret_is_on_its_way() {
-    let room = room().await;
-    let address = room.engine.callback_address().unwrap();
+    let fixture = fixture().await;
+    let address = fixture.engine.callback_address().unwrap();
     address.set_secrets(vec![[9; 32]]);
     address.is_unsettled_until(Timestamp::MAX);
-    let path = format!("{}?id=7&code=true", room.path);
-    let mut calling = std::pin::pin!(room.get(&path));
+    let path = format!("{}?id=7&code=true", fixture.path);
+    let mut calling = std::pin::pin!(fixture.get(&path));
     let early = tokio::time::timeout(Duration::from_millis(300), &mut calling).await;
     assert!(early.is_err(), "it was answered before anybody could know: {early:?}");
     address.set_secrets(vec![[9; 32], [7; 32]]);
     assert_eq!(calling.await, OK);
-    assert_eq!((room.phase().await, room.engine.forged()), ("solved", 0));
+    assert_eq!((fixture.phase().await, fixture.engine.forged()), ("solved", 0));
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_counted_and_changes_nothing() {
-    let room = room().await;
+    let fixture = fixture().await;
     for query in ["", "?", "?id=7", "?CODE"] {
-        assert_eq!(room.get(&format!("{}{query}", room.path)).await, OK);
+        assert_eq!(fixture.get(&format!("{}{query}", fixture.path)).await, OK);
     }
-    assert_eq!(room.post(&room.path, "application/json", "{").await, OK);
-    assert_eq!((room.api.senseless(), room.phase().await), (5, "solving"));
+    assert_eq!(fixture.post(&fixture.path, "application/json", "{").await, OK);
+    assert_eq!((fixture.api.senseless(), fixture.phase().await), (5, "solving"));
 }
 
 #[tokio::test]
 async fn the_provider_is_told_200_only_when_the_result_is_safe() {
-    let room = room().await;
-    room.troubles.store_is_away.store(true, Ordering::Relaxed);
-    room.troubles.spill_is_full.store(true, Ordering::Relaxed);
-    let address = format!("{}?id=7&code=token", room.path);
-    assert_eq!(room.get(&address).await, "HTTP/1.1 503 Service Unavailable");
-    room.troubles.spill_is_full.store(false, Ordering::Relaxed);
-    assert_eq!(room.get(&address).await, OK);
-    assert_eq!(room.spill.waiting().unwrap().len(), 1, "it is in the spill before the provider is told");
+    let fixture = fixture().await;
+    fixture.troubles.store_is_away.store(true, Ordering::Relaxed);
+    fixture.troubles.spill_is_full.store(true, Ordering::Relaxed);
+    let address = format!("{}?id=7&code=token", fixture.path);
+    assert_eq!(fixture.get(&address).await, "HTTP/1.1 503 Service Unavailable");
+    fixture.troubles.spill_is_full.store(false, Ordering::Relaxed);
+    assert_eq!(fixture.get(&address).await, OK);
+    assert_eq!(fixture.spill.waiting().unwrap().len(), 1, "it is in the spill before the provider is told");
 }
 
 #[tokio::test]
 async fn other_paths_other_methods_and_oversized_requests_are_turned_away() {
-    let room =
-        Room::with_one_order(Limits { body_bytes_max: 1000, head_bytes_max: 8192, ..Limits::default() })
+    let fixture =
+        Fixture::with_one_order(Limits { body_bytes_max: 1000, head_bytes_max: 8192, ..Limits::default() })
             .await;
-    assert_eq!(room.get("/").await, "HTTP/1.1 404 Not Found");
-    assert_eq!(room.get("/callbacks").await, "HTTP/1.1 404 Not Found");
+    assert_eq!(fixture.get("/").await, "HTTP/1.1 404 Not Found");
+    assert_eq!(fixture.get("/callbacks").await, "HTTP/1.1 404 Not Found");
     let put =
-        format!("PUT {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", room.path);
-    assert_eq!(room.say(&put).await, "HTTP/1.1 405 Method Not Allowed");
+        format!("PUT {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", fixture.path);
+    assert_eq!(fixture.say(&put).await, "HTTP/1.1 405 Method Not Allowed");
     let large = format!("id=7&code={}", "t".repeat(2000));
-    assert_eq!(room.post(&room.path, FORM, &large).await, "HTTP/1.1 413 Payload Too Large");
+    assert_eq!(fixture.post(&fixture.path, FORM, &large).await, "HTTP/1.1 413 Payload Too Large");
     let chunked = format!(
         "POST {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n{}\r\n0\r\n\r\n",
-        room.path,
+        fixture.path,
         "t".repeat(0x800)
     );
     assert_eq!(
-        room.say(&chunked).await,
+        fixture.say(&chunked).await,
         "HTTP/1.1 413 Payload Too Large",
         "an unannounced length is no way around it"
     );
-    let long = format!("{}?code={}", room.path, "t".repeat(20_000));
-    assert!(room.get(&long).await.starts_with("HTTP/1.1 4"));
-    assert_eq!(room.say("nonsense\r\n\r\n").await, "HTTP/1.1 400 Bad Request");
-    assert_eq!(room.phase().await, "solving");
-    assert_eq!(room.get(&format!("{}?id=7&code=token", room.path)).await, OK, "and the door is still open");
+    let long = format!("{}?code={}", fixture.path, "t".repeat(20_000));
+    assert!(fixture.get(&long).await.starts_with("HTTP/1.1 4"));
+    assert_eq!(fixture.say("nonsense\r\n\r\n").await, "HTTP/1.1 400 Bad Request");
+    assert_eq!(fixture.phase().await, "solving");
+    assert_eq!(
+        fixture.get(&format!("{}?id=7&code=token", fixture.path)).await,
+        OK,
+        "and the door is still open"
+    );
 }
 
 #[tokio::test]
 async fn a_caller_who_never_ends_his_sentence_does_not_keep_the_door_from_others() {
     let limits =
         Limits { connections_max: 1, read_wait: std::time::Duration::from_millis(50), ..Limits::default() };
-    let room = Room::with_one_order(limits).await;
-    let head = format!("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", room.path);
-    let (endless, headless) = tokio::join!(room.say(&head), room.say("GET /callback"));
+    let fixture = Fixture::with_one_order(limits).await;
+    let head = format!("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", fixture.path);
+    let (endless, headless) = tokio::join!(fixture.say(&head), fixture.say("GET /callback"));
     assert!(endless.starts_with("HTTP/1.1 408"), "{endless}");
     assert!(headless.is_empty() || headless.starts_with("HTTP/1.1 4"), "{headless}");
-    assert_eq!(room.get(&format!("{}?id=7&code=token", room.path)).await, OK);
+    assert_eq!(fixture.get(&format!("{}?id=7&code=token", fixture.path)).await, OK);
 }
 
 #[tokio::test]
 async fn a_door_that_closes_answers_whoever_is_being_heard_and_lets_nobody_else_in() {
-    let room = room().await;
-    assert_eq!(room.get(&format!("{}?id=7&code=token", room.path)).await, OK);
+    let fixture = fixture().await;
+    assert_eq!(fixture.get(&format!("{}?id=7&code=token", fixture.path)).await, OK);
     let half = format!(
         "POST {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n",
-        room.path
+        fixture.path
     );
-    let mut caller = room.connect().await;
-    room.send(&mut caller, &half).await;
-    assert_eq!(room.word(&mut caller).await, "HTTP/1.1 100 Continue", "he is being heard");
-    let closing = room.api.clone();
+    let mut caller = fixture.connect().await;
+    fixture.send(&mut caller, &half).await;
+    assert_eq!(fixture.word(&mut caller).await, "HTTP/1.1 100 Continue", "he is being heard");
+    let closing = fixture.api.clone();
     let closed = tokio::spawn(async move { closing.close().await });
-    while room.knock().await {
+    while fixture.knock().await {
         tokio::task::yield_now().await;
     }
     assert!(!closed.is_finished(), "somebody is inside");
-    room.send(&mut caller, "id=7&code=again").await;
-    assert_eq!(room.answer(caller).await, OK);
+    fixture.send(&mut caller, "id=7&code=again").await;
+    assert_eq!(fixture.answer(caller).await, OK);
     closed.await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Whatever comes in: an answer of the protocol, never a 5xx, never a panic, and the door stays open.
 
-use super::world::{KEY, Room};
+use super::fixture::{Fixture, KEY};
 
 /// The same requests in every run.
 struct Dice(u64);
@@ -98,12 +98,12 @@ fn request(dice: &mut Dice) -> (String, String, String, Vec<u8>) {
 
 #[tokio::test]
 async fn three_thousand_broken_requests_get_three_thousand_answers() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let mut dice = Dice(0x5eed);
     for number in 0..3000 {
         let (method, path, content_type, body) = request(&mut dice);
         // A HEAD has no body in its answer, and is not told apart by our small client.
-        let mut connection = room.connect().await;
+        let mut connection = fixture.connect().await;
         let headers = [("Content-Type", content_type.as_str())];
         let reply = tokio::time::timeout(
             std::time::Duration::from_secs(70),
@@ -113,12 +113,12 @@ async fn three_thousand_broken_requests_get_three_thousand_answers() {
         let is_asked = method == "GET" || method == "POST";
         assert_eq!(status, if is_asked { 200 } else { 405 }, "request {number}: {method} {path} {body:?}");
     }
-    assert_eq!(room.gateway.counts().panics, 0);
-    assert_eq!(room.res("action=get_pingback").await, "OK|", "and the door is still open");
+    assert_eq!(fixture.gateway.counts().panics, 0);
+    assert_eq!(fixture.res("action=get_pingback").await, "OK|", "and the door is still open");
 }
 
 async fn answered(
-    connection: &mut super::world::Connection,
+    connection: &mut super::fixture::Connection,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
@@ -135,15 +135,15 @@ async fn answered(
 
 #[tokio::test]
 async fn giant_fields_and_thousands_of_them_are_refused_in_the_protocol() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let many = (0..2000).map(|n| format!("p{n}=1&")).collect::<String>();
-    assert_eq!(room.place(&many).await, "ERROR_UPLOAD");
+    assert_eq!(fixture.place(&many).await, "ERROR_UPLOAD");
     let long = format!("method=turnstile&pageurl=https://example.com/&sitekey={}", "k".repeat(1_000_000));
-    assert_eq!(room.place(&long).await, "ERROR_BAD_PARAMETERS");
+    assert_eq!(fixture.place(&long).await, "ERROR_BAD_PARAMETERS");
     let ids = "1,".repeat(5000);
-    assert_eq!(room.res(&format!("action=get&ids={ids}")).await, "ERROR_BAD_PARAMETERS");
+    assert_eq!(fixture.res(&format!("action=get&ids={ids}")).await, "ERROR_BAD_PARAMETERS");
     let picture = format!("method=base64&body={}", "A".repeat(2_900_000));
-    assert_eq!(room.place(&picture).await, "ERROR_TOO_BIG_CAPTCHA_FILESIZE");
+    assert_eq!(fixture.place(&picture).await, "ERROR_TOO_BIG_CAPTCHA_FILESIZE");
     let fits = format!("method=base64&body={}", "A".repeat(700_000));
-    assert!(room.place(&fits).await.starts_with("OK|"));
+    assert!(fixture.place(&fits).await.starts_with("OK|"));
 }

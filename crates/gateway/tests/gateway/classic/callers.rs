@@ -1,6 +1,6 @@
 //! Who may ask, and what each sees: his own orders, and nobody else's.
 
-use super::world::{FORM, KEY, Room, tenant};
+use super::fixture::{FORM, Fixture, KEY, tenant};
 use quittance_gateway::{GatewaySettings, Rate};
 use quittance_lifecycle::{CallbackResult, Money, Payload, ProviderAnswer};
 use std::sync::atomic::Ordering;
@@ -10,83 +10,83 @@ const ANNA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const BERT: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const WISH: &str = "method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared";
 
-async fn two() -> Room {
-    Room::with(vec![tenant("anna", ANNA), tenant("bert", BERT)], GatewaySettings::default()).await
+async fn two() -> Fixture {
+    Fixture::with(vec![tenant("anna", ANNA), tenant("bert", BERT)], GatewaySettings::default()).await
 }
 
-async fn place(room: &Room, key: &str) -> String {
-    let told = room.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body;
+async fn place(fixture: &Fixture, key: &str) -> String {
+    let told = fixture.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body;
     told.strip_prefix("OK|").unwrap_or_else(|| panic!("{told}")).to_owned()
 }
 
 #[tokio::test]
 async fn a_key_of_the_wrong_length_and_one_that_nobody_has_are_told_apart() {
-    let room = two().await;
+    let fixture = two().await;
     for (key, code) in [
         ("", "ERROR_WRONG_USER_KEY"),
         ("short", "ERROR_WRONG_USER_KEY"),
         (&"x".repeat(33), "ERROR_WRONG_USER_KEY"),
         (KEY, "ERROR_KEY_DOES_NOT_EXIST"),
     ] {
-        assert_eq!(room.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body, code);
-        assert_eq!(room.get(&format!("/res.php?key={key}&action=get&id=5")).await.body, code);
+        assert_eq!(fixture.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body, code);
+        assert_eq!(fixture.get(&format!("/res.php?key={key}&action=get&id=5")).await.body, code);
         assert_eq!(
-            room.get(&format!("/res.php?key={key}&action=threadsinfo&json=1")).await.body,
+            fixture.get(&format!("/res.php?key={key}&action=threadsinfo&json=1")).await.body,
             format!(r#"{{"status":0,"request":"{code}"}}"#)
         );
     }
-    assert_eq!(room.get("/res.php?action=getbalance").await.body, "ERROR_WRONG_USER_KEY");
-    assert_eq!(room.silent.tasks(), 0);
+    assert_eq!(fixture.get("/res.php?action=getbalance").await.body, "ERROR_WRONG_USER_KEY");
+    assert_eq!(fixture.silent.tasks(), 0);
 }
 
 #[tokio::test]
 async fn a_key_may_come_in_the_query_in_the_body_or_in_the_head() {
-    let room = two().await;
-    let id = place(&room, ANNA).await;
+    let fixture = two().await;
+    let id = place(&fixture, ANNA).await;
     let bearer = format!("Bearer {ANNA}");
-    let by_head = room
+    let by_head = fixture
         .connect()
         .await
         .ask("GET", &format!("/res.php?action=get&id={id}"), &[("Authorization", &bearer)], b"")
         .await;
     assert_eq!(by_head.body, "CAPCHA_NOT_READY");
-    let by_body = room.post(&format!("/res.php?action=get&id={id}"), FORM, format!("key={ANNA}")).await;
+    let by_body = fixture.post(&format!("/res.php?action=get&id={id}"), FORM, format!("key={ANNA}")).await;
     assert_eq!(by_body.body, "CAPCHA_NOT_READY");
 }
 
 #[tokio::test]
 async fn one_tenants_order_is_nothing_to_another() {
-    let room = two().await;
-    let (annas, berts) = (place(&room, ANNA).await, place(&room, BERT).await);
+    let fixture = two().await;
+    let (annas, berts) = (place(&fixture, ANNA).await, place(&fixture, BERT).await);
     assert_ne!(annas, berts, "the same picture, and two orders");
     let word = CallbackResult::Answered(ProviderAnswer {
         payload: Payload::text("hers"),
         solved_at: None,
         cost: Some(Money(1)),
     });
-    room.settle(&annas, Some(ANNA), word).await;
+    fixture.settle(&annas, Some(ANNA), word).await;
     let poll = |key: &str, id: &str| format!("/res.php?key={key}&action=get&id={id}");
-    assert_eq!(room.get(&poll(ANNA, &annas)).await.body, "OK|hers");
-    assert_eq!(room.get(&poll(BERT, &annas)).await.body, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(room.get(&poll(BERT, &berts)).await.body, "CAPCHA_NOT_READY");
+    assert_eq!(fixture.get(&poll(ANNA, &annas)).await.body, "OK|hers");
+    assert_eq!(fixture.get(&poll(BERT, &annas)).await.body, "ERROR_WRONG_CAPTCHA_ID");
+    assert_eq!(fixture.get(&poll(BERT, &berts)).await.body, "CAPCHA_NOT_READY");
     let report = format!("/res.php?key={BERT}&action=reportbad&id={annas}");
-    assert_eq!(room.get(&report).await.body, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(room.silent.tasks(), 2);
-    room.get(&format!("/res.php?key={ANNA}&action=add_pingback&addr=example.com")).await;
-    assert_eq!(room.get(&format!("/res.php?key={BERT}&action=get_pingback")).await.body, "OK|");
+    assert_eq!(fixture.get(&report).await.body, "ERROR_WRONG_CAPTCHA_ID");
+    assert_eq!(fixture.silent.tasks(), 2);
+    fixture.get(&format!("/res.php?key={ANNA}&action=add_pingback&addr=example.com")).await;
+    assert_eq!(fixture.get(&format!("/res.php?key={BERT}&action=get_pingback")).await.body, "OK|");
 }
 
 #[tokio::test]
 async fn whoever_is_too_fast_is_told_that_there_is_no_slot() {
     let mut anna = tenant("anna", ANNA);
     anna.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
-    let room = Room::with(vec![anna], GatewaySettings::default()).await;
-    let id = place(&room, ANNA).await;
-    assert_eq!(place(&room, ANNA).await, id, "whoever repeats himself is not limited");
-    let told = room.post("/in.php", FORM, format!("key={ANNA}&{WISH}&data=other")).await;
+    let fixture = Fixture::with(vec![anna], GatewaySettings::default()).await;
+    let id = place(&fixture, ANNA).await;
+    assert_eq!(place(&fixture, ANNA).await, id, "whoever repeats himself is not limited");
+    let told = fixture.post("/in.php", FORM, format!("key={ANNA}&{WISH}&data=other")).await;
     assert_eq!((told.status, told.body.as_str()), (200, "ERROR_NO_SLOT_AVAILABLE"));
     assert_eq!(
-        room.get(&format!("/res.php?key={ANNA}&action=get&id={id}")).await.body,
+        fixture.get(&format!("/res.php?key={ANNA}&action=get&id={id}")).await.body,
         "CAPCHA_NOT_READY",
         "polls are free"
     );
@@ -94,9 +94,9 @@ async fn whoever_is_too_fast_is_told_that_there_is_no_slot() {
 
 #[tokio::test]
 async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() {
-    let room = Room::open().await;
-    let id = room.token("k").await;
-    room.store_is_away.store(true, Ordering::Relaxed);
+    let fixture = Fixture::open().await;
+    let id = fixture.token("k").await;
+    fixture.store_is_away.store(true, Ordering::Relaxed);
     for (query, said) in [
         (format!("action=get&id={id}"), "CAPCHA_NOT_READY"),
         (format!("action=get2&id={id}&json=1"), r#"{"status":0,"request":"CAPCHA_NOT_READY"}"#),
@@ -105,20 +105,20 @@ async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() 
         (format!("action=reportbad&id={id}"), "ERROR_REPORT_NOT_RECORDED"),
         ("action=getbalance".to_owned(), "ERROR_NO_SLOT_AVAILABLE"),
     ] {
-        assert_eq!(room.res(&query).await, said, "{query}");
+        assert_eq!(fixture.res(&query).await, said, "{query}");
     }
-    assert_eq!(room.place("method=base64&body=".to_owned().as_str()).await, "ERROR_ZERO_CAPTCHA_FILESIZE");
+    assert_eq!(fixture.place("method=base64&body=".to_owned().as_str()).await, "ERROR_ZERO_CAPTCHA_FILESIZE");
     assert_eq!(
-        room.place("method=turnstile&sitekey=new&pageurl=https://example.com/").await,
+        fixture.place("method=turnstile&sitekey=new&pageurl=https://example.com/").await,
         "ERROR_NO_SLOT_AVAILABLE"
     );
-    room.store_is_away.store(false, Ordering::Relaxed);
-    assert_eq!(room.res(&format!("action=get&id={id}")).await, "CAPCHA_NOT_READY");
+    fixture.store_is_away.store(false, Ordering::Relaxed);
+    assert_eq!(fixture.res(&format!("action=get&id={id}")).await, "CAPCHA_NOT_READY");
 }
 
 #[tokio::test]
 async fn a_pingback_is_on_record_in_the_manners_of_the_flavour() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     for (path, sitekey, dialect) in [
         ("/in.php", "a", "2captcha"),
         ("/captchaai/in.php", "b", "captchaai"),
@@ -127,8 +127,8 @@ async fn a_pingback_is_on_record_in_the_manners_of_the_flavour() {
         let form = format!(
             "key={KEY}&method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&pingback=https://example.com/hook"
         );
-        let told = room.post(path, FORM, form).await.body;
-        let orders = room.gateway.orders();
+        let told = fixture.post(path, FORM, form).await.body;
+        let orders = fixture.gateway.orders();
         let caller = orders.tenants().local().unwrap();
         let order = orders.find(&caller, told[3..].parse().unwrap()).await.unwrap();
         assert_eq!(order.webhooks[0].dialect, dialect);

@@ -1,6 +1,6 @@
 //! Every shape in which a real client sends its parameters is understood, and means the same order.
 
-use super::world::{FORM, KEY, Reply, Room};
+use super::fixture::{FORM, Fixture, KEY, Reply};
 
 const PAGE: &str = "https%3A%2F%2Fexample.com%2F";
 
@@ -28,9 +28,9 @@ fn id(reply: &Reply) -> String {
 
 #[tokio::test]
 async fn a_token_is_ordered_in_every_encoding_and_it_is_one_order() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let query = format!("key={KEY}&method=turnstile&sitekey=k&pageurl={PAGE}&reuse=shared");
-    let first = id(&room.get(&format!("/in.php?{query}")).await);
+    let first = id(&fixture.get(&format!("/in.php?{query}")).await);
     let fields = [
         ("key", KEY),
         ("method", "turnstile"),
@@ -45,18 +45,18 @@ async fn a_token_is_ordered_in_every_encoding_and_it_is_one_order() {
         "POST /in.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{query}\r\n0\r\n\r\n",
         query.len()
     );
-    let mut connection = room.connect().await;
+    let mut connection = fixture.connect().await;
     connection.send(chunked.as_bytes()).await;
     let chunked = connection.reply().await.unwrap();
     for reply in [
-        room.post("/in.php", FORM, &query).await,
-        room.post("/in.php", "application/x-www-form-urlencoded; charset=UTF-8", &query).await,
-        room.post("/in.php", "multipart/form-data; boundary=b0", multipart(&fields, None)).await,
-        room.post("/in.php", "application/json", &json).await,
-        room.post(&format!("/in.php?{query}"), FORM, "").await,
+        fixture.post("/in.php", FORM, &query).await,
+        fixture.post("/in.php", "application/x-www-form-urlencoded; charset=UTF-8", &query).await,
+        fixture.post("/in.php", "multipart/form-data; boundary=b0", multipart(&fields, None)).await,
+        fixture.post("/in.php", "application/json", &json).await,
+        fixture.post(&format!("/in.php?{query}"), FORM, "").await,
         chunked,
-        room.post("//in.php", FORM, &query).await,
-        room.post("/2captcha/in.php", FORM, &query).await,
+        fixture.post("//in.php", FORM, &query).await,
+        fixture.post("/2captcha/in.php", FORM, &query).await,
     ] {
         assert_eq!(id(&reply), first);
     }
@@ -65,24 +65,26 @@ async fn a_token_is_ordered_in_every_encoding_and_it_is_one_order() {
 
 #[tokio::test]
 async fn a_picture_is_ordered_as_a_file_as_base64_and_beside_a_query_and_it_is_one_order() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let picture: Vec<u8> = (0..600_u32).map(|n| u8::try_from(n * 7 % 251).unwrap()).collect();
     let base64 = base64(&picture);
     let fields = [("key", KEY), ("method", "post")];
-    let first = id(&room
+    let first = id(&fixture
         .post("/in.php", "multipart/form-data; boundary=b0", multipart(&fields, Some(("file", &picture))))
         .await);
     let in_query = format!("/in.php?key={KEY}&method=base64");
     for reply in [
-        room.post("/in.php", FORM, format!("key={KEY}&method=base64&body={}", base64.replace('+', "%2B")))
+        fixture
+            .post("/in.php", FORM, format!("key={KEY}&method=base64&body={}", base64.replace('+', "%2B")))
             .await,
-        room.post(
-            "/in.php",
-            "application/json",
-            format!(r#"{{"key":"{KEY}","method":"base64","body":"{base64}"}}"#),
-        )
-        .await,
-        room.post(&in_query, "text/plain;charset=UTF-8", format!(r#"{{"body":"{base64}"}}"#)).await,
+        fixture
+            .post(
+                "/in.php",
+                "application/json",
+                format!(r#"{{"key":"{KEY}","method":"base64","body":"{base64}"}}"#),
+            )
+            .await,
+        fixture.post(&in_query, "text/plain;charset=UTF-8", format!(r#"{{"body":"{base64}"}}"#)).await,
     ] {
         assert_eq!(id(&reply), first);
     }
@@ -90,8 +92,8 @@ async fn a_picture_is_ordered_as_a_file_as_base64_and_beside_a_query_and_it_is_o
 
 #[tokio::test]
 async fn a_question_without_a_method_is_one_too() {
-    let room = Room::open().await;
-    let told = room
+    let fixture = Fixture::open().await;
+    let told = fixture
         .post("/in.php", "application/json", format!(r#"{{"key":"{KEY}","json":1,"textcaptcha":"2+2?"}}"#))
         .await;
     assert!(told.body.starts_with(r#"{"status":1,"request":""#), "{}", told.body);
@@ -100,14 +102,15 @@ async fn a_question_without_a_method_is_one_too() {
 
 #[tokio::test]
 async fn a_poll_may_come_in_any_encoding_too_and_the_id_as_a_number() {
-    let room = Room::open().await;
-    let id = room.token("k").await;
+    let fixture = Fixture::open().await;
+    let id = fixture.token("k").await;
     let fields = [("key", KEY), ("action", "get"), ("id", id.as_str())];
     for reply in [
-        room.get(&format!("/res.php?key={KEY}&action=get&id={id}")).await,
-        room.post("/res.php", FORM, format!("key={KEY}&action=get&id={id}")).await,
-        room.post("/res.php", "multipart/form-data; boundary=b0", multipart(&fields, None)).await,
-        room.post("/res.php", "application/json", format!(r#"{{"key":"{KEY}","action":"get","id":{id}}}"#))
+        fixture.get(&format!("/res.php?key={KEY}&action=get&id={id}")).await,
+        fixture.post("/res.php", FORM, format!("key={KEY}&action=get&id={id}")).await,
+        fixture.post("/res.php", "multipart/form-data; boundary=b0", multipart(&fields, None)).await,
+        fixture
+            .post("/res.php", "application/json", format!(r#"{{"key":"{KEY}","action":"get","id":{id}}}"#))
             .await,
     ] {
         assert_eq!((reply.status, reply.body.as_str()), (200, "CAPCHA_NOT_READY"));
@@ -131,19 +134,19 @@ fn base64(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn a_json_body_is_read_as_json_whatever_its_content_type_says() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     for (n, content_type) in
         ["multipart/form-data", FORM, "text/plain", "application/json"].into_iter().enumerate()
     {
         let task = format!(
             r#"{{"clientKey":"{KEY}","task":{{"type":"TurnstileTaskProxyless","websiteURL":"https://example.com/","websiteKey":"t{n}"}}}}"#
         );
-        let created = room.post("/2captcha/createTask", content_type, task).await;
+        let created = fixture.post("/2captcha/createTask", content_type, task).await;
         assert!(created.body.starts_with(r#"{"errorId":0,"taskId":"#), "{content_type}: {}", created.body);
         let form = format!(
             r#"{{"key":"{KEY}","method":"turnstile","sitekey":"f{n}","pageurl":"https://example.com/","json":1}}"#
         );
-        let placed = room.post("/in.php", content_type, form).await;
+        let placed = fixture.post("/in.php", content_type, form).await;
         assert!(placed.body.starts_with(r#"{"status":1,"#), "{content_type}: {}", placed.body);
     }
 }

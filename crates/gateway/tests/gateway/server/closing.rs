@@ -1,77 +1,77 @@
 //! A server that closes: nobody new, an answer for whoever is inside, and nothing left behind.
 
-use crate::classic::world::{Connection, FORM, KEY, Room};
+use crate::classic::fixture::{Connection, FORM, Fixture, KEY};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// As long as a test may take at the most.
 const LONG: Duration = Duration::from_secs(30);
 
-async fn until_busy(room: &Room) {
-    while room.gateway.counts().requests_open == 0 {
+async fn until_busy(fixture: &Fixture) {
+    while fixture.gateway.counts().requests_open == 0 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn whoever_is_inside_is_answered_and_nobody_else_gets_in() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let form = format!("key={KEY}&method=base64&body={}", "A".repeat(800));
-    let mut idle = room.connect().await;
+    let mut idle = fixture.connect().await;
     assert_eq!(idle.ask("GET", "/healthz", &[], b"").await.status, 200);
-    let mut silent = room.connect().await;
-    let mut waiting = room.connect().await;
+    let mut silent = fixture.connect().await;
+    let mut waiting = fixture.connect().await;
     let asking = tokio::spawn(async move {
         waiting.ask("POST", "/solve.php", &[("Content-Type", FORM)], form.as_bytes()).await
     });
-    until_busy(&room).await;
-    let gateway = room.gateway.clone();
+    until_busy(&fixture).await;
+    let gateway = fixture.gateway.clone();
     let drained = tokio::spawn(async move { gateway.drain(LONG).await });
     assert_eq!((idle.reply().await, silent.reply().await), (None, None), "who says nothing is let go");
-    while TcpStream::connect(room.address).await.is_ok() {
+    while TcpStream::connect(fixture.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
     assert_eq!(asking.await.unwrap().body, "CAPCHA_NOT_READY", "a caller that waits is told at once");
     assert!(drained.await.unwrap(), "all were answered");
-    assert_eq!(room.gateway.counts().connections_open, 0);
+    assert_eq!(fixture.gateway.counts().connections_open, 0);
 }
 
 #[tokio::test]
 async fn whoever_stays_beyond_all_timeout_is_cut_off() {
-    let room = Room::open().await;
-    let mut waiting = Connection::new(TcpStream::connect(room.address).await.unwrap());
+    let fixture = Fixture::open().await;
+    let mut waiting = Connection::new(TcpStream::connect(fixture.address).await.unwrap());
     // The body that it announces does not come.
     waiting.send(b"POST /solve.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 800\r\n\r\n").await;
-    while room.gateway.counts().requests == 0 {
+    while fixture.gateway.counts().requests == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(!room.gateway.drain(Duration::from_millis(20)).await);
+    assert!(!fixture.gateway.drain(Duration::from_millis(20)).await);
     assert_eq!(waiting.reply().await, None);
-    assert_eq!(room.gateway.counts().connections_open, 0);
-    assert!(room.gateway.drain(Duration::ZERO).await, "and now there is nobody");
+    assert_eq!(fixture.gateway.counts().connections_open, 0);
+    assert!(fixture.gateway.drain(Duration::ZERO).await, "and now there is nobody");
 }
 
 #[tokio::test]
 async fn a_live_stream_does_not_keep_the_server_from_closing() {
-    let room = Room::open().await;
-    let mut watcher = room.connect().await;
+    let fixture = Fixture::open().await;
+    let mut watcher = fixture.connect().await;
     watcher.send(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(watcher.status().await, 200);
-    assert!(room.gateway.drain(LONG).await);
-    assert_eq!(room.gateway.counts().connections_open, 0);
+    assert!(fixture.gateway.drain(LONG).await);
+    assert_eq!(fixture.gateway.counts().connections_open, 0);
 }
 
 /// He was let in a moment before, and to hang up on him would look like a crash.
 #[tokio::test]
 async fn whoever_has_just_come_is_answered_although_the_doors_close() {
-    let room = Room::open().await;
-    let mut newcomer = room.connect().await;
-    while room.gateway.counts().connections_open == 0 {
+    let fixture = Fixture::open().await;
+    let mut newcomer = fixture.connect().await;
+    while fixture.gateway.counts().connections_open == 0 {
         tokio::task::yield_now().await;
     }
-    let gateway = room.gateway.clone();
+    let gateway = fixture.gateway.clone();
     let drained = tokio::spawn(async move { gateway.drain(LONG).await });
-    while TcpStream::connect(room.address).await.is_ok() {
+    while TcpStream::connect(fixture.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
     assert_eq!(newcomer.ask("GET", "/healthz", &[], b"").await.status, 200);

@@ -1,7 +1,7 @@
 //! The same doors over TLS, with a certificate that can be replaced while they are open.
 
 use super::with;
-use crate::classic::world::{Connection, KEY, Room};
+use crate::classic::fixture::{Connection, Fixture, KEY};
 use quittance_gateway::{Limits, Tls};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,19 +43,19 @@ async fn connect(
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
-async fn room(limits: Limits, config: Arc<ServerConfig>) -> (Room, Tls, SocketAddr) {
-    let room = Room::unheard(Vec::new(), with(limits));
+async fn fixture(limits: Limits, config: Arc<ServerConfig>) -> (Fixture, Tls, SocketAddr) {
+    let fixture = Fixture::unheard(Vec::new(), with(limits));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let tls = Tls::new(config);
-    tokio::spawn(room.gateway.serve(listener, Some(tls.clone())));
-    (room, tls, address)
+    tokio::spawn(fixture.gateway.serve(listener, Some(tls.clone())));
+    (fixture, tls, address)
 }
 
 #[tokio::test]
 async fn a_certificate_is_replaced_while_the_doors_are_open() {
     let (first, config) = certificate();
-    let (_room, tls, address) = room(Limits::default(), config).await;
+    let (_room, tls, address) = fixture(Limits::default(), config).await;
     let path = format!("/res.php?key={KEY}&action=getbalance");
     let mut early = Connection::new(connect(address, &first, &[]).await.unwrap());
     assert_eq!(early.ask("GET", &path, &[], b"").await.body, "ERROR_NO_SLOT_AVAILABLE");
@@ -75,7 +75,7 @@ async fn a_certificate_is_replaced_while_the_doors_are_open() {
 #[tokio::test]
 async fn a_client_that_would_rather_speak_http_2_is_told_to_speak_http_1() {
     let (trusted, config) = certificate();
-    let (_room, _tls, address) = room(Limits::default(), config).await;
+    let (_room, _tls, address) = fixture(Limits::default(), config).await;
     let stream = connect(address, &trusted, &[b"h2", b"http/1.1"]).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
 }
@@ -84,7 +84,7 @@ async fn a_client_that_would_rather_speak_http_2_is_told_to_speak_http_1() {
 async fn a_handshake_that_never_ends_keeps_nobody_else_waiting() {
     let (trusted, config) = certificate();
     let limits = Limits { read_wait: Duration::from_millis(50), ..Limits::default() };
-    let (room, _tls, address) = room(limits, config).await;
+    let (fixture, _tls, address) = fixture(limits, config).await;
     let mut silent = Connection::new(TcpStream::connect(address).await.unwrap());
     let mut other = Connection::new(connect(address, &trusted, &[]).await.unwrap());
     assert_eq!(other.ask("GET", "/healthz", &[], b"").await.status, 200);
@@ -92,7 +92,7 @@ async fn a_handshake_that_never_ends_keeps_nobody_else_waiting() {
     let mut plain = Connection::new(TcpStream::connect(address).await.unwrap());
     plain.send(b"GET / HTTP/1.1\r\n\r\n").await;
     plain.status().await;
-    while room.gateway.counts().failed_handshakes < 2 {
+    while fixture.gateway.counts().failed_handshakes < 2 {
         tokio::task::yield_now().await;
     }
 }
@@ -100,14 +100,14 @@ async fn a_handshake_that_never_ends_keeps_nobody_else_waiting() {
 #[tokio::test]
 async fn plain_and_tls_are_served_side_by_side_within_the_same_limits() {
     let (trusted, config) = certificate();
-    let (room, _tls, address) = room(Limits::default(), config).await;
+    let (fixture, _tls, address) = fixture(Limits::default(), config).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = listener.local_addr().unwrap();
-    tokio::spawn(room.gateway.serve(listener, None));
+    tokio::spawn(fixture.gateway.serve(listener, None));
     let mut over_tls = Connection::new(connect(address, &trusted, &[]).await.unwrap());
     let mut over_tcp = Connection::new(TcpStream::connect(plain).await.unwrap());
     assert_eq!(over_tls.ask("GET", "/healthz", &[], b"").await.status, 200);
     assert_eq!(over_tcp.ask("GET", "/healthz", &[], b"").await.status, 200);
-    assert_eq!(room.gateway.counts().connections_open, 2);
-    assert!(room.gateway.drain(Duration::from_secs(30)).await);
+    assert_eq!(fixture.gateway.counts().connections_open, 2);
+    assert!(fixture.gateway.drain(Duration::from_secs(30)).await);
 }

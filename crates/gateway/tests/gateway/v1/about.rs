@@ -1,24 +1,24 @@
 //! What the door says about itself.
 
+use super::fixture::Fixture;
 use super::talk::Ask;
-use super::world::Room;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn it_lives_from_the_start_and_is_ready_when_it_says_so() {
-    let room = Room::new().await;
-    let alive = room.ask(Ask::get("/healthz")).await;
+    let fixture = Fixture::new().await;
+    let alive = fixture.ask(Ask::get("/healthz")).await;
     assert_eq!((alive.status, alive.text.as_str()), (200, "ok"));
-    let ready = || room.ask(Ask::get("/readyz"));
+    let ready = || fixture.ask(Ask::get("/readyz"));
     assert_eq!(ready().await.order(503), json!({ "ready": false, "serving": false, "store": true }));
-    room.gateway.set_ready(true);
+    fixture.gateway.set_ready(true);
     assert_eq!(ready().await.order(200), json!({ "ready": true, "serving": true, "store": true }));
-    room.store_is_away.store(true, Ordering::Relaxed);
+    fixture.store_is_away.store(true, Ordering::Relaxed);
     assert_eq!(ready().await.order(503), json!({ "ready": false, "serving": true, "store": false }));
     assert_eq!(
-        room.ask(Ask::get("/healthz")).await.status,
+        fixture.ask(Ask::get("/healthz")).await.status,
         200,
         "a store that is away is no reason to be killed"
     );
@@ -26,12 +26,12 @@ async fn it_lives_from_the_start_and_is_ready_when_it_says_so() {
 
 #[tokio::test]
 async fn the_document_is_served_as_it_is_made_and_needs_no_key() {
-    let room = Room::new().await;
-    let served = room.ask(Ask::get("/openapi.json")).await;
+    let fixture = Fixture::new().await;
+    let served = fixture.ask(Ask::get("/openapi.json")).await;
     assert_eq!((served.status, served.text.as_str()), (200, quittance_admin::openapi().as_str()));
     let document = served.json();
     assert_eq!(document["openapi"], "3.1.0");
-    let index = room.ask(Ask::get("/v1")).await.order(200);
+    let index = fixture.ask(Ask::get("/v1")).await.order(200);
     for (name, path) in index.as_object().unwrap() {
         if let Some(path) = path.as_str().filter(|path| path.starts_with('/')) {
             assert!(document["paths"].get(path).is_some(), "{name}: {path} is not in the document");
@@ -91,21 +91,21 @@ fn the_document_leads_nowhere_that_is_not_there_and_names_every_code() {
 
 #[tokio::test]
 async fn head_and_options_are_answered_as_they_should_be() {
-    let room = Room::new().await;
-    let head = room.ask(Ask::new("HEAD", "/v1/kinds")).await;
+    let fixture = Fixture::new().await;
+    let head = fixture.ask(Ask::new("HEAD", "/v1/kinds")).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
     assert!(head.header("content-length").unwrap().parse::<usize>().unwrap() > 1000);
-    let options = room.ask(Ask::new("OPTIONS", "/v1/orders")).await;
+    let options = fixture.ask(Ask::new("OPTIONS", "/v1/orders")).await;
     assert_eq!((options.status, options.text.as_str()), (204, ""));
     let allowed: BTreeSet<&str> = options.header("allow").unwrap().split(',').map(str::trim).collect();
     assert_eq!(allowed, BTreeSet::from(["GET", "HEAD", "OPTIONS", "POST"]));
-    room.ask(Ask::new("OPTIONS", "/v1/nothing")).await.must_be(404, "not_found");
+    fixture.ask(Ask::new("OPTIONS", "/v1/nothing")).await.must_be(404, "not_found");
 }
 
 #[tokio::test]
 async fn the_kinds_are_told_with_what_they_take() {
-    let room = Room::new().await;
-    let kinds = room.ask(Ask::get("/v1/kinds")).await.order(200);
+    let fixture = Fixture::new().await;
+    let kinds = fixture.ask(Ask::get("/v1/kinds")).await.order(200);
     let kinds = kinds["kinds"].as_array().unwrap();
     assert_eq!(kinds.len(), quittance_protocol::kinds::kinds().count());
     let turnstile = kinds.iter().find(|kind| kind["name"] == "turnstile").unwrap();

@@ -1,7 +1,7 @@
 //! The same placement on every API: classic, the JSON protocol in its four dialects, and our own.
 
+use super::fixture::{ANNA, Fixture};
 use super::talk::{Answered, Ask};
-use super::world::{ANNA, Room};
 use serde_json::{Value, json};
 
 pub(crate) const PAGE: &str = "https://shop.example.com/";
@@ -70,7 +70,7 @@ impl Placing {
 }
 
 impl Api {
-    pub(crate) async fn place(self, room: &Room, placing: &Placing) -> Answered {
+    pub(crate) async fn place(self, fixture: &Fixture, placing: &Placing) -> Answered {
         let path = match self {
             Self::Classic => "/in.php".to_owned(),
             Self::Json(dialect) => format!("/{dialect}/createTask"),
@@ -83,7 +83,7 @@ impl Api {
         if let Some(key) = &placing.header {
             ask = ask.header("Idempotency-Key", key);
         }
-        room.ask(ask).await
+        fixture.ask(ask).await
     }
 
     /// The id of an order that was accepted.
@@ -113,7 +113,7 @@ impl Api {
     }
 
     /// The response to a caller that comes with this id.
-    pub(crate) async fn read(self, room: &Room, tenant: &str, id: &Value) -> Answered {
+    pub(crate) async fn read(self, fixture: &Fixture, tenant: &str, id: &Value) -> Answered {
         let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
         let ask = match self {
             Self::Classic => Ask::get(format!("/res.php?key={tenant}&action=get&json=1&id={plain}")),
@@ -122,12 +122,12 @@ impl Api {
             }
             Self::V1 => Ask::get(format!("/v1/orders/{plain}")).key(tenant),
         };
-        room.ask(ask).await
+        fixture.ask(ask).await
     }
 
     /// What this id has for its caller: the token, or `None` as long as it is on its way.
-    pub(crate) async fn look(self, room: &Room, tenant: &str, id: &Value) -> Option<String> {
-        let told = self.read(room, tenant, id).await.json();
+    pub(crate) async fn look(self, fixture: &Fixture, tenant: &str, id: &Value) -> Option<String> {
+        let told = self.read(fixture, tenant, id).await.json();
         let token = match self {
             Self::Classic => Some(told["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY"),
             Self::Json(_) => (told["status"] != "processing").then(|| told["solution"]["token"].clone()),
@@ -137,9 +137,9 @@ impl Api {
     }
 
     /// The token of this id, when it is there.
-    pub(crate) async fn token(self, room: &Room, tenant: &str, id: &Value) -> String {
+    pub(crate) async fn token(self, fixture: &Fixture, tenant: &str, id: &Value) -> String {
         loop {
-            if let Some(token) = self.look(room, tenant, id).await {
+            if let Some(token) = self.look(fixture, tenant, id).await {
                 return token;
             }
             tokio::task::yield_now().await;
@@ -162,20 +162,20 @@ async fn read_refused(api: Api, to: std::net::SocketAddr, id: &Value) -> (String
 
 #[tokio::test]
 async fn a_damaged_record_that_is_read_by_its_id_is_not_unknown_on_any_api() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     // One that has never heard of the id finds the record by it.
-    let (stranger, _) = room.neighbour(2, quittance_admin::AdminSettings::default());
+    let (stranger, _) = fixture.neighbour(2, quittance_admin::AdminSettings::default());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let elsewhere = listener.local_addr().unwrap();
     tokio::spawn(stranger.serve(listener, None));
     for api in APIS {
         let placing = Placing::of(&format!("damaged-{api:?}"))
             .keyed(&format!("job-{}", APIS.iter().position(|other| *other == api).unwrap()));
-        let id = api.id(&api.place(&room, &placing).await);
+        let id = api.id(&api.place(&fixture, &placing).await);
         // The same job, whose record has the same key.
-        room.break_record(Api::V1.place(&room, &placing).await.json()["key"].as_str().unwrap());
+        fixture.break_record(Api::V1.place(&fixture, &placing).await.json()["key"].as_str().unwrap());
         let expected = if api == Api::V1 { "needs_a_person" } else { "ERROR_RECORD_DAMAGED" };
-        for node in [room.address, elsewhere] {
+        for node in [fixture.address, elsewhere] {
             let (code, reason) = read_refused(api, node, &id).await;
             assert_eq!(code, expected, "{api:?}: {reason}");
             assert!(reason.contains("cannot be read") || reason.contains("damaged"), "{api:?}: {reason}");

@@ -2,8 +2,8 @@
 //! the same number on every API.
 
 use super::apis::{Api, PAGE};
+use super::fixture::{ANNA, Fixture, path_of};
 use super::talk::Ask;
-use super::world::{ANNA, Room, path_of};
 use serde_json::{Value, json};
 
 const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
@@ -61,14 +61,14 @@ const READERS: [Api; 5] = [
     Api::Json("capmonster"),
 ];
 
-async fn reads(room: &Room, id: &Value, codes: &[&str; 5], reason: &str) {
+async fn reads(fixture: &Fixture, id: &Value, codes: &[&str; 5], reason: &str) {
     for (api, code) in READERS.into_iter().zip(codes) {
         // In the JSON protocol ids are numbers.
         let id = match api {
             Api::Json(_) => json!(id.as_str().unwrap().parse::<u64>().unwrap()),
             _ => id.clone(),
         };
-        let (found, why) = api.refusal(&api.read(room, ANNA, &id).await);
+        let (found, why) = api.refusal(&api.read(fixture, ANNA, &id).await);
         assert_eq!(found, *code, "{api:?}: {why}");
         assert!(why.contains(reason), "{api:?}: {why}");
     }
@@ -83,35 +83,37 @@ fn order(sitekey: &str) -> Ask {
 async fn each_end_of_an_order_has_a_true_code_in_every_dialect_and_names_the_reason() {
     for Ending { sitekey, codes, reason } in ENDINGS {
         // A provider that takes no work from one order would hold up the next.
-        let room = if sitekey.starts_with("doubt") { Room::in_doubt().await } else { Room::new().await };
-        let placed = room.ask(order(sitekey)).await.json();
-        room.run_out(&path_of(&placed)).await;
-        reads(&room, &placed["id"], &codes, reason).await;
+        let fixture =
+            if sitekey.starts_with("doubt") { Fixture::in_doubt().await } else { Fixture::new().await };
+        let placed = fixture.ask(order(sitekey)).await.json();
+        fixture.run_out(&path_of(&placed)).await;
+        reads(&fixture, &placed["id"], &codes, reason).await;
     }
 }
 
 #[tokio::test]
 async fn an_order_that_was_cancelled_is_told_so_in_every_dialect() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     // Nothing is bought while the account has no money, so it waits and can be cancelled.
-    let placed = room.ask(order("broke-1")).await.json();
-    let cancelled = room.ask(Ask::new("DELETE", path_of(&placed)).key(ANNA)).await;
+    let placed = fixture.ask(order("broke-1")).await.json();
+    let cancelled = fixture.ask(Ask::new("DELETE", path_of(&placed)).key(ANNA)).await;
     assert_eq!(cancelled.status, 200, "{}", cancelled.text);
-    reads(&room, &placed["id"], &[UNSOLVABLE; 5], "the order was cancelled").await;
+    reads(&fixture, &placed["id"], &[UNSOLVABLE; 5], "the order was cancelled").await;
 }
 
 /// Clients compare these bodies to the letter.
 #[tokio::test]
 async fn the_bodies_of_an_order_that_found_no_slot_are_as_each_dialect_has_them() {
-    let room = Room::new().await;
-    let placed = room.ask(order("busy-1")).await.json();
+    let fixture = Fixture::new().await;
+    let placed = fixture.ask(order("busy-1")).await.json();
     let path = path_of(&placed);
-    room.run_out(&path).await;
+    fixture.run_out(&path).await;
     let id = placed["id"].as_str().unwrap();
     let reason = "the deadline was reached before the provider took the task: the provider has no free slot \
                   (ERROR_NO_SLOT_AVAILABLE)";
-    let classic =
-        async |json| room.ask(Ask::get(format!("/res.php?key={ANNA}&action=get&id={id}{json}"))).await.text;
+    let classic = async |json| {
+        fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=get&id={id}{json}"))).await.text
+    };
     assert_eq!(classic("").await, "ERROR_NO_SLOT_AVAILABLE");
     assert_eq!(
         classic("&json=1").await,
@@ -124,7 +126,7 @@ async fn the_bodies_of_an_order_that_found_no_slot_are_as_each_dialect_has_them(
         ("capmonster", 1, NO_SLOT),
     ] {
         let body = format!(r#"{{"clientKey":"{ANNA}","taskId":{id}}}"#);
-        let read = room.ask(Ask::new("POST", format!("/{dialect}/getTaskResult")).body(&body)).await;
+        let read = fixture.ask(Ask::new("POST", format!("/{dialect}/getTaskResult")).body(&body)).await;
         assert_eq!(
             read.text,
             format!(r#"{{"errorId":{number},"errorCode":"{code}","errorDescription":"{reason}"}}"#),

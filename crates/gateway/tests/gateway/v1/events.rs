@@ -1,18 +1,18 @@
 //! Live events.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, order, path_of};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn one_order_is_watched_from_now_to_its_end() {
-    let room = Room::new().await;
-    let path = path_of(&room.place("hold-1").await.order(202));
-    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    let fixture = Fixture::new().await;
+    let path = path_of(&fixture.place("hold-1").await.order(202));
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(fixture.address).await;
     assert_eq!(live.greeting().await, "retry: 2000");
     let (name, first) = live.next().await.unwrap();
     assert_eq!((name.as_str(), &first["status"]), ("order", &json!("pending")), "it is told at once");
-    room.call_back("hold-1", "token").await;
+    fixture.call_back("hold-1", "token").await;
     let mut last = first;
     while let Some((name, order)) = live.next().await {
         assert_eq!((name.as_str(), &order["id"]), ("order", &last["id"]));
@@ -27,21 +27,21 @@ async fn one_order_is_watched_from_now_to_its_end() {
 
 #[tokio::test]
 async fn an_order_that_is_over_is_told_once() {
-    let room = Room::new().await;
-    let path = path_of(&room.place("solve-1").await.order(202));
-    room.end_of(&path).await;
-    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    let fixture = Fixture::new().await;
+    let path = path_of(&fixture.place("solve-1").await.order(202));
+    fixture.end_of(&path).await;
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(fixture.address).await;
     assert_eq!(live.next().await.unwrap().1["answer"]["text"], "token of solve-1");
     assert_eq!(live.next().await, None);
 }
 
 #[tokio::test]
 async fn an_order_that_is_cancelled_ends_its_stream() {
-    let room = Room::new().await;
-    let path = path_of(&room.place("hold-1").await.order(202));
-    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(room.address).await;
+    let fixture = Fixture::new().await;
+    let path = path_of(&fixture.place("hold-1").await.order(202));
+    let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(fixture.address).await;
     live.next().await.unwrap();
-    room.ask(Ask::new("DELETE", &path).key(ANNA)).await.order(200);
+    fixture.ask(Ask::new("DELETE", &path).key(ANNA)).await.order(200);
     let mut last = Value::Null;
     while let Some((_, order)) = live.next().await {
         last = order;
@@ -51,14 +51,14 @@ async fn an_order_that_is_cancelled_ends_its_stream() {
 
 #[tokio::test]
 async fn everybody_watches_his_own_and_the_operator_all() {
-    let room = Room::new().await;
-    let mut of_anna = Ask::get("/v1/events").key(ANNA).live(room.address).await;
-    let mut of_bert = Ask::get("/v1/events").key(BERT).live(room.address).await;
-    let mut of_all = Ask::get("/v1/events").key(ADMIN).live(room.address).await;
-    let by_anna = room.place("solve-a").await.order(202)["id"].clone();
-    room.end_of(&format!("/v1/orders/{}", by_anna.as_str().unwrap())).await;
+    let fixture = Fixture::new().await;
+    let mut of_anna = Ask::get("/v1/events").key(ANNA).live(fixture.address).await;
+    let mut of_bert = Ask::get("/v1/events").key(BERT).live(fixture.address).await;
+    let mut of_all = Ask::get("/v1/events").key(ADMIN).live(fixture.address).await;
+    let by_anna = fixture.place("solve-a").await.order(202)["id"].clone();
+    fixture.end_of(&format!("/v1/orders/{}", by_anna.as_str().unwrap())).await;
     let by_bert =
-        room.ask(Ask::post("/v1/orders", &order("solve-b")).key(BERT)).await.order(202)["id"].clone();
+        fixture.ask(Ask::post("/v1/orders", &order("solve-b")).key(BERT)).await.order(202)["id"].clone();
     let mut seen = Vec::new();
     while seen.last() != Some(&(by_bert.clone(), json!("solved"))) {
         let (name, change) = of_all.next().await.unwrap();
@@ -84,15 +84,15 @@ async fn everybody_watches_his_own_and_the_operator_all() {
 
 #[tokio::test]
 async fn a_stream_that_is_left_is_given_back() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let streams =
-        || async { room.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["streams"].clone() };
-    let live = Ask::get("/v1/events").key(ANNA).live(room.address).await;
+        || async { fixture.ask(Ask::get("/v1/admin/state").key(ADMIN)).await.order(200)["streams"].clone() };
+    let live = Ask::get("/v1/events").key(ANNA).live(fixture.address).await;
     assert_eq!(streams().await, 1);
     drop(live);
     while streams().await != 0 {
         // The server learns of it when it has something to say.
-        room.place("solve-1").await;
+        fixture.place("solve-1").await;
         tokio::task::yield_now().await;
     }
 }

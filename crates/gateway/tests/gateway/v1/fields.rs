@@ -1,8 +1,8 @@
 //! Fields of an order as clients write them: in any spelling, and never with two different values.
 
 use super::apis::{APIS, Api, PAGE, Placing};
+use super::fixture::{ANNA, Fixture};
 use super::talk::{Answered, Ask};
-use super::world::{ANNA, Room};
 use serde_json::{Value, json};
 
 const DIALECTS: [&str; 4] = ["2captcha", "anticaptcha", "capsolver", "capmonster"];
@@ -15,19 +15,19 @@ fn with_task_field(sitekey: &str, name: &str, value: &Value) -> Value {
     json!({ "clientKey": ANNA, "task": task })
 }
 
-async fn create(room: &Room, dialect: &str, body: &Value) -> Answered {
-    room.ask(Ask::post(format!("/{dialect}/createTask"), body)).await
+async fn create(fixture: &Fixture, dialect: &str, body: &Value) -> Answered {
+    fixture.ask(Ask::post(format!("/{dialect}/createTask"), body)).await
 }
 
 #[tokio::test]
 async fn an_idempotency_key_is_known_in_every_spelling() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for api in APIS.into_iter().filter(|api| *api != Api::V1) {
         let sitekey = format!("hold-{}", serde_json::to_string(&format!("{api:?}")).unwrap().len());
         for spelling in SPELLINGS {
             let place = async |key: &str| {
                 let placing = Placing::of(&sitekey).field(spelling, format!("{api:?}-{spelling}-{key}"));
-                api.id(&api.place(&room, &placing).await)
+                api.id(&api.place(&fixture, &placing).await)
             };
             let first = place("a").await;
             assert_eq!(place("a").await, first, "{api:?} {spelling}: one job");
@@ -38,13 +38,13 @@ async fn an_idempotency_key_is_known_in_every_spelling() {
 
 #[tokio::test]
 async fn our_own_fields_inside_the_task_are_known_in_every_spelling_and_no_provider_gets_them() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for dialect in DIALECTS {
         for spelling in SPELLINGS {
             let place = async |key: &str| {
                 let key = json!(format!("{dialect}-{spelling}-{key}"));
                 let api = Api::Json("any");
-                api.id(&create(&room, dialect, &with_task_field("hold-1", spelling, &key)).await)
+                api.id(&create(&fixture, dialect, &with_task_field("hold-1", spelling, &key)).await)
             };
             let first = place("a").await;
             assert_eq!(place("a").await, first, "{dialect} {spelling}: one job");
@@ -56,12 +56,12 @@ async fn our_own_fields_inside_the_task_are_known_in_every_spelling_and_no_provi
             ("Reuse", json!("both")),
             ("noStock", json!([])),
         ] {
-            let refused = create(&room, dialect, &with_task_field("hold-2", name, &bad)).await;
+            let refused = create(&fixture, dialect, &with_task_field("hold-2", name, &bad)).await;
             let (_, reason) = Api::Json("any").refusal(&refused);
             assert!(reason.contains(&format!("`{name}`")), "{dialect}: {reason}");
         }
     }
-    for field in room.provider.fields() {
+    for field in fixture.provider.fields() {
         let squeezed = field.replace('_', "").to_ascii_lowercase();
         assert!(!["idempotencykey", "deadlines", "minlifes"].contains(&squeezed.as_str()), "{field}");
     }
@@ -127,7 +127,7 @@ fn classic_doubles(name: &str, one: &str, other: &str) -> Vec<(&'static str, Ask
 
 #[tokio::test]
 async fn two_values_of_one_field_that_decides_are_an_error_on_the_classic_api_and_equal_ones_are_not() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (name, one, other) in [
         ("idempotency_key", "job-1", "job-2"),
         ("pageurl", PAGE, "https://other.example.com/"),
@@ -139,7 +139,7 @@ async fn two_values_of_one_field_that_decides_are_an_error_on_the_classic_api_an
         ("action", "login", "logout"),
     ] {
         for (how, ask) in classic_doubles(name, one, other) {
-            let (code, reason) = Api::Classic.refusal(&room.ask(ask).await);
+            let (code, reason) = Api::Classic.refusal(&fixture.ask(ask).await);
             assert_eq!(code, "ERROR_BAD_PARAMETERS", "{name} {how}");
             assert!(
                 reason.contains(&format!("`{name}`")) && reason.contains("different"),
@@ -147,7 +147,7 @@ async fn two_values_of_one_field_that_decides_are_an_error_on_the_classic_api_an
             );
         }
         for (how, ask) in classic_doubles(name, one, one) {
-            let accepted = room.ask(ask).await;
+            let accepted = fixture.ask(ask).await;
             assert_eq!(accepted.json()["status"], 1, "{name} {how}: {}", accepted.text);
         }
     }
@@ -155,12 +155,12 @@ async fn two_values_of_one_field_that_decides_are_an_error_on_the_classic_api_an
     let last = Ask::get(format!(
         "/in.php?json=0&json=1&soft_id=1&soft_id=2&key={ANNA}&method=turnstile&sitekey=hold-9&pageurl={PAGE}"
     ));
-    assert_eq!(room.ask(last).await.json()["status"], 1);
+    assert_eq!(fixture.ask(last).await.json()["status"], 1);
 }
 
 #[tokio::test]
 async fn two_values_of_one_field_are_an_error_in_json() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let task = |fields: &str| {
         format!(
             r#"{{"clientKey":"{ANNA}","task":{{"type":"TurnstileTaskProxyless","websiteKey":"hold-1","websiteURL":"{PAGE}"{fields}}}}}"#
@@ -181,7 +181,7 @@ async fn two_values_of_one_field_are_an_error_in_json() {
         ("task", beside(r#""Task":{"type":"TurnstileTaskProxyless"}"#)),
     ];
     for dialect in DIALECTS {
-        let ask = |body: &str| room.ask(Ask::new("POST", format!("/{dialect}/createTask")).body(body));
+        let ask = |body: &str| fixture.ask(Ask::new("POST", format!("/{dialect}/createTask")).body(body));
         for (name, body) in &doubled {
             let (code, reason) = Api::Json("any").refusal(&ask(body).await);
             let expected =
@@ -203,14 +203,14 @@ async fn two_values_of_one_field_are_an_error_in_json() {
     let doubled = r#"{"kind":"turnstile","kind":"hcaptcha","params":{"sitekey":"hold-1","pageurl":"https://shop.example.com/"}}"#;
     let ask =
         Ask::new("POST", "/v1/orders").header("Content-Type", "application/json").key(ANNA).body(doubled);
-    assert_eq!(room.ask(ask).await.must_be(422, "bad_params")["field"], "kind");
-    assert_eq!(room.provider.submits("hold-2"), 0);
+    assert_eq!(fixture.ask(ask).await.must_be(422, "bad_params")["field"], "kind");
+    assert_eq!(fixture.provider.submits("hold-2"), 0);
 }
 
 /// Trap: a misspelt key beside the task was ignored, and a retry that its client took to be safe was bought again.
 #[tokio::test]
 async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_inside_it() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for dialect in DIALECTS {
         for (name, meant) in [
             ("idempotency", "idempotency_key"),
@@ -224,12 +224,12 @@ async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_insid
             let mut beside = with_task_field("near-1", "websiteKey", &json!("near-1"));
             beside[name] = json!("20");
             for body in [inside, beside] {
-                let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+                let (_, reason) = Api::Json("any").refusal(&create(&fixture, dialect, &body).await);
                 assert!(reason.contains(&format!("did you mean `{meant}`?")), "{dialect} {name}: {reason}");
             }
         }
     }
-    assert_eq!(room.provider.submits("near-1"), 0);
+    assert_eq!(fixture.provider.submits("near-1"), 0);
 }
 
 /// Names that only begin like a field of the order, and the field that is meant.
@@ -246,7 +246,7 @@ const NEARLY_OURS: [(&str, &str); 8] = [
 
 #[tokio::test]
 async fn a_name_that_only_begins_like_a_field_of_the_order_is_refused_on_every_api() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (name, meant) in NEARLY_OURS {
         let rest = format!("key={ANNA}&json=1&method=turnstile&sitekey=fresh-1&pageurl={PAGE}");
         let post = |kind: &str, body: String| {
@@ -261,28 +261,28 @@ async fn a_name_that_only_begins_like_a_field_of_the_order_is_refused_on_every_a
             post("application/json", json!({ name: "login-42" }).to_string()),
         ];
         for (n, ask) in classic.into_iter().enumerate() {
-            let (code, reason) = Api::Classic.refusal(&room.ask(ask).await);
+            let (code, reason) = Api::Classic.refusal(&fixture.ask(ask).await);
             assert_eq!(code, "ERROR_BAD_PARAMETERS", "{n} {name}");
             assert!(reason.contains(&format!("did you mean `{meant}`")), "{n} {name}: {reason}");
         }
         let mut beside = with_task_field("fresh-1", "action", &json!("login"));
         beside[name] = json!("login-42");
         for body in [with_task_field("fresh-1", name, &json!("login-42")), beside] {
-            let (_, reason) = Api::Json("any").refusal(&create(&room, "2captcha", &body).await);
+            let (_, reason) = Api::Json("any").refusal(&create(&fixture, "2captcha", &body).await);
             assert!(reason.contains(&format!("did you mean `{meant}`")), "{name}: {reason}");
         }
         let body = json!({ "kind": "turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE, name: "login-42" } });
-        let refused = room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await;
+        let refused = fixture.ask(Ask::post("/v1/orders", &body).key(ANNA)).await;
         let (code, reason) = Api::V1.refusal(&refused);
         assert_eq!(code, "bad_params", "{name}");
         assert!(reason.contains(&format!("did you mean `{meant}`")), "{name}: {reason}");
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
 #[tokio::test]
 async fn what_belongs_beside_an_order_is_refused_among_the_params_with_the_place_where_it_goes() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (name, place) in [
         ("pingback", "`callback_url`"),
         ("callbackUrl", "`callback_url`"),
@@ -295,36 +295,36 @@ async fn what_belongs_beside_an_order_is_refused_among_the_params_with_the_place
     ] {
         let body =
             json!({ "kind": "turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE, name: "x" } });
-        let (code, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
+        let (code, reason) = Api::V1.refusal(&fixture.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
         assert_eq!(code, "bad_params", "{name}");
         assert!(reason.contains(place), "{name}: {reason}");
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
 #[tokio::test]
 async fn a_misspelt_callback_address_beside_the_task_and_a_key_that_is_no_text_are_refused() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for dialect in DIALECTS {
         for name in ["callback_ur", "callbackUr", "callback", "pingback", "pingbak"] {
             let mut body = with_task_field("fresh-1", "action", &json!("login"));
             body[name] = json!("http://127.0.0.1:1/");
-            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            let (_, reason) = Api::Json("any").refusal(&create(&fixture, dialect, &body).await);
             assert!(reason.contains("did you mean `callbackUrl`?"), "{dialect} {name}: {reason}");
         }
         for name in ["idempotency_key", "deadline_s"] {
             let mut body = with_task_field("fresh-1", "action", &json!("login"));
             body[name] = json!(true);
-            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            let (_, reason) = Api::Json("any").refusal(&create(&fixture, dialect, &body).await);
             assert!(reason.contains("must be a text or a number"), "{dialect} {name}: {reason}");
         }
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
 #[tokio::test]
 async fn a_field_beside_the_task_that_says_other_than_the_task_is_refused() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for dialect in DIALECTS {
         for (name, value) in [
             ("websiteURL", json!("https://other.example.com/")),
@@ -336,37 +336,37 @@ async fn a_field_beside_the_task_that_says_other_than_the_task_is_refused() {
         ] {
             let mut body = with_task_field("fresh-1", "action", &json!("login"));
             body[name] = value;
-            let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+            let (_, reason) = Api::Json("any").refusal(&create(&fixture, dialect, &body).await);
             assert!(reason.contains("stands beside the task"), "{dialect} {name}: {reason}");
         }
         let mut body = with_task_field("hold-1", "action", &json!("login"));
         (body["websiteURL"], body["websiteKey"]) = (json!(PAGE), json!("hold-1"));
         (body["softId"], body["appId"], body["proxy"]) = (json!(7), json!("x"), json!(""));
-        Api::Json("any").id(&create(&room, dialect, &body).await);
+        Api::Json("any").id(&create(&fixture, dialect, &body).await);
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
 #[tokio::test]
 async fn a_parameter_that_asks_for_another_kind_is_refused_on_every_api() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (name, value) in [("coordinatescaptcha", "1"), ("recaptcha", "1"), ("textcaptcha", "2+2")] {
         let rest = format!("key={ANNA}&json=1&method=userrecaptcha&googlekey=fresh-1&pageurl={PAGE}");
         let asked = Ask::new("POST", format!("/in.php?{rest}"))
             .header("Content-Type", "application/json")
             .body(&json!({ name: value }).to_string());
-        let (_, reason) = Api::Classic.refusal(&room.ask(asked).await);
+        let (_, reason) = Api::Classic.refusal(&fixture.ask(asked).await);
         assert!(reason.contains("another kind"), "{name}: {reason}");
         let task = with_task_field("fresh-1", name, &json!(value));
-        let (_, reason) = Api::Json("any").refusal(&create(&room, "2captcha", &task).await);
+        let (_, reason) = Api::Json("any").refusal(&create(&fixture, "2captcha", &task).await);
         assert!(reason.contains("another kind"), "{name}: {reason}");
         let body = json!({ "kind": "recaptcha_v2", "params": { "googlekey": "fresh-1", "pageurl": PAGE, name: value } });
-        let (_, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
+        let (_, reason) = Api::V1.refusal(&fixture.ask(Ask::post("/v1/orders", &body).key(ANNA)).await);
         assert!(reason.contains("another kind"), "{name}: {reason}");
     }
     let unlike =
         json!({ "kind": "cloudflare_turnstile", "params": { "sitekey": "fresh-1", "pageurl": PAGE } });
-    let (_, reason) = Api::V1.refusal(&room.ask(Ask::post("/v1/orders", &unlike).key(ANNA)).await);
+    let (_, reason) = Api::V1.refusal(&fixture.ask(Ask::post("/v1/orders", &unlike).key(ANNA)).await);
     assert!(reason.contains("did you mean `turnstile`"), "{reason}");
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }

@@ -2,14 +2,14 @@
 //! A turnstile token lives for 300 s.
 
 use super::apis::{APIS, Api, Placing};
-use super::world::{ANNA, Room};
+use super::fixture::{ANNA, Fixture};
 use serde_json::Value;
 use std::time::Duration;
 
 /// What this id has for its caller: `expired`, or the token.
-async fn read(api: Api, room: &Room, id: &Value) -> String {
+async fn read(api: Api, fixture: &Fixture, id: &Value) -> String {
     loop {
-        let answered = api.read(room, ANNA, id).await;
+        let answered = api.read(fixture, ANNA, id).await;
         let told = answered.json();
         let is_expired = answered.text.contains("ERROR_TOKEN_EXPIRED") || told["status"] == "expired";
         let is_pending = answered.text.contains("NOT_READY")
@@ -18,14 +18,14 @@ async fn read(api: Api, room: &Room, id: &Value) -> String {
         match (is_expired, is_pending) {
             (true, _) => return "expired".to_owned(),
             (false, true) => tokio::task::yield_now().await,
-            (false, false) => return api.look(room, ANNA, id).await.unwrap(),
+            (false, false) => return api.look(fixture, ANNA, id).await.unwrap(),
         }
     }
 }
 
 #[tokio::test]
 async fn a_caller_of_an_answer_that_is_there_keeps_the_life_that_it_asked_for_and_others_keep_theirs() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let plain = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
         let choosy = plain.clone().field("min_life_s", 200);
@@ -33,16 +33,16 @@ async fn a_caller_of_an_answer_that_is_there_keeps_the_life_that_it_asked_for_an
             let sitekey = format!("fresh-{n}-{}", first.fields.len());
             let place = async |placing: &Placing| {
                 let placing = Placing { sitekey: sitekey.clone(), ..placing.clone() };
-                api.id(&api.place(&room, &placing).await)
+                api.id(&api.place(&fixture, &placing).await)
             };
             let ids = [place(first).await, place(second).await];
             let choosy = usize::from(second.fields.len() > first.fields.len());
             for id in &ids {
-                assert!(read(api, &room, id).await.starts_with("token"), "{api:?}");
+                assert!(read(api, &fixture, id).await.starts_with("token"), "{api:?}");
             }
-            room.pass(Duration::from_secs(120));
-            assert_eq!(read(api, &room, &ids[choosy]).await, "expired", "{api:?}: 180 s are left of 200");
-            let served = read(api, &room, &ids[1 - choosy]).await;
+            fixture.pass(Duration::from_secs(120));
+            assert_eq!(read(api, &fixture, &ids[choosy]).await, "expired", "{api:?}: 180 s are left of 200");
+            let served = read(api, &fixture, &ids[1 - choosy]).await;
             assert!(served.starts_with("token"), "{api:?}: it asked for no life, and got {served}");
         }
     }
@@ -50,30 +50,30 @@ async fn a_caller_of_an_answer_that_is_there_keeps_the_life_that_it_asked_for_an
 
 #[tokio::test]
 async fn callers_that_ask_for_the_same_life_join_one_order_and_each_is_kept_to_it() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("hold-{n}");
         let choosy = Placing::of(&sitekey).field("reuse", "shared").field("min_life_s", 200);
-        let ids = [api.id(&api.place(&room, &choosy).await), api.id(&api.place(&room, &choosy).await)];
+        let ids = [api.id(&api.place(&fixture, &choosy).await), api.id(&api.place(&fixture, &choosy).await)];
         assert_eq!(ids[0], ids[1], "{api:?}");
-        room.call_back(&sitekey, "token").await;
-        assert_eq!(read(api, &room, &ids[1]).await, "token", "{api:?}");
-        room.pass(Duration::from_secs(120));
-        assert_eq!(read(api, &room, &ids[1]).await, "expired", "{api:?}");
-        assert_eq!(room.provider.submits(&sitekey), 1, "{api:?}");
+        fixture.call_back(&sitekey, "token").await;
+        assert_eq!(read(api, &fixture, &ids[1]).await, "token", "{api:?}");
+        fixture.pass(Duration::from_secs(120));
+        assert_eq!(read(api, &fixture, &ids[1]).await, "expired", "{api:?}");
+        assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn an_idempotency_key_belongs_to_one_life_that_was_asked_for() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let job = Placing::of(&format!("hold-{n}")).keyed(&format!("job-{n}"));
         let choosy = job.clone().field("min_life_s", 100);
-        let first = api.id(&api.place(&room, &choosy).await);
-        assert_eq!(api.id(&api.place(&room, &choosy).await), first, "{api:?}");
+        let first = api.id(&api.place(&fixture, &choosy).await);
+        assert_eq!(api.id(&api.place(&fixture, &choosy).await), first, "{api:?}");
         for other in [job.clone(), job.clone().field("min_life_s", 200)] {
-            let (code, reason) = api.refusal(&api.place(&room, &other).await);
+            let (code, reason) = api.refusal(&api.place(&fixture, &other).await);
             let expected = match api {
                 Api::V1 => "idempotency_mismatch",
                 Api::Json("capsolver") => "ERROR_INVALID_TASK_DATA",
@@ -86,15 +86,15 @@ async fn an_idempotency_key_belongs_to_one_life_that_was_asked_for() {
 
 #[tokio::test]
 async fn a_caller_that_is_served_from_the_stock_keeps_the_life_that_it_asked_for() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("hold-{n}");
-        room.stock(&sitekey, "from-stock").await;
+        fixture.stock(&sitekey, "from-stock").await;
         let choosy = Placing::of(&sitekey).field("min_life_s", 200);
-        let id = api.id(&api.place(&room, &choosy).await);
-        assert_eq!(read(api, &room, &id).await, "from-stock", "{api:?}");
-        room.pass(Duration::from_secs(120));
-        assert_eq!(read(api, &room, &id).await, "expired", "{api:?}");
-        assert_eq!(room.provider.submits(&sitekey), 1, "{api:?}: nothing was bought");
+        let id = api.id(&api.place(&fixture, &choosy).await);
+        assert_eq!(read(api, &fixture, &id).await, "from-stock", "{api:?}");
+        fixture.pass(Duration::from_secs(120));
+        assert_eq!(read(api, &fixture, &id).await, "expired", "{api:?}");
+        assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}: nothing was bought");
     }
 }

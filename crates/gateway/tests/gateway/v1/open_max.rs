@@ -1,7 +1,7 @@
 //! `open_max`: as many orders of a tenant may be open as it says, whatever comes at the same moment, on every API.
 
+use super::fixture::{ANNA, BERT, Fixture, order, path_of};
 use super::talk::{Answered, Ask};
-use super::world::{ANNA, BERT, Room, order, path_of};
 use futures_util::future::{join, join_all};
 use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_ports::Which;
@@ -18,8 +18,8 @@ fn tenants(open_max: usize) -> Vec<TenantSettings> {
     vec![anna, TenantSettings::new("bert", KeyDigest::of(BERT))]
 }
 
-async fn limited(open_max: usize) -> Room {
-    Room::with(tenants(open_max)).await
+async fn limited(open_max: usize) -> Fixture {
+    Fixture::with(tenants(open_max)).await
 }
 
 /// The `n`th placement, by each API in turn.
@@ -58,16 +58,16 @@ fn is_accepted(answered: &Answered) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_placements_at_once_on_all_apis_exactly_as_many_are_accepted_as_may_be_open() {
     for round in 0..20 {
-        let room = limited(OPEN_MAX).await;
-        let asks = (0..AT_ONCE).map(|n| room.ask(placement(n, &format!("hold-{n}"), "")));
+        let fixture = limited(OPEN_MAX).await;
+        let asks = (0..AT_ONCE).map(|n| fixture.ask(placement(n, &format!("hold-{n}"), "")));
         let answers = join_all(asks).await;
         let accepted = answers.iter().filter(|answered| is_accepted(answered)).count();
         assert_eq!(accepted, OPEN_MAX, "round {round}");
-        let me = room.get("/v1/me").await.order(200);
+        let me = fixture.get("/v1/me").await.order(200);
         assert_eq!(me["open_orders"], OPEN_MAX, "round {round}");
-        let listed = room.get("/v1/orders?status=open").await.order(200);
+        let listed = fixture.get("/v1/orders?status=open").await.order(200);
         assert_eq!(listed["orders"].as_array().unwrap().len(), OPEN_MAX, "round {round}");
-        room.ask(Ask::post("/v1/orders", &order("hold-b")).key(BERT)).await.order(202);
+        fixture.ask(Ask::post("/v1/orders", &order("hold-b")).key(BERT)).await.order(202);
     }
 }
 
@@ -75,13 +75,13 @@ async fn of_many_placements_at_once_on_all_apis_exactly_as_many_are_accepted_as_
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn equal_placements_at_once_take_one_place_together() {
     for round in 0..20 {
-        let room = limited(1).await;
+        let fixture = limited(1).await;
         let asks =
-            (0..AT_ONCE).filter(|n| n % 3 != 1).map(|n| room.ask(placement(n, "hold-1", "&reuse=shared")));
+            (0..AT_ONCE).filter(|n| n % 3 != 1).map(|n| fixture.ask(placement(n, "hold-1", "&reuse=shared")));
         for answered in join_all(asks).await {
             assert!(is_accepted(&answered), "round {round}: {answered:?}");
         }
-        assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 1, "round {round}");
+        assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], 1, "round {round}");
     }
 }
 
@@ -89,10 +89,10 @@ async fn equal_placements_at_once_take_one_place_together() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_as_may_be_open() {
     for round in 0..10 {
-        let room = limited(OPEN_MAX).await;
+        let fixture = limited(OPEN_MAX).await;
         let mut nodes = Vec::new();
         for _ in 0..3 {
-            nodes.push(room.twin(tenants(OPEN_MAX)).await);
+            nodes.push(fixture.twin(tenants(OPEN_MAX)).await);
         }
         let at_once = async |mark: &str| {
             let asks =
@@ -100,12 +100,12 @@ async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_
             join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count()
         };
         assert_eq!(at_once("first").await, OPEN_MAX, "round {round}");
-        let listed = room.get("/v1/orders?status=open").await.order(200);
+        let listed = fixture.get("/v1/orders?status=open").await.order(200);
         let listed = listed["orders"].as_array().unwrap();
         assert_eq!(listed.len(), OPEN_MAX, "round {round}");
         for order in &listed[..3] {
             let path = format!("/v1/orders/{}", order["id"].as_str().unwrap());
-            room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+            fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
         }
         assert_eq!(at_once("again").await, 3, "round {round}");
     }
@@ -115,10 +115,10 @@ async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
     for round in 0..10 {
-        let room = limited(1).await;
+        let fixture = limited(1).await;
         let mut nodes = Vec::new();
         for _ in 0..3 {
-            nodes.push(room.twin(tenants(1)).await);
+            nodes.push(fixture.twin(tenants(1)).await);
         }
         let asks = (0..AT_ONCE)
             .filter(|n| n % 3 != 1)
@@ -132,14 +132,14 @@ async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
 /// A store that is away is an error, at once and for all that wait, and no place is lost by it for long.
 #[tokio::test]
 async fn a_store_that_is_away_is_told_to_all_that_wait_for_a_place() {
-    let room = limited(OPEN_MAX).await;
-    let (_twin, address) = room.twin(tenants(OPEN_MAX)).await;
-    room.store_is_away.store(true, Ordering::Relaxed);
+    let fixture = limited(OPEN_MAX).await;
+    let (_twin, address) = fixture.twin(tenants(OPEN_MAX)).await;
+    fixture.store_is_away.store(true, Ordering::Relaxed);
     let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
     for answered in join_all(asks).await {
         assert_eq!(answered.status, 503, "{answered:?}");
     }
-    room.store_is_away.store(false, Ordering::Relaxed);
+    fixture.store_is_away.store(false, Ordering::Relaxed);
     let asks = (0..AT_ONCE).map(|n| ask(placement(2, &format!("hold-{n}"), ""), address));
     let accepted = join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count();
     assert_eq!(accepted, OPEN_MAX);
@@ -148,21 +148,21 @@ async fn a_store_that_is_away_is_told_to_all_that_wait_for_a_place() {
 /// Two nodes on one store: each counts what the other has accepted, at every placement and not only every few seconds.
 #[tokio::test]
 async fn a_node_counts_what_other_nodes_on_the_same_store_have_accepted() {
-    let room = limited(OPEN_MAX).await;
-    let (_twin, address) = room.twin(tenants(OPEN_MAX)).await;
+    let fixture = limited(OPEN_MAX).await;
+    let (_twin, address) = fixture.twin(tenants(OPEN_MAX)).await;
     let mut accepted = Vec::new();
     for n in 0..12 {
         let ask = placement(n, &format!("hold-{n}"), "");
         // The first node has no neighbours as far as it knows, and is asked first: the twin must count what it did.
-        let answered = if n < 3 { room.ask(ask).await } else { ask.of(address).await };
+        let answered = if n < 3 { fixture.ask(ask).await } else { ask.of(address).await };
         accepted.push(is_accepted(&answered));
     }
     assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), OPEN_MAX, "{accepted:?}");
-    let listed = room.get("/v1/orders?status=open").await.order(200);
+    let listed = fixture.get("/v1/orders?status=open").await.order(200);
     assert_eq!(listed["orders"].as_array().unwrap().len(), OPEN_MAX);
-    // What has ended elsewhere makes room here.
+    // An order that has ended on another node makes a place free here.
     let path = format!("/v1/orders/{}", listed["orders"][0]["id"].as_str().unwrap());
-    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
     assert!(is_accepted(&placement(2, "hold-again", "").of(address).await));
     assert!(!is_accepted(&placement(2, "hold-once-more", "").of(address).await));
 }
@@ -172,8 +172,8 @@ fn keyed(sitekey: &str) -> Ask {
     Ask::post("/v1/orders", &order(sitekey)).key(ANNA).header("Idempotency-Key", sitekey)
 }
 
-async fn open_and_wanted(room: &Room) -> usize {
-    let listed = room.engine.list(Which::OPEN, None, 256).await.unwrap();
+async fn open_and_wanted(fixture: &Fixture) -> usize {
+    let listed = fixture.engine.list(Which::OPEN, None, 256).await.unwrap();
     listed.into_iter().flatten().filter(|found| found.order.is_awaited()).count()
 }
 
@@ -181,57 +181,57 @@ async fn open_and_wanted(room: &Room) -> usize {
 /// may be.
 #[tokio::test]
 async fn cancelled_orders_that_are_wanted_again_need_places() {
-    let room = limited(OPEN_MAX).await;
+    let fixture = limited(OPEN_MAX).await;
     // Some have been sent to the provider and stay open, unwanted; others end when they are cancelled.
     for n in 0..OPEN_MAX * 2 {
-        let path = path_of(&room.ask(keyed(&format!("hold-{n}"))).await.order(202));
+        let path = path_of(&fixture.ask(keyed(&format!("hold-{n}"))).await.order(202));
         if n % 2 == 0 {
-            room.until(&path, "solving").await;
+            fixture.until(&path, "solving").await;
         }
-        room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+        fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
     }
     let mut accepted = Vec::new();
     for n in 0..OPEN_MAX * 2 {
-        accepted.push(is_accepted(&room.ask(keyed(&format!("hold-{n}"))).await));
+        accepted.push(is_accepted(&fixture.ask(keyed(&format!("hold-{n}"))).await));
     }
     assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), OPEN_MAX, "{accepted:?}");
     // A placement that joins an order which is open and wanted is free.
-    room.ask(keyed("hold-0")).await.order(202);
-    assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], OPEN_MAX);
+    fixture.ask(keyed("hold-0")).await.order(202);
+    assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], OPEN_MAX);
     // And a place that is free again is taken by the next one.
-    let path = path_of(&room.ask(keyed("hold-0")).await.order(202));
-    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
-    assert!(is_accepted(&room.ask(keyed("hold-9")).await));
-    assert!(!is_accepted(&room.ask(keyed("hold-0")).await));
+    let path = path_of(&fixture.ask(keyed("hold-0")).await.order(202));
+    fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    assert!(is_accepted(&fixture.ask(keyed("hold-9")).await));
+    assert!(!is_accepted(&fixture.ask(keyed("hold-0")).await));
 }
 
 /// Trap: dead letters are placed again under their keys, and as many are open as there were dead letters.
 #[tokio::test]
 async fn dead_letters_that_are_placed_again_need_places() {
-    let room = limited(1).await;
+    let fixture = limited(1).await;
     // The provider has taken some of them, and their new life waits for that task; for the others it has tasks that
     // failed.
     for sitekey in ["hold-0", "die-1", "hold-2"] {
-        let path = path_of(&room.ask(keyed(sitekey)).await.order(202));
-        assert_eq!(room.run_out(&path).await["status"], "dead", "{sitekey}");
+        let path = path_of(&fixture.ask(keyed(sitekey)).await.order(202));
+        assert_eq!(fixture.run_out(&path).await["status"], "dead", "{sitekey}");
     }
-    room.rest().await;
+    fixture.rest().await;
     let mut accepted = Vec::new();
     for sitekey in ["hold-0", "die-1", "hold-2"] {
-        accepted.push(is_accepted(&room.ask(keyed(sitekey)).await));
+        accepted.push(is_accepted(&fixture.ask(keyed(sitekey)).await));
     }
     assert_eq!(accepted, [true, false, false]);
-    room.ask(keyed("hold-0")).await.order(202);
-    assert_eq!(open_and_wanted(&room).await, 1);
+    fixture.ask(keyed("hold-0")).await.order(202);
+    assert_eq!(open_and_wanted(&fixture).await, 1);
 }
 
 /// Cancelled orders are wanted again at once on three nodes, while callers cancel some of them again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_cancelled_orders_that_are_wanted_again_on_three_nodes_as_many_are_open_as_may_be() {
-    let room = limited(OPEN_MAX).await;
+    let fixture = limited(OPEN_MAX).await;
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        nodes.push(room.twin(tenants(OPEN_MAX)).await);
+        nodes.push(fixture.twin(tenants(OPEN_MAX)).await);
     }
     let mut paths = Vec::new();
     for n in 0..AT_ONCE {
@@ -246,14 +246,14 @@ async fn of_cancelled_orders_that_are_wanted_again_on_three_nodes_as_many_are_op
         let (answers, _) = join(join_all(asks), join_all(cancels)).await;
         let accepted = answers.iter().filter(|answered| is_accepted(answered)).count();
         assert!(accepted > 0 || round > 0, "round {round}");
-        let open = open_and_wanted(&room).await;
+        let open = open_and_wanted(&fixture).await;
         assert!(open <= OPEN_MAX, "round {round}: {open} are open");
     }
     // No place has leaked: when all are cancelled, as many are accepted as may be open.
     for path in &paths {
         ask(Ask::new("DELETE", path.clone()).key(ANNA), nodes[0].1).await;
     }
-    assert_eq!(open_and_wanted(&room).await, 0);
+    assert_eq!(open_and_wanted(&fixture).await, 0);
     let asks = (0..AT_ONCE).map(|n| ask(keyed(&format!("hold-{n}")), nodes[n % 3].1));
     let accepted = join_all(asks).await.iter().filter(|answered| is_accepted(answered)).count();
     assert_eq!(accepted, OPEN_MAX);

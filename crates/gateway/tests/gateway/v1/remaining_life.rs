@@ -1,8 +1,8 @@
 //! How much life an answer has left is told with it, on every API: in the body of `/v1`, and in a header of the others.
 
 use super::apis::{APIS, Api, Placing};
+use super::fixture::{ANNA, Fixture};
 use super::talk::{Answered, Ask};
-use super::world::{ANNA, Room};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -26,34 +26,34 @@ fn left(api: Api) -> Duration {
 
 #[tokio::test]
 async fn the_remaining_life_is_told_with_the_answer_on_every_api() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("hold-{n}");
-        let placed = api.place(&room, &Placing::of(&sitekey)).await;
+        let placed = api.place(&fixture, &Placing::of(&sitekey)).await;
         let id = api.id(&placed);
-        let pending = api.read(&room, ANNA, &id).await;
+        let pending = api.read(&fixture, ANNA, &id).await;
         assert_eq!((told(api, &placed), told(api, &pending)), (None, None), "{api:?}: there is no answer");
         // Nothing says when it arrived, so it is dated from its submit.
-        room.call_back(&sitekey, "token").await;
-        room.pass(Duration::from_millis(12_400));
-        let read = api.read(&room, ANNA, &id).await;
+        fixture.call_back(&sitekey, "token").await;
+        fixture.pass(Duration::from_millis(12_400));
+        let read = api.read(&fixture, ANNA, &id).await;
         assert_eq!(told(api, &read), Some(left(api)), "{api:?}");
-        room.pass(Duration::from_secs(300));
-        let expired = api.read(&room, ANNA, &id).await;
+        fixture.pass(Duration::from_secs(300));
+        let expired = api.read(&fixture, ANNA, &id).await;
         assert_eq!(told(api, &expired), None, "{api:?}: {}", expired.text);
     }
 }
 
 #[tokio::test]
 async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let mut answered_at_once = Vec::new();
     for (n, api) in APIS.into_iter().enumerate() {
         let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
-        let id = api.id(&api.place(&room, &shared).await);
-        api.token(&room, ANNA, &id).await;
-        room.pass(Duration::from_millis(12_400));
-        let again = api.place(&room, &shared).await;
+        let id = api.id(&api.place(&fixture, &shared).await);
+        api.token(&fixture, ANNA, &id).await;
+        fixture.pass(Duration::from_millis(12_400));
+        let again = api.place(&fixture, &shared).await;
         let has_answer = again.text.contains(&format!("token 1 of fresh-{n}"));
         assert_eq!(told(api, &again), has_answer.then(|| left(api)), "{api:?}: {}", again.text);
         if has_answer {
@@ -66,37 +66,41 @@ async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
 /// The caller of a cached answer has the same id as the one that the answer was bought for.
 #[tokio::test]
 async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_is_told_how_long() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
-        let id = api.id(&api.place(&room, &shared).await);
-        api.token(&room, ANNA, &id).await;
+        let id = api.id(&api.place(&fixture, &shared).await);
+        api.token(&fixture, ANNA, &id).await;
         // 66 s are left, and a repeat is given at least the margin of 50 s when it comes within 15 s.
-        room.pass(Duration::from_secs(234));
-        let repeat = api.id(&api.place(&room, &shared).await);
+        fixture.pass(Duration::from_secs(234));
+        let repeat = api.id(&api.place(&fixture, &shared).await);
         assert_eq!(repeat, id, "{api:?}");
-        room.pass(Duration::from_secs(15));
+        fixture.pass(Duration::from_secs(15));
         assert_eq!(
-            told(api, &api.read(&room, ANNA, &repeat).await),
+            told(api, &api.read(&fixture, ANNA, &repeat).await),
             Some(Duration::from_secs(51)),
             "{api:?}"
         );
-        room.pass(Duration::from_secs(50));
-        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), Some(Duration::from_secs(1)), "{api:?}");
-        room.pass(Duration::from_secs(1));
-        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), None, "{api:?}");
+        fixture.pass(Duration::from_secs(50));
+        assert_eq!(
+            told(api, &api.read(&fixture, ANNA, &repeat).await),
+            Some(Duration::from_secs(1)),
+            "{api:?}"
+        );
+        fixture.pass(Duration::from_secs(1));
+        assert_eq!(told(api, &api.read(&fixture, ANNA, &repeat).await), None, "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_without_an_expiry_has_no_remaining_life() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     // 100 bytes of zero in base64: any picture will do.
     let body = format!("{}AA==", "A".repeat(132));
     let solve = json!({ "key": ANNA, "json": 1, "method": "base64", "body": body });
     let task = json!({ "clientKey": ANNA, "task": { "type": "ImageToTextTask", "body": body } });
     for (path, order) in [("/solve.php", solve), ("/capsolver/createTask", task)] {
-        let answered = room.ask(Ask::post(path, &order)).await;
+        let answered = fixture.ask(Ask::post(path, &order)).await;
         assert!(answered.text.contains("picture"), "{answered:?}");
         assert_eq!(answered.header("quittance-remaining-life"), None, "{path}");
     }
@@ -104,20 +108,20 @@ async fn an_answer_without_an_expiry_has_no_remaining_life() {
 
 #[tokio::test]
 async fn of_several_ids_the_shortest_remaining_life_is_told() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let mut ids: Vec<Value> = Vec::new();
     for sitekey in ["fresh-1", "fresh-2", "hold-3"] {
-        let id = Api::Classic.id(&Api::Classic.place(&room, &Placing::of(sitekey)).await);
+        let id = Api::Classic.id(&Api::Classic.place(&fixture, &Placing::of(sitekey)).await);
         if sitekey.starts_with("fresh") {
-            Api::Classic.token(&room, ANNA, &id).await;
+            Api::Classic.token(&fixture, ANNA, &id).await;
         }
         ids.push(id);
-        room.pass(Duration::from_secs(10));
+        fixture.pass(Duration::from_secs(10));
     }
     let life_of = async |ids: &[Value]| {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str().unwrap()).collect();
         let path = format!("/res.php?key={ANNA}&action=get&ids={}", ids.join(","));
-        told(Api::Classic, &room.ask(Ask::get(path)).await)
+        told(Api::Classic, &fixture.ask(Ask::get(path)).await)
     };
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(life_of(&ids).await, seconds(270));

@@ -2,8 +2,8 @@
 //! token to each `fresh...` site key that is submitted, at once, and one to `hold...` when the test calls back.
 
 use super::apis::{APIS, Api, PAGE, Placing};
+use super::fixture::{ADMIN, ANNA, BERT, Fixture};
 use super::talk::{Answered, Ask};
-use super::world::{ADMIN, ANNA, BERT, Room};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -39,12 +39,12 @@ impl Setting {
 }
 
 /// Places the same thing twice, and then again when the answer was read: the tokens that each of them got.
-async fn twice(room: &Room, api: Api, placing: &Placing) -> (Vec<Value>, Vec<String>) {
+async fn twice(fixture: &Fixture, api: Api, placing: &Placing) -> (Vec<Value>, Vec<String>) {
     let mut ids = Vec::new();
     let mut tokens = Vec::new();
     for _ in 0..2 {
-        let id = api.id(&api.place(room, placing).await);
-        tokens.push(api.token(room, placing.tenant, &id).await);
+        let id = api.id(&api.place(fixture, placing).await);
+        tokens.push(api.token(fixture, placing.tenant, &id).await);
         ids.push(id);
     }
     (ids, tokens)
@@ -57,53 +57,53 @@ fn distinct<T: std::fmt::Display>(all: &[T]) -> u32 {
 
 #[tokio::test]
 async fn a_retry_after_a_timeout_is_one_job_with_a_key_or_shared_and_another_where_exclusive() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         for setting in SETTINGS {
             let sitekey = format!("hold-{n}-{setting:?}");
             let placing = setting.placing(&sitekey, &sitekey);
             // The reply to the first was lost: the caller never saw its id, and asks again while it is in flight.
-            let lost = api.id(&api.place(&room, &placing).await);
-            let again = api.place(&room, &placing).await;
+            let lost = api.id(&api.place(&fixture, &placing).await);
+            let again = api.place(&fixture, &placing).await;
             let jobs = if setting.repeats_are_one_job() { 1 } else { 2 };
             assert_eq!(distinct(&[lost, api.id(&again)]), jobs, "{api:?} {setting:?}");
-            while room.provider.submits(&sitekey) < jobs {
+            while fixture.provider.submits(&sitekey) < jobs {
                 tokio::task::yield_now().await;
             }
             if jobs == 1 {
-                room.call_back(&sitekey, "token").await;
-                assert_eq!(api.token(&room, ANNA, &api.id(&again)).await, "token", "{api:?} {setting:?}");
+                fixture.call_back(&sitekey, "token").await;
+                assert_eq!(api.token(&fixture, ANNA, &api.id(&again)).await, "token", "{api:?} {setting:?}");
             }
-            assert_eq!(room.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
+            assert_eq!(fixture.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn ten_workers_on_one_page_get_ten_tokens_by_default_with_ten_keys_and_exclusive_and_one_if_shared() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         for setting in SETTINGS {
             let sitekey = format!("fresh-{n}-{setting:?}");
             let worker = async |n: usize| {
                 let placing = setting.placing(&sitekey, &format!("{sitekey}-{n}"));
-                let id = api.id(&api.place(&room, &placing).await);
-                let token = api.token(&room, ANNA, &id).await;
+                let id = api.id(&api.place(&fixture, &placing).await);
+                let token = api.token(&fixture, ANNA, &id).await;
                 // To look again is not to ask again.
-                assert_eq!(api.token(&room, ANNA, &id).await, token, "{api:?} {setting:?}");
+                assert_eq!(api.token(&fixture, ANNA, &id).await, token, "{api:?} {setting:?}");
                 (id.to_string(), token)
             };
             let (ids, tokens): (Vec<_>, Vec<_>) = join_all((0..10).map(worker)).await.into_iter().unzip();
             let answers = if setting == Setting::Shared { 1 } else { 10 };
             assert_eq!((distinct(&ids), distinct(&tokens)), (answers, answers), "{api:?} {setting:?}");
-            assert_eq!(room.provider.submits(&sitekey), answers, "{api:?} {setting:?}");
+            assert_eq!(fixture.provider.submits(&sitekey), answers, "{api:?} {setting:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn ten_workers_with_one_key_get_one_token() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("fresh-{n}");
         let worker = async |worker: usize| {
@@ -113,50 +113,50 @@ async fn ten_workers_with_one_key_get_one_token() {
                 0 => placing.keyed(&sitekey),
                 _ => placing.field("idempotency_key", sitekey.as_str()),
             };
-            let id = api.id(&api.place(&room, &placing).await);
-            (id.to_string(), api.token(&room, ANNA, &id).await)
+            let id = api.id(&api.place(&fixture, &placing).await);
+            (id.to_string(), api.token(&fixture, ANNA, &id).await)
         };
         let (ids, tokens): (Vec<_>, Vec<_>) = join_all((0..10).map(worker)).await.into_iter().unzip();
         assert_eq!((distinct(&ids), distinct(&tokens)), (1, 1), "{api:?}");
-        assert_eq!(room.provider.submits(&sitekey), 1, "{api:?}");
+        assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn a_replayed_message_is_one_job_with_a_key_or_shared_and_another_where_exclusive() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         for setting in SETTINGS {
             let sitekey = format!("fresh-{n}-{setting:?}");
             // The message comes again when the job is done, and its caller has the answer.
-            let (ids, tokens) = twice(&room, api, &setting.placing(&sitekey, &sitekey)).await;
+            let (ids, tokens) = twice(&fixture, api, &setting.placing(&sitekey, &sitekey)).await;
             let jobs = if setting.repeats_are_one_job() { 1 } else { 2 };
             assert_eq!((distinct(&ids), distinct(&tokens)), (jobs, jobs), "{api:?} {setting:?}");
-            assert_eq!(room.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
+            assert_eq!(fixture.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_replayed_message_after_the_answer_expired_is_an_error_with_a_key_and_a_new_job_without() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         for setting in SETTINGS {
             let sitekey = format!("fresh-{n}-{setting:?}");
             let placing = setting.placing(&sitekey, &sitekey);
-            let id = api.id(&api.place(&room, &placing).await);
-            api.token(&room, ANNA, &id).await;
-            room.pass(Duration::from_secs(301));
-            let again = api.place(&room, &placing).await;
+            let id = api.id(&api.place(&fixture, &placing).await);
+            api.token(&fixture, ANNA, &id).await;
+            fixture.pass(Duration::from_secs(301));
+            let again = api.place(&fixture, &placing).await;
             if setting == Setting::Key {
                 let (code, reason) = api.refusal(&again);
                 let expected = if api == Api::V1 { "answer_expired" } else { "ERROR_TOKEN_EXPIRED" };
                 assert_eq!(code, expected, "{api:?}");
                 assert!(reason.contains("has expired") && reason.contains("another key"), "{reason}");
-                assert_eq!(room.provider.submits(&sitekey), 1, "{api:?}");
+                assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}");
             } else {
-                api.token(&room, ANNA, &api.id(&again)).await;
-                assert_eq!(room.provider.submits(&sitekey), 2, "{api:?} {setting:?}");
+                api.token(&fixture, ANNA, &api.id(&again)).await;
+                assert_eq!(fixture.provider.submits(&sitekey), 2, "{api:?} {setting:?}");
             }
         }
     }
@@ -164,7 +164,7 @@ async fn a_replayed_message_after_the_answer_expired_is_an_error_with_a_key_and_
 
 #[tokio::test]
 async fn a_page_refresh_is_one_job_with_the_visits_key_or_shared_and_another_where_exclusive() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         for setting in SETTINGS {
             let sitekey = format!("fresh-{n}-{setting:?}");
@@ -172,55 +172,55 @@ async fn a_page_refresh_is_one_job_with_the_visits_key_or_shared_and_another_whe
             // Two refreshes before the answer is read, and one after.
             let mut ids = Vec::new();
             for _ in 0..3 {
-                ids.push(api.id(&api.place(&room, &placing).await));
+                ids.push(api.id(&api.place(&fixture, &placing).await));
             }
             let mut tokens = Vec::new();
             for id in &ids {
-                tokens.push(api.token(&room, ANNA, id).await);
+                tokens.push(api.token(&fixture, ANNA, id).await);
             }
-            let refreshed = api.id(&api.place(&room, &placing).await);
-            tokens.push(api.token(&room, ANNA, &refreshed).await);
+            let refreshed = api.id(&api.place(&fixture, &placing).await);
+            tokens.push(api.token(&fixture, ANNA, &refreshed).await);
             let jobs = if setting.repeats_are_one_job() { 1 } else { 4 };
             assert_eq!(distinct(&tokens), jobs, "{api:?} {setting:?}");
-            assert_eq!(room.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
+            assert_eq!(fixture.provider.submits(&sitekey), jobs, "{api:?} {setting:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn another_key_is_another_job_and_so_is_the_same_key_of_another_tenant() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("fresh-{n}");
         let placing = |key: &str| Placing::of(&sitekey).keyed(&format!("{n}-{key}"));
         let mut tokens = Vec::new();
         for placing in [placing("a"), placing("b"), placing("a").by(BERT)] {
-            let id = api.id(&api.place(&room, &placing).await);
-            tokens.push(api.token(&room, placing.tenant, &id).await);
+            let id = api.id(&api.place(&fixture, &placing).await);
+            tokens.push(api.token(&fixture, placing.tenant, &id).await);
         }
-        assert_eq!((distinct(&tokens), room.provider.submits(&sitekey)), (3, 3), "{api:?}");
+        assert_eq!((distinct(&tokens), fixture.provider.submits(&sitekey)), (3, 3), "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn one_key_is_one_job_whichever_api_it_comes_by() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let placing = Placing::of("fresh-1").keyed("everywhere");
     let mut tokens = Vec::new();
     for api in APIS {
-        let id = api.id(&api.place(&room, &placing).await);
-        tokens.push(api.token(&room, ANNA, &id).await);
+        let id = api.id(&api.place(&fixture, &placing).await);
+        tokens.push(api.token(&fixture, ANNA, &id).await);
     }
-    assert_eq!((distinct(&tokens), room.provider.submits("fresh-1")), (1, 1));
+    assert_eq!((distinct(&tokens), fixture.provider.submits("fresh-1")), (1, 1));
 }
 
 #[tokio::test]
 async fn the_same_key_with_other_parameters_is_an_error_that_says_so_and_must_not_be_retried() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let key = format!("job-{n}");
-        api.id(&api.place(&room, &Placing::of("fresh-1").keyed(&key)).await);
-        let (code, reason) = api.refusal(&api.place(&room, &Placing::of("fresh-2").keyed(&key)).await);
+        api.id(&api.place(&fixture, &Placing::of("fresh-1").keyed(&key)).await);
+        let (code, reason) = api.refusal(&api.place(&fixture, &Placing::of("fresh-2").keyed(&key)).await);
         let expected = match api {
             Api::V1 => "idempotency_mismatch",
             Api::Json("capsolver") => "ERROR_INVALID_TASK_DATA",
@@ -231,13 +231,13 @@ async fn the_same_key_with_other_parameters_is_an_error_that_says_so_and_must_no
             reason.contains("idempotency key") && reason.contains("other parameters"),
             "{api:?}: {reason}"
         );
-        assert_eq!(room.provider.submits("fresh-2"), 0, "{api:?}");
+        assert_eq!(fixture.provider.submits("fresh-2"), 0, "{api:?}");
     }
 }
 
 #[tokio::test]
 async fn a_key_that_is_no_key_and_two_that_differ_are_clear_errors_and_nothing_is_bought() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let long = "k".repeat(256);
     let differ = Placing::of("fresh-1").keyed("a").field("idempotency_key", "b");
     let wrong = |key: &str| Placing::of("fresh-1").field("idempotency_key", key);
@@ -250,17 +250,17 @@ async fn a_key_that_is_no_key_and_two_that_differ_are_clear_errors_and_nothing_i
             (wrong(&long), "256 bytes"),
             (Placing::of("fresh-1").keyed(&long), "256 bytes"),
         ] {
-            let (_, reason) = api.refusal(&api.place(&room, &placing).await);
+            let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
             assert!(reason.contains(word), "{api:?} {placing:?}: {reason}");
         }
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
 #[tokio::test]
 async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
-    let room = Room::new().await;
-    let orders = room.gateway.orders();
+    let fixture = Fixture::new().await;
+    let orders = fixture.gateway.orders();
     let anna = orders.tenants().caller(ANNA).unwrap();
     for (n, api) in APIS.into_iter().enumerate() {
         let placing = Placing::of(&format!("hold-{n}"))
@@ -269,7 +269,7 @@ async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
             .field("idempotency_key", format!("terms-{n}"))
             .field("reuse", "exclusive")
             .field("no_stock", true);
-        let id = api.id(&api.place(&room, &placing).await);
+        let id = api.id(&api.place(&fixture, &placing).await);
         let order = orders.find(&anna, number(&id)).await.unwrap();
         let terms = &order.terms;
         assert_eq!(order.deadline.since(order.placed), Duration::from_secs(77), "{api:?}");
@@ -281,12 +281,12 @@ async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
             [("deadline_s", json!(0.5)), ("deadline_s", json!(86_401)), ("min_life_s", json!(-1))]
         {
             let placing = Placing::of(&format!("hold-{n}")).field(field, value);
-            let (_, reason) = api.refusal(&api.place(&room, &placing).await);
+            let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
             assert!(reason.contains(field) && reason.contains("seconds from"), "{api:?}: {reason}");
         }
         // A turnstile token lives 300 s, and not all of that can be promised.
         let placing = Placing::of(&format!("hold-{n}")).field("min_life_s", 299);
-        let (_, reason) = api.refusal(&api.place(&room, &placing).await);
+        let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
         assert!(reason.contains("225 s") || reason.contains("225"), "{api:?}: {reason}");
     }
 }
@@ -300,14 +300,14 @@ fn number(id: &Value) -> quittance_gateway::OrderId {
 
 #[tokio::test]
 async fn on_the_json_protocol_the_fields_may_stand_inside_the_task_and_never_say_two_things() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let ask = |beside: Value, inside: Value| {
         let mut task =
             json!({ "type": "TurnstileTaskProxyless", "websiteKey": "fresh-1", "websiteURL": PAGE });
         task.as_object_mut().unwrap().extend(inside.as_object().unwrap().clone());
         let mut body = json!({ "clientKey": ANNA, "task": task });
         body.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
-        room.ask(Ask::post("/2captcha/createTask", &body))
+        fixture.ask(Ask::post("/2captcha/createTask", &body))
     };
     let beside = ask(json!({ "idempotency_key": "a", "deadline_s": "60" }), json!({})).await;
     let inside = ask(json!({}), json!({ "idempotency_key": "a", "deadline_s": 60 })).await;
@@ -323,12 +323,12 @@ async fn on_the_json_protocol_the_fields_may_stand_inside_the_task_and_never_say
         assert_eq!(code, "ERROR_BAD_PARAMETERS");
         assert!(reason.contains(word), "{reason}");
     }
-    assert_eq!(room.provider.submits("fresh-1"), 1);
+    assert_eq!(fixture.provider.submits("fresh-1"), 1);
 }
 
 #[tokio::test]
 async fn on_the_classic_protocol_the_fields_come_in_the_query_a_form_or_a_multipart_body() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let order =
         format!("key={ANNA}&method=turnstile&sitekey=fresh-1&pageurl={PAGE}&idempotency_key=a&deadline_s=60");
     let multipart: String = order
@@ -347,20 +347,20 @@ async fn on_the_classic_protocol_the_fields_come_in_the_query_a_form_or_a_multip
         post("application/x-www-form-urlencoded", &order),
         post("multipart/form-data; boundary=b", &format!("{multipart}--b--\r\n")),
     ] {
-        let answered = room.ask(ask).await;
+        let answered = fixture.ask(ask).await;
         assert!(answered.text.starts_with("OK|"), "{answered:?}");
         told.push(answered.text);
     }
     assert_eq!(distinct(&told), 1);
     // A client that wants plain text is told the code alone.
-    let wrong = room.ask(Ask::get(format!("/in.php?{order}&sitekey=fresh-2"))).await;
+    let wrong = fixture.ask(Ask::get(format!("/in.php?{order}&sitekey=fresh-2"))).await;
     assert_eq!(wrong.text, "ERROR_BAD_PARAMETERS");
-    assert_eq!(room.provider.submits("fresh-1"), 1);
+    assert_eq!(fixture.provider.submits("fresh-1"), 1);
 }
 
 #[tokio::test]
 async fn solve_php_takes_a_key_and_pictures_are_shared_unless_an_order_wants_its_own() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     // 100 bytes of zero in base64: any picture will do.
     let body = format!("{}AA==", "A".repeat(132));
     let ask = |more: Value| {
@@ -369,7 +369,7 @@ async fn solve_php_takes_a_key_and_pictures_are_shared_unless_an_order_wants_its
         order
     };
     let place = async |more: Value| {
-        let answered = room.ask(Ask::post("/in.php", &ask(more))).await;
+        let answered = fixture.ask(Ask::post("/in.php", &ask(more))).await;
         Api::Classic.id(&answered).to_string()
     };
     let usual = place(json!({})).await;
@@ -384,7 +384,7 @@ async fn solve_php_takes_a_key_and_pictures_are_shared_unless_an_order_wants_its
     ];
     assert_eq!(distinct(&own), 6);
     let solve = async |key: &str| {
-        room.ask(Ask::post("/solve.php", &ask(json!({}))).header("Idempotency-Key", key)).await
+        fixture.ask(Ask::post("/solve.php", &ask(json!({}))).header("Idempotency-Key", key)).await
     };
     assert_eq!(solve("s-1").await.header("quittance-origin"), Some("api"));
     let again = solve("s-1").await;
@@ -397,9 +397,9 @@ async fn solve_php_takes_a_key_and_pictures_are_shared_unless_an_order_wants_its
 
 #[tokio::test]
 async fn a_response_says_when_a_single_use_answer_goes_to_a_second_placement_and_it_is_counted() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let shared_so_far = async || {
-        let metrics = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+        let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
         let line = metrics.lines().find(|line| line.starts_with("quittance_node_shared_single_use_total "));
         line.unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
     };
@@ -413,10 +413,10 @@ async fn a_response_says_when_a_single_use_answer_goes_to_a_second_placement_and
         let shared = Placing::of(&sitekey).field("reuse", "shared");
         let mut origins = Vec::new();
         for _ in 0..2 {
-            origins.push(origin(api, &api.place(&room, &shared).await));
+            origins.push(origin(api, &api.place(&fixture, &shared).await));
         }
-        room.call_back(&sitekey, "token").await;
-        let third = api.place(&room, &shared).await;
+        fixture.call_back(&sitekey, "token").await;
+        let third = api.place(&fixture, &shared).await;
         origins.push(origin(api, &third));
         assert_eq!(origins, ["api", "joined", "cached"], "{api:?}");
         assert_eq!(third.header("idempotent-replayed"), None, "{api:?}");
@@ -424,9 +424,9 @@ async fn a_response_says_when_a_single_use_answer_goes_to_a_second_placement_and
         // The same job again is nothing to count.
         let keyed = Placing::of(&format!("fresh-{n}")).keyed(&sitekey);
         for expected in [None, Some("true")] {
-            let answered = api.place(&room, &keyed).await;
+            let answered = api.place(&fixture, &keyed).await;
             assert_eq!(answered.header("idempotent-replayed"), expected, "{api:?}");
-            api.token(&room, ANNA, &api.id(&answered)).await;
+            api.token(&fixture, ANNA, &api.id(&answered)).await;
         }
         assert_eq!(shared_so_far().await, before + 2, "{api:?}");
     }
@@ -434,15 +434,15 @@ async fn a_response_says_when_a_single_use_answer_goes_to_a_second_placement_and
 
 #[tokio::test]
 async fn two_jobs_on_one_page_are_read_together_and_reported_on_one_by_one() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let placing = Placing::of("fresh-1");
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let id = Api::Classic.id(&Api::Classic.place(&room, &placing).await);
-        Api::Classic.token(&room, ANNA, &id).await;
+        let id = Api::Classic.id(&Api::Classic.place(&fixture, &placing).await);
+        Api::Classic.token(&fixture, ANNA, &id).await;
         ids.push(id.as_str().unwrap().to_owned());
     }
-    let res = async |rest: String| room.ask(Ask::get(format!("/res.php?key={ANNA}&{rest}"))).await.text;
+    let res = async |rest: String| fixture.ask(Ask::get(format!("/res.php?key={ANNA}&{rest}"))).await.text;
     let both = res(format!("action=get&ids={}", ids.join(","))).await;
     assert_eq!(both, "token 1 of fresh-1|token 2 of fresh-1");
     assert_eq!(res(format!("action=reportgood&id={}", ids[0])).await, "OK_REPORT_RECORDED");
@@ -452,12 +452,12 @@ async fn two_jobs_on_one_page_are_read_together_and_reported_on_one_by_one() {
 
 #[tokio::test]
 async fn on_v1_the_fields_of_an_order_do_not_hide_among_its_params() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for name in ["idempotency_key", "deadline_s", "min_life_s", "reuse", "no_stock", "nocache"] {
-        let mut order = super::world::order("fresh-1");
+        let mut order = super::fixture::order("fresh-1");
         order["params"][name] = json!("1");
-        let told = room.ask(Ask::post("/v1/orders", &order).key(ANNA)).await.must_be(422, "bad_params");
+        let told = fixture.ask(Ask::post("/v1/orders", &order).key(ANNA)).await.must_be(422, "bad_params");
         assert_eq!(told["field"], format!("params.{name}"));
     }
-    assert_eq!(room.provider.submits("fresh-1"), 0);
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }

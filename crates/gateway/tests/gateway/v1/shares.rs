@@ -1,7 +1,7 @@
-//! Seats that tenants share: one tenant that takes all it can leaves some for every other, and for the operator.
+//! Permits that tenants share: one tenant that takes all it can leaves some for every other, and for the operator.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, order};
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -13,47 +13,47 @@ const WAITS_OF_ONE: usize = REQUESTS_MAX * 3 / 4 / 2;
 /// Of the live streams for tenants.
 const STREAMS_OF_ONE: usize = 512;
 
-async fn room() -> Room {
+async fn fixture() -> Fixture {
     let tenant = |(name, key): (&str, &str)| TenantSettings::new(name, KeyDigest::of(key));
     let limits = Limits { requests_max: REQUESTS_MAX, ..Limits::default() };
     let settings = GatewaySettings { limits, ..GatewaySettings::default() };
-    Room::limited([("anna", ANNA), ("bert", BERT)].map(tenant).into(), settings).await
+    Fixture::limited([("anna", ANNA), ("bert", BERT)].map(tenant).into(), settings).await
 }
 
 /// Trap: 130 calls with `Prefer: wait=300` where 120 requests may be open, and all others are told 429, health checks too.
 #[tokio::test]
 async fn requests_of_one_tenant_that_wait_turn_nobody_else_away() {
-    let room = room().await;
+    let fixture = fixture().await;
     let mut waits = JoinSet::new();
     for n in 0..3 * REQUESTS_MAX {
         let ask =
             Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(ANNA).header("Prefer", "wait=300");
-        let address = room.address;
+        let address = fixture.address;
         waits.spawn(async move { ask.of(address).await });
         tokio::task::yield_now().await;
     }
-    // All but its share are answered at once: each order is on its way, or there was no room for a moment.
+    // All but its share are answered at once: each order is on its way, or there was no place for a moment.
     while waits.len() > WAITS_OF_ONE {
         let answered = waits.join_next().await.unwrap().unwrap();
         assert!([202, 429].contains(&answered.status), "{answered:?}");
     }
-    assert_eq!(room.gateway.counts().requests_open, WAITS_OF_ONE as u64);
+    assert_eq!(fixture.gateway.counts().requests_open, WAITS_OF_ONE as u64);
     let solved = Ask::post("/v1/orders", &order("solve-1")).key(BERT).header("Prefer", "wait=60");
-    assert_eq!(room.ask(solved).await.order(200)["status"], "solved");
+    assert_eq!(fixture.ask(solved).await.order(200)["status"], "solved");
     for (path, key) in
         [("/healthz", ""), ("/callback/x", ""), ("/metrics", ADMIN), ("/v1/admin/state", ADMIN)]
     {
-        assert_eq!(room.ask(Ask::get(path).key(key)).await.status, 200, "{path}");
+        assert_eq!(fixture.ask(Ask::get(path).key(key)).await.status, 200, "{path}");
     }
-    room.place("solve-2").await.order(202);
+    fixture.place("solve-2").await.order(202);
 }
 
 /// Trap: 1,024 unread streams of one tenant, and nobody else can watch anything, not even the operator.
 #[tokio::test]
 async fn live_streams_of_one_tenant_turn_nobody_else_away() {
-    let room = room().await;
+    let fixture = fixture().await;
     let open = async |key: &str, path: &str| -> (u16, TcpStream) {
-        let mut stream = Ask::get(path).key(key).send(room.address).await;
+        let mut stream = Ask::get(path).key(key).send(fixture.address).await;
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.unwrap();
         (String::from_utf8_lossy(&head[9..]).parse().unwrap(), stream)

@@ -1,7 +1,7 @@
 //! A caller with a key that uploads a large picture over a slow line. Strangers that fill their few seats meanwhile must not cut it
 //! off, whatever they do with their connections.
 
-use super::world::{ANNA, BERT, Room, order};
+use super::fixture::{ANNA, BERT, Fixture, order};
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
 use serde_json::json;
 use std::time::Duration;
@@ -19,11 +19,11 @@ const STRANGERS: usize = 6;
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
 
-async fn room() -> Room {
+async fn fixture() -> Fixture {
     let tenants =
         [("anna", ANNA), ("bert", BERT)].map(|(name, key)| TenantSettings::new(name, KeyDigest::of(key)));
     let limits = Limits { connections_max: 200, ..Limits::default() };
-    Room::limited(tenants.into(), GatewaySettings { limits, ..GatewaySettings::default() }).await
+    Fixture::limited(tenants.into(), GatewaySettings { limits, ..GatewaySettings::default() }).await
 }
 
 struct Upload {
@@ -88,8 +88,8 @@ const BODY: &[u8] =
     Content-Length: 90000\r\n\r\nkey=wrong67890wrong67890wrong67890wr&body=";
 
 /// What the upload was answered with while strangers came.
-async fn uploaded(room: &Room, upload: &Upload, stranger: &[u8]) -> String {
-    let mut stream = TcpStream::connect(room.address).await.unwrap();
+async fn uploaded(fixture: &Fixture, upload: &Upload, stranger: &[u8]) -> String {
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
     let Upload { path, headers, body, .. } = upload;
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
@@ -101,7 +101,7 @@ async fn uploaded(room: &Room, upload: &Upload, stranger: &[u8]) -> String {
         // A connection that was cut off is seen when the answer is read.
         _ = stream.write_all(piece).await;
         for _ in 0..STRANGERS {
-            let mut came = TcpStream::connect(room.address).await.unwrap();
+            let mut came = TcpStream::connect(fixture.address).await.unwrap();
             _ = came.write_all(stranger).await;
             strangers.push(came);
         }
@@ -120,7 +120,7 @@ fn was_taken(answer: &str) -> bool {
 async fn is_never_cut_off(uploads: Vec<Upload>, strangers: &[&[u8]]) {
     let all = uploads.iter().flat_map(|upload| strangers.iter().map(move |stranger| (upload, stranger)));
     let checks = all.map(async |(upload, stranger)| {
-        let answer = uploaded(&room().await, upload, stranger).await;
+        let answer = uploaded(&fixture().await, upload, stranger).await;
         let strangers = String::from_utf8_lossy(stranger);
         assert!(was_taken(&answer), "{}, beside {strangers:?}: {answer:?}", upload.name);
     });

@@ -1,7 +1,7 @@
 //! Who is let in, what he may do, and that nobody sees what is another's.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, order, path_of};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
@@ -10,39 +10,42 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn nobody_is_let_in_without_his_key() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for path in
         ["/v1/orders", "/v1/orders/7", "/v1/me", "/v1/events", "/v1/orders/7/events", "/v1/admin/dead"]
     {
-        let refused = room.ask(Ask::get(path)).await;
+        let refused = fixture.ask(Ask::get(path)).await;
         refused.must_be(401, "unauthorized");
         assert!(refused.header("www-authenticate").unwrap().starts_with("Bearer"));
-        room.ask(Ask::get(path).key("another567890another567890another")).await.must_be(401, "unauthorized");
-        room.ask(Ask::get(path).header("Authorization", "Basic YTpi")).await.must_be(401, "unauthorized");
+        fixture
+            .ask(Ask::get(path).key("another567890another567890another"))
+            .await
+            .must_be(401, "unauthorized");
+        fixture.ask(Ask::get(path).header("Authorization", "Basic YTpi")).await.must_be(401, "unauthorized");
     }
     let nonsense = Ask::new("POST", "/v1/orders").body("nonsense");
-    room.ask(nonsense).await.must_be(401, "unauthorized");
-    assert_eq!(room.ask(Ask::get("/v1/me").header("X-Api-Key", BERT)).await.order(200)["tenant"], "bert");
+    fixture.ask(nonsense).await.must_be(401, "unauthorized");
+    assert_eq!(fixture.ask(Ask::get("/v1/me").header("X-Api-Key", BERT)).await.order(200)["tenant"], "bert");
     assert_eq!(
-        room.ask(Ask::get("/v1/me").header("authorization", &format!("bearer {ANNA}"))).await.status,
+        fixture.ask(Ask::get("/v1/me").header("authorization", &format!("bearer {ANNA}"))).await.status,
         200
     );
-    room.ask(Ask::get("/v1/orders").key(ADMIN)).await.must_be(403, "forbidden");
+    fixture.ask(Ask::get("/v1/orders").key(ADMIN)).await.must_be(403, "forbidden");
 }
 
 #[tokio::test]
 async fn where_no_tenant_is_configured_no_key_is_needed() {
-    let room = Room::with(Vec::new()).await;
+    let fixture = Fixture::with(Vec::new()).await;
     let ask = Ask::post("/v1/orders", &order("solve-1")).header("Prefer", "wait=60");
-    assert_eq!(room.ask(ask).await.order(200)["status"], "solved");
-    assert_eq!(room.ask(Ask::get("/v1/me")).await.order(200)["tenant"], "default");
-    assert_eq!(room.ask(Ask::get("/v1/admin/state")).await.status, 200);
+    assert_eq!(fixture.ask(ask).await.order(200)["status"], "solved");
+    assert_eq!(fixture.ask(Ask::get("/v1/me")).await.order(200)["tenant"], "default");
+    assert_eq!(fixture.ask(Ask::get("/v1/admin/state")).await.status, 200);
 }
 
 #[tokio::test]
 async fn another_tenants_order_is_no_order_at_all() {
-    let room = Room::new().await;
-    let order_of_anna = room.place("hold-1").await.order(202);
+    let fixture = Fixture::new().await;
+    let order_of_anna = fixture.place("hold-1").await.order(202);
     let path = path_of(&order_of_anna);
     let asks = [
         Ask::get(&path),
@@ -51,30 +54,30 @@ async fn another_tenants_order_is_no_order_at_all() {
         Ask::post(format!("{path}/report"), &json!({ "good": true })),
     ];
     for ask in asks {
-        room.ask(ask.key(BERT)).await.must_be(404, "unknown_order");
+        fixture.ask(ask.key(BERT)).await.must_be(404, "unknown_order");
     }
-    let listed = room.ask(Ask::get("/v1/orders?status=all").key(BERT)).await.order(200);
+    let listed = fixture.ask(Ask::get("/v1/orders?status=all").key(BERT)).await.order(200);
     assert_eq!(listed, json!({ "orders": [] }));
-    let of_bert = room.ask(Ask::post("/v1/orders", &order("hold-1")).key(BERT)).await.order(202);
+    let of_bert = fixture.ask(Ask::post("/v1/orders", &order("hold-1")).key(BERT)).await.order(202);
     assert_eq!(of_bert["origin"], "api", "not even the same question is shared");
     assert_ne!(of_bert["id"], order_of_anna["id"]);
-    assert_eq!(room.get(&path).await.order(200)["status"], "pending");
+    assert_eq!(fixture.get(&path).await.order(200)["status"], "pending");
 }
 
 /// Neither what a list says nor what it costs depends on what others have ordered.
 #[tokio::test]
 async fn a_list_reads_the_orders_of_its_tenant_and_of_nobody_else() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for n in 0..300 {
-        room.place(&format!("hold-{n}")).await.order(202);
+        fixture.place(&format!("hold-{n}")).await.order(202);
     }
     for n in 0..3 {
-        room.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(BERT)).await.order(202);
+        fixture.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(BERT)).await.order(202);
     }
     let list = async |query: &str| {
-        drop(room.store_calls());
-        let page = room.ask(Ask::get(format!("/v1/orders?{query}")).key(BERT)).await.order(200);
-        (page, room.store_calls())
+        drop(fixture.store_calls());
+        let page = fixture.ask(Ask::get(format!("/v1/orders?{query}")).key(BERT)).await.order(200);
+        (page, fixture.store_calls())
     };
     let (all, calls) = list("status=all").await;
     assert_eq!((all["orders"].as_array().unwrap().len(), &all["next"]), (3, &json!(null)));
@@ -93,26 +96,26 @@ async fn limits_are_kept_and_told() {
     anna.rate = Some(Rate { every: Duration::from_secs(10), burst: 2 });
     let mut bert = TenantSettings::new("bert", KeyDigest::of(BERT));
     bert.open_max = Some(1);
-    let room = Room::with(vec![anna, bert]).await;
+    let fixture = Fixture::with(vec![anna, bert]).await;
     for n in 0..2 {
-        room.place(&format!("hold-{n}")).await.order(202);
+        fixture.place(&format!("hold-{n}")).await.order(202);
     }
-    let refused = room.place("hold-2").await;
+    let refused = fixture.place("hold-2").await;
     refused.must_be(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("10"));
-    room.pass(Duration::from_secs(10));
-    room.place("hold-2").await.order(202);
+    fixture.pass(Duration::from_secs(10));
+    fixture.place("hold-2").await.order(202);
 
-    let ask = |sitekey: &str| room.ask(Ask::post("/v1/orders", &order(sitekey)).key(BERT));
+    let ask = |sitekey: &str| fixture.ask(Ask::post("/v1/orders", &order(sitekey)).key(BERT));
     ask("hold-b").await.order(202);
     ask("hold-c").await.must_be(429, "too_many_open");
     let again = ask("hold-b").await.order(202);
     assert_eq!(again["origin"], "joined", "whoever repeats himself is not limited");
-    let mut me = room.ask(Ask::get("/v1/me").key(BERT)).await.order(200);
+    let mut me = fixture.ask(Ask::get("/v1/me").key(BERT)).await.order(200);
     let secret = me.as_object_mut().and_then(|me| me.remove("webhook_secret"));
     assert!(secret.is_some_and(|secret| secret.as_str().is_some_and(|secret| secret.starts_with("whsec_"))));
     assert_eq!(me, json!({ "tenant": "bert", "limits": { "open_max": 1 }, "open_orders": 1 }));
-    let me = room.get("/v1/me").await.order(200);
+    let me = fixture.get("/v1/me").await.order(200);
     assert_eq!(me["limits"]["rate"], json!({ "every_ms": 10_000, "burst": 2 }));
 }
 
@@ -125,15 +128,15 @@ async fn a_tenant_gets_only_his_kinds_and_hosts() {
         images: false,
         ..Targets::default()
     });
-    let room = Room::with(vec![anna]).await;
+    let fixture = Fixture::with(vec![anna]).await;
     let other =
         json!({ "kind": "hcaptcha", "params": { "sitekey": "k", "pageurl": "https://a.example.com/" } });
-    let refused = room.ask(Ask::post("/v1/orders", &other).key(ANNA)).await;
+    let refused = fixture.ask(Ask::post("/v1/orders", &other).key(ANNA)).await;
     assert_eq!(refused.must_be(403, "kind_not_allowed")["field"], "kind");
     let elsewhere =
         json!({ "kind": "turnstile", "params": { "sitekey": "k", "pageurl": "https://a.example.org/" } });
-    let refused = room.ask(Ask::post("/v1/orders", &elsewhere).key(ANNA)).await;
+    let refused = fixture.ask(Ask::post("/v1/orders", &elsewhere).key(ANNA)).await;
     assert_eq!(refused.must_be(403, "target_not_allowed")["field"], "params.pageurl");
-    let me = room.get("/v1/me").await.order(200);
+    let me = fixture.get("/v1/me").await.order(200);
     assert_eq!(me["limits"], json!({ "kinds": ["turnstile"], "targets": ["*.example.net"] }));
 }

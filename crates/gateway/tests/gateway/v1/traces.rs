@@ -1,8 +1,8 @@
 //! Traces as a collector gets them: one story from the caller's request through the calls to the provider to the hand-out, below
 //! the caller's own span; and a collector that is away is no trouble to anybody.
 
+use super::fixture::{ANNA, Fixture, order, path_of};
 use super::talk::Ask;
-use super::world::{ANNA, Room, order, path_of};
 use crate::eventually::eventually;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -66,13 +66,13 @@ async fn heard_until(heard: &CallbackOutcome, name: &str) -> BTreeMap<String, Va
 #[tokio::test]
 async fn a_trace_leads_from_the_callers_request_through_the_provider_to_the_hand_out() {
     let (address, heard) = collector().await;
-    let room = Room::traced(address).await;
+    let fixture = Fixture::traced(address).await;
     let ask = Ask::post("/v1/orders", &order("hold-t")).key(ANNA);
-    let placed = room.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(202);
+    let placed = fixture.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(202);
     let path = path_of(&placed);
-    room.until(&path, "solving").await;
-    room.call_back("hold-t", "token").await;
-    room.end_of(&path).await;
+    fixture.until(&path, "solving").await;
+    fixture.call_back("hold-t", "token").await;
+    fixture.end_of(&path).await;
     let spans = heard_until(&heard, "hand out").await;
     let [place, whole, attempt, submit, hand_out] =
         ["place turnstile", "order turnstile", "attempt 1", "submit", "hand out"].map(|name| &spans[name]);
@@ -93,14 +93,14 @@ async fn a_trace_leads_from_the_callers_request_through_the_provider_to_the_hand
 #[tokio::test]
 async fn who_wants_no_trace_has_none_and_who_says_nothing_has_one_of_his_own() {
     let (address, heard) = collector().await;
-    let room = Room::traced(address).await;
+    let fixture = Fixture::traced(address).await;
     let unwanted = format!("00-{TRACE}-{CALLER}-00");
     for (sitekey, trace) in [("hold-a", unwanted.as_str()), ("hold-b", "nonsense")] {
         let ask = Ask::post("/v1/orders", &order(sitekey)).key(ANNA).header("traceparent", trace);
-        let path = path_of(&room.ask(ask).await.order(202));
-        room.until(&path, "solving").await;
-        room.call_back(sitekey, "token").await;
-        room.end_of(&path).await;
+        let path = path_of(&fixture.ask(ask).await.order(202));
+        fixture.until(&path, "solving").await;
+        fixture.call_back(sitekey, "token").await;
+        fixture.end_of(&path).await;
     }
     let spans = heard_until(&heard, "hand out").await;
     assert_ne!(spans["place turnstile"]["traceId"], TRACE);
@@ -112,12 +112,12 @@ async fn who_wants_no_trace_has_none_and_who_says_nothing_has_one_of_his_own() {
 #[tokio::test]
 async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let room = Room::traced(nobody).await;
-    let path = path_of(&room.place("hold-c").await.order(202));
-    room.until(&path, "solving").await;
-    room.call_back("hold-c", "token").await;
-    assert_eq!(room.end_of(&path).await["answer"]["text"], "token");
-    let traces = room.gateway.orders().hub().traces().unwrap().clone();
+    let fixture = Fixture::traced(nobody).await;
+    let path = path_of(&fixture.place("hold-c").await.order(202));
+    fixture.until(&path, "solving").await;
+    fixture.call_back("hold-c", "token").await;
+    assert_eq!(fixture.end_of(&path).await["answer"]["text"], "token");
+    let traces = fixture.gateway.orders().commit_feed().traces().unwrap().clone();
     eventually("a trace is left out", async || (traces.dropped() > 0).then_some(())).await;
     assert_eq!(traces.sent(), 0);
 }
@@ -125,14 +125,14 @@ async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
 #[tokio::test]
 async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
     let (address, heard) = collector().await;
-    let room = Room::traced(address).await;
-    let path = path_of(&room.place("hold-d").await.order(202));
-    room.until(&path, "solving").await;
-    room.call_back("hold-d", "token").await;
-    room.end_of(&path).await;
+    let fixture = Fixture::traced(address).await;
+    let path = path_of(&fixture.place("hold-d").await.order(202));
+    fixture.until(&path, "solving").await;
+    fixture.call_back("hold-d", "token").await;
+    fixture.end_of(&path).await;
     let ask = Ask::post("/v1/orders", &order("hold-d")).key(ANNA);
-    room.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(200);
-    room.gateway.orders().hub().traces().unwrap().finish().await;
+    fixture.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(200);
+    fixture.gateway.orders().commit_feed().traces().unwrap().finish().await;
     let spans = heard.lock().unwrap().clone();
     let whole = spans.iter().find(|span| span["name"] == "order turnstile").unwrap();
     assert_ne!(whole["traceId"], TRACE);
@@ -149,11 +149,11 @@ async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
 #[tokio::test]
 async fn what_a_caller_calls_his_kind_names_no_span() {
     let (address, heard) = collector().await;
-    let room = Room::traced(address).await;
+    let fixture = Fixture::traced(address).await;
     let odd = "M".repeat(5000);
     let asked = Ask::get(format!("/in.php?key={ANNA}&method={odd}&pageurl=https://shop.example.com/"));
-    assert!(room.ask(asked).await.text.starts_with("ERROR_"));
-    room.gateway.orders().hub().traces().unwrap().finish().await;
+    assert!(fixture.ask(asked).await.text.starts_with("ERROR_"));
+    fixture.gateway.orders().commit_feed().traces().unwrap().finish().await;
     let spans = heard.lock().unwrap().clone();
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(spans[0]["name"], "place other");

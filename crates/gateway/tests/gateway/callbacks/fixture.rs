@@ -103,7 +103,7 @@ impl Spill for SmallSpill {
     }
 }
 
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) engine: Arc<Engine>,
     pub(crate) troubles: Arc<Troubles>,
     pub(crate) spill: MemorySpill,
@@ -115,7 +115,7 @@ pub(crate) struct Room {
     silent: Arc<Silent>,
 }
 
-impl Room {
+impl Fixture {
     /// One order, taken by the provider, and a door at which its callback may come in.
     pub(crate) async fn with_one_order(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,7 +2,9 @@
 
 use crate::still_clock::StillClock;
 use quittance_engine::{Engine, Settings, World};
-use quittance_gateway::{Gateway, GatewaySettings, Hub, OrderService, Tenants, WebhookSettings, Webhooks};
+use quittance_gateway::{
+    CommitFeed, Gateway, GatewaySettings, OrderService, Tenants, WebhookSettings, Webhooks,
+};
 use quittance_lifecycle::{Money, Payload, ProviderAnswer, SubmitOutcome};
 use quittance_ports::{Account, FixedProvider, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks};
 use serde_json::Value;
@@ -38,7 +40,7 @@ impl RequestHandler {
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(Vec::new(), None);
         let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
-        let orders = OrderService::new(engine, tenants, Hub::new([]), webhooks);
+        let orders = OrderService::new(engine, tenants, CommitFeed::new([]), webhooks);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(Gateway::new(orders, GatewaySettings::default()).serve(listener, None));

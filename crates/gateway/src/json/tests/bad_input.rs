@@ -1,7 +1,7 @@
 //! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the door.
 
 use super::dialects::turnstile;
-use super::world::{KEY, Room};
+use super::fixture::{Fixture, KEY};
 use serde_json::{Value, json};
 
 /// Numbers that are the same in every run (xorshift).
@@ -81,7 +81,7 @@ const PATHS: [&str; 9] = [
 
 #[tokio::test]
 async fn whatever_is_said_gets_an_answer_of_the_protocol() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut accepted = 0;
     for turn in 0..4000 {
@@ -92,7 +92,7 @@ async fn whatever_is_said_gets_an_answer_of_the_protocol() {
         };
         let path = *dice.pick(&PATHS);
         // Status 200 and JSON are asked of every answer there.
-        let told = room.post(path, body).await;
+        let told = fixture.post(path, body).await;
         let told: Value = serde_json::from_str(&told).unwrap();
         match told["errorId"].as_u64().unwrap() {
             0 => accepted += 1,
@@ -103,12 +103,12 @@ async fn whatever_is_said_gets_an_answer_of_the_protocol() {
         }
     }
     assert!(accepted > 100, "{accepted}: some of it made sense");
-    assert_eq!(room.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and the door is still open");
+    assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and the door is still open");
 }
 
 #[tokio::test]
 async fn what_is_deep_wide_or_giant_gets_an_answer_as_well() {
-    let room = Room::open();
+    let fixture = Fixture::open();
     let nested =
         |depth: usize, open: &str, close: &str| format!("{}1{}", open.repeat(depth), close.repeat(depth));
     let wide: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("field{n}"), json!(n))).collect();
@@ -134,13 +134,13 @@ async fn what_is_deep_wide_or_giant_gets_an_answer_as_well() {
         ];
         for body in bodies {
             for path in PATHS {
-                let told: Value = serde_json::from_str(&room.post(path, body.clone()).await).unwrap();
+                let told: Value = serde_json::from_str(&fixture.post(path, body.clone()).await).unwrap();
                 assert!(told["errorId"].is_u64());
                 assert!(told.to_string().len() < 2000, "nothing of it is repeated");
             }
         }
     }
     let picture = json!({"clientKey": KEY, "task": {"type": "ImageToTextTask", "body": giant}});
-    let told = room.ask("/createTask", &picture).await;
+    let told = fixture.ask("/createTask", &picture).await;
     assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(4), &json!("ERROR_TOO_BIG_CAPTCHA_FILESIZE")));
 }

@@ -1,7 +1,7 @@
 //! While the store is away or slow, nobody who may have paid is told to give up, and nobody waits for long.
 
 use super::dialects::turnstile;
-use super::world::{KEY, Room};
+use super::fixture::{Fixture, KEY};
 use quittance_lifecycle::Payload;
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -9,27 +9,27 @@ use std::sync::atomic::Ordering;
 #[tokio::test]
 async fn a_poll_is_told_to_come_again_as_long_as_the_store_is_away_or_hangs() {
     for hangs in [false, true] {
-        let room = Room::open();
-        let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
-        room.solve(Payload::text("t")).await;
-        let trouble = if hangs { &room.troubles.store_hangs } else { &room.troubles.store_is_away };
+        let fixture = Fixture::open();
+        let id = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
+        fixture.solve(Payload::text("t")).await;
+        let trouble = if hangs { &fixture.troubles.store_hangs } else { &fixture.troubles.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         let poll = json!({"clientKey": KEY, "taskId": id});
         for dialect in ["2captcha", "anticaptcha", "capmonster"] {
-            let told = room.post(&format!("/{dialect}/getTaskResult"), poll.to_string()).await;
+            let told = fixture.post(&format!("/{dialect}/getTaskResult"), poll.to_string()).await;
             assert_eq!(told, "{\"errorId\":0,\"status\":\"processing\"}", "{dialect}");
         }
-        assert_eq!(room.ask("/capsolver/getTaskResult", &poll).await["status"], "processing");
+        assert_eq!(fixture.ask("/capsolver/getTaskResult", &poll).await["status"], "processing");
         trouble.store(false, Ordering::Relaxed);
-        assert_eq!(room.ask("/getTaskResult", &poll).await["status"], "ready");
+        assert_eq!(fixture.ask("/getTaskResult", &poll).await["status"], "ready");
     }
 }
 
 #[tokio::test]
 async fn an_order_that_cannot_be_put_on_record_is_turned_away_for_now() {
     for hangs in [false, true] {
-        let room = Room::open();
-        let trouble = if hangs { &room.troubles.store_hangs } else { &room.troubles.store_is_away };
+        let fixture = Fixture::open();
+        let trouble = if hangs { &fixture.troubles.store_hangs } else { &fixture.troubles.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         for (dialect, number, code) in [
             ("2captcha", 2, "ERROR_NO_SLOT_AVAILABLE"),
@@ -37,12 +37,12 @@ async fn an_order_that_cannot_be_put_on_record_is_turned_away_for_now() {
             ("capmonster", 1, "ERROR_NO_SLOT_AVAILABLE"),
             ("capsolver", 1, "ERROR_SERVICE_UNAVALIABLE"),
         ] {
-            let told = room.ask(&format!("/{dialect}/createTask"), &turnstile(KEY)).await;
+            let told = fixture.ask(&format!("/{dialect}/createTask"), &turnstile(KEY)).await;
             assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(number), &json!(code)), "{told}");
         }
         let report = json!({"clientKey": KEY, "taskId": 12_345});
-        assert_eq!(room.ask("/reportCorrect", &report).await["errorCode"], "ERROR_REPORT_NOT_RECORDED");
+        assert_eq!(fixture.ask("/reportCorrect", &report).await["errorCode"], "ERROR_REPORT_NOT_RECORDED");
         trouble.store(false, Ordering::Relaxed);
-        assert_eq!(room.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and then taken");
+        assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and then taken");
     }
 }

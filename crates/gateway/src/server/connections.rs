@@ -2,7 +2,7 @@
 //! next, so that a health check or a provider's callback always gets in. A connection that shows a tenant's key belongs to that
 //! tenant, which has a share of the others.
 
-use super::patient::Stage;
+use super::timed_io::Stage;
 use crate::wrong_keys::Shown;
 use quittance_engine::Shares;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct Stranger {
 }
 
 /// One connection, for as long as it is open.
-pub(super) struct Guest {
+pub(super) struct ConnectionEntry {
     connections: Arc<Connections>,
     id: u64,
     evicted: Arc<Notify>,
@@ -68,7 +68,7 @@ impl Connections {
     }
 
     /// A new connection, which is a stranger's. If there are too many, one that is idle has to go.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr, stage: &Stage) -> Guest {
+    pub(super) fn enter(self: &Arc<Self>, address: IpAddr, stage: &Stage) -> ConnectionEntry {
         let evicted = Arc::new(Notify::new());
         let mut inner = self.lock();
         let of_address = inner.by_address.get(&address).copied().unwrap_or_default();
@@ -84,7 +84,13 @@ impl Connections {
             Stranger { address, since: Instant::now(), stage: stage.clone(), evicted: Arc::clone(&evicted) };
         inner.strangers.insert(id, stranger);
         *inner.by_address.entry(address).or_default() += 1;
-        Guest { connections: Arc::clone(self), id, evicted, stage: stage.clone(), tenant: Mutex::default() }
+        ConnectionEntry {
+            connections: Arc::clone(self),
+            id,
+            evicted,
+            stage: stage.clone(),
+            tenant: Mutex::default(),
+        }
     }
 
     /// All seats are taken, and somebody waits for one.
@@ -132,7 +138,7 @@ impl Inner {
     }
 }
 
-impl Guest {
+impl ConnectionEntry {
     /// Returns when this connection has to make room for another.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
@@ -169,7 +175,7 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut inner = self.connections.lock();
         inner.remove(self.id);

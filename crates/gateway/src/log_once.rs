@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 const LINES_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Once(Mutex<BTreeSet<String>>);
+pub(crate) struct LogOnce(Mutex<BTreeSet<String>>);
 
-impl Once {
+impl LogOnce {
     /// Whether this line has not been written before.
     pub(crate) fn is_first(&self, line: &str) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn each_line_is_written_once_and_the_list_is_bounded() {
-        let once = Once::default();
+        let once = LogOnce::default();
         assert!(once.is_first("a") && !once.is_first("a") && once.is_first("b"));
         (0..LINES_MAX).for_each(|n| _ = once.is_first(&n.to_string()));
         assert!(!once.is_first("one more"));

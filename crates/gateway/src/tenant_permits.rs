@@ -1,16 +1,16 @@
-//! Seats of which each tenant has a share: requests that wait, live streams. No tenant can take them all.
+//! Permits of which each tenant has a share: requests that wait, live streams. No tenant can take them all.
 
 use quittance_engine::Shares;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Clones share the seats.
 #[derive(Clone, Debug)]
-pub(crate) struct Seats {
+pub(crate) struct TenantPermits {
     shares: Arc<Mutex<Shares>>,
     max: usize,
 }
 
-impl Seats {
+impl TenantPermits {
     pub(crate) fn new(max: usize) -> Self {
         Self { shares: Arc::new(Mutex::new(Shares::new(max))), max }
     }
@@ -20,24 +20,24 @@ impl Seats {
     }
 
     /// A seat for a tenant, if it may have one more. A tenant that is alone may have them all.
-    pub(crate) fn take(&self, tenant: &str, is_alone: bool) -> Option<Seat> {
+    pub(crate) fn take(&self, tenant: &str, is_alone: bool) -> Option<TenantPermit> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         let may_take = if is_alone { shares.taken() < self.max } else { shares.may_take(tenant) };
         may_take.then(|| {
             shares.take(tenant);
-            Seat { shares: Arc::clone(&self.shares), tenant: tenant.to_owned() }
+            TenantPermit { shares: Arc::clone(&self.shares), tenant: tenant.to_owned() }
         })
     }
 }
 
 /// Given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct TenantPermit {
     shares: Arc<Mutex<Shares>>,
     tenant: String,
 }
 
-impl Drop for Seat {
+impl Drop for TenantPermit {
     fn drop(&mut self) {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner).give_back(&self.tenant);
     }

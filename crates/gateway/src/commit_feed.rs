@@ -14,7 +14,7 @@ const EVENTS_KEPT: usize = 4096;
 
 /// Make it first: the engine wants its [`on_commit`](Self::on_commit).
 #[derive(Clone)]
-pub struct Hub {
+pub struct CommitFeed {
     events: broadcast::Sender<Arc<Order>>,
     /// The open orders of those tenants who have a limit; bounded by those limits.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
@@ -65,13 +65,13 @@ pub(crate) enum OpenPlace {
     Contested(watch::Receiver<()>),
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for CommitFeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hub({} watchers)", self.events.receiver_count())
+        write!(f, "CommitFeed({} watchers)", self.events.receiver_count())
     }
 }
 
-impl Hub {
+impl CommitFeed {
     /// `limited`: the tenants whose open orders are to be counted.
     #[must_use]
     pub fn new(limited: impl IntoIterator<Item = String>) -> Self {
@@ -99,8 +99,8 @@ impl Hub {
 
     #[must_use]
     pub fn on_commit(&self) -> OnCommit {
-        let hub = self.clone();
-        Arc::new(move |order| hub.note(order))
+        let commit_feed = self.clone();
+        Arc::new(move |order| commit_feed.note(order))
     }
 
     /// An order was written.
@@ -232,18 +232,18 @@ mod tests {
     /// A placement under way may come to nothing, or only join: the next one must not be refused for it.
     #[tokio::test]
     async fn a_place_that_is_kept_for_a_placement_under_way_is_waited_for_and_not_refused() {
-        let hub = Hub::new(["anna".to_owned()]);
-        let OpenPlace::Reserved(first) = hub.reserve("anna", 1) else { panic!("nothing is open") };
-        let OpenPlace::Contested(mut given_back) = hub.reserve("anna", 1) else {
+        let commit_feed = CommitFeed::new(["anna".to_owned()]);
+        let OpenPlace::Reserved(first) = commit_feed.reserve("anna", 1) else { panic!("nothing is open") };
+        let OpenPlace::Contested(mut given_back) = commit_feed.reserve("anna", 1) else {
             panic!("nothing is open yet, and the only place is kept")
         };
         assert!(
-            matches!(hub.reserve("bert", 1), OpenPlace::Reserved(_)),
+            matches!(commit_feed.reserve("bert", 1), OpenPlace::Reserved(_)),
             "another tenant has places of its own"
         );
         drop(first);
-        given_back.changed().await.expect("the hub is there");
-        assert!(matches!(hub.reserve("anna", 1), OpenPlace::Reserved(_)));
-        assert!(matches!(hub.reserve("anna", 0), OpenPlace::Full { open: 0 }));
+        given_back.changed().await.expect("the commit feed is there");
+        assert!(matches!(commit_feed.reserve("anna", 1), OpenPlace::Reserved(_)));
+        assert!(matches!(commit_feed.reserve("anna", 0), OpenPlace::Full { open: 0 }));
     }
 }

@@ -1,6 +1,6 @@
 //! One address, several doors, the same orders.
 
-use super::world::RequestHandler;
+use super::fixture::RequestHandler;
 use serde_json::{Value, json};
 
 /// Equal ones are one job.
@@ -11,8 +11,8 @@ fn turnstile(key: &str) -> Value {
 
 #[tokio::test]
 async fn each_dialect_has_a_prefix_and_all_share_one_connection() {
-    let house = RequestHandler::open().await;
-    let mut line = house.connect().await;
+    let handler = RequestHandler::open().await;
+    let mut line = handler.connect().await;
     for prefix in ["", "/2captcha", "/anticaptcha", "/capmonster", "/capsolver"] {
         let created = line.ask(&format!("{prefix}/createTask"), &turnstile(&format!("k{prefix}"))).await;
         assert_eq!(created["errorId"], 0, "{prefix}");
@@ -25,8 +25,8 @@ async fn each_dialect_has_a_prefix_and_all_share_one_connection() {
 
 #[tokio::test]
 async fn an_order_placed_at_one_door_is_read_at_the_other_under_the_same_id() {
-    let house = RequestHandler::open().await;
-    let mut line = house.connect().await;
+    let handler = RequestHandler::open().await;
+    let mut line = handler.connect().await;
     let key = "0123456789abcdef0123456789abcdef";
     let placed =
         format!("/in.php?key={key}&method=turnstile&sitekey=both&pageurl=https://example.com/&reuse=shared");
@@ -44,8 +44,8 @@ async fn an_order_placed_at_one_door_is_read_at_the_other_under_the_same_id() {
 
 #[tokio::test]
 async fn a_wrong_method_and_a_broken_body_are_errors_of_the_protocol_and_not_of_http() {
-    let house = RequestHandler::open().await;
-    let mut line = house.connect().await;
+    let handler = RequestHandler::open().await;
+    let mut line = handler.connect().await;
     for (method, body, code) in [
         ("GET", "", "ERROR_NO_SUCH_METHOD"),
         ("PUT", "{}", "ERROR_NO_SUCH_METHOD"),
@@ -70,8 +70,8 @@ async fn a_wrong_method_and_a_broken_body_are_errors_of_the_protocol_and_not_of_
 
 #[tokio::test]
 async fn a_blank_behind_a_path_does_not_count() {
-    let house = RequestHandler::open().await;
-    let mut line = house.connect().await;
+    let handler = RequestHandler::open().await;
+    let mut line = handler.connect().await;
     for path in ["/anticaptcha/createTask%20", "/createTask%20%0A", "//createTask/%20"] {
         let created = line.ask(path, &turnstile(path)).await;
         assert_eq!(created["errorId"], 0, "{path}: {created}");
@@ -80,8 +80,8 @@ async fn a_blank_behind_a_path_does_not_count() {
 
 #[tokio::test]
 async fn a_host_that_is_not_ours_is_named_in_the_refusal_on_every_api() {
-    let house = RequestHandler::open().await;
-    let mut line = house.connect_as("api.capsolver.com").await;
+    let handler = RequestHandler::open().await;
+    let mut line = handler.connect_as("api.capsolver.com").await;
     let words = ["`api.capsolver.com`", "`listener.hosts`"];
     let told = line.ask("/createTask", &turnstile("k")).await;
     assert_eq!(told["errorCode"], "ERROR_IP_NOT_ALLOWED");

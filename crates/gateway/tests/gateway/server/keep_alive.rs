@@ -1,22 +1,22 @@
 //! Which door a request finds, who is not let in, and what a bug of ours looks like from outside.
 
-use crate::classic::world::{KEY, Room, tenant};
+use crate::classic::fixture::{Fixture, KEY, tenant};
 use quittance_gateway::GatewaySettings;
 
 #[tokio::test]
 async fn every_door_is_found_and_whoever_is_lost_is_told_what_there_is() {
-    let room = Room::open().await;
-    assert_eq!(room.get("/in.php").await.body, "ERROR_WRONG_USER_KEY");
-    assert_eq!(room.get("/healthz").await.status, 200);
-    assert_eq!(room.get("/readyz").await.status, 503);
-    room.gateway.set_ready(true);
-    assert_eq!(room.get("/readyz").await.status, 200);
-    assert_eq!(room.get("/callback/nobody").await.status, 200);
-    assert!(room.get("/openapi.json").await.body.starts_with('{'));
-    let created = room.post("/capsolver/createTask", "application/json", "{}").await;
+    let fixture = Fixture::open().await;
+    assert_eq!(fixture.get("/in.php").await.body, "ERROR_WRONG_USER_KEY");
+    assert_eq!(fixture.get("/healthz").await.status, 200);
+    assert_eq!(fixture.get("/readyz").await.status, 503);
+    fixture.gateway.set_ready(true);
+    assert_eq!(fixture.get("/readyz").await.status, 200);
+    assert_eq!(fixture.get("/callback/nobody").await.status, 200);
+    assert!(fixture.get("/openapi.json").await.body.starts_with('{'));
+    let created = fixture.post("/capsolver/createTask", "application/json", "{}").await;
     assert!(created.body.contains("errorCode"), "{}", created.body);
     for path in ["/", "/nonsense", "/in.php/x", "/captchaai", "/callback"] {
-        let lost = room.get(path).await;
+        let lost = fixture.get(path).await;
         assert_eq!(lost.status, 404, "{path}");
         assert!(lost.body.contains("/in.php") && lost.body.contains("/v1"), "{}", lost.body);
     }
@@ -24,7 +24,7 @@ async fn every_door_is_found_and_whoever_is_lost_is_told_what_there_is() {
 
 #[tokio::test]
 async fn where_nobody_needs_a_key_no_page_in_a_browser_is_let_in() {
-    let room = Room::open().await;
+    let fixture = Fixture::open().await;
     let paths =
         [format!("/res.php?key={KEY}&action=getbalance"), "/v1/orders".to_owned(), "/healthz".to_owned()];
     for path in &paths {
@@ -36,37 +36,37 @@ async fn where_nobody_needs_a_key_no_page_in_a_browser_is_let_in() {
             vec![("Host", "127.0.0.1:1"), ("Referer", "http://127.0.0.1:3000/evil")],
             vec![("Host", "127.0.0.1:1"), ("Origin", "chrome-extension://abc")],
         ] {
-            let told = room.connect().await.ask("GET", path, &headers, b"").await;
+            let told = fixture.connect().await.ask("GET", path, &headers, b"").await;
             // Whoever speaks codes is told in his own words.
             let is_told_so = told.status == 403 || told.body == "ERROR_IP_NOT_ALLOWED";
             assert!(is_told_so, "{path} {headers:?}: {} {}", told.status, told.body);
         }
         let headers = [("Host", "127.0.0.1:1"), ("Origin", "http://127.0.0.1:1")];
-        let own = room.connect().await.ask("GET", path, &headers, b"").await;
+        let own = fixture.connect().await.ask("GET", path, &headers, b"").await;
         assert!(own.status == 200 && own.body != "ERROR_IP_NOT_ALLOWED", "{path}: {}", own.body);
     }
     let typed = [("Host", "127.0.0.1:1"), ("Sec-Fetch-Site", "none"), ("User-Agent", "Mozilla/5.0")];
     let place = format!("/in.php?key={KEY}&method=turnstile&sitekey=k&pageurl=https://shop.example.com/");
-    assert_eq!(room.connect().await.ask("GET", &place, &typed, b"").await.body, "ERROR_IP_NOT_ALLOWED");
-    assert_eq!(room.connect().await.ask("GET", "/healthz", &typed, b"").await.status, 200);
+    assert_eq!(fixture.connect().await.ask("GET", &place, &typed, b"").await.body, "ERROR_IP_NOT_ALLOWED");
+    assert_eq!(fixture.connect().await.ask("GET", "/healthz", &typed, b"").await.status, 200);
     let provider = [("Host", "public.example.com")];
-    assert_eq!(room.connect().await.ask("GET", "/callback/x", &provider, b"").await.status, 200);
+    assert_eq!(fixture.connect().await.ask("GET", "/callback/x", &provider, b"").await.status, 200);
 }
 
 #[tokio::test]
 async fn where_a_key_is_needed_any_name_will_do() {
-    let room = Room::with(vec![tenant("anna", KEY)], GatewaySettings::default()).await;
+    let fixture = Fixture::with(vec![tenant("anna", KEY)], GatewaySettings::default()).await;
     let path = format!("/res.php?key={KEY}&action=getbalance");
     let headers = [("Host", "public.example.com"), ("Origin", "https://example.com")];
-    assert_eq!(room.connect().await.ask("GET", &path, &headers, b"").await.body, "10.00");
+    assert_eq!(fixture.connect().await.ask("GET", &path, &headers, b"").await.body, "10.00");
 }
 
 #[tokio::test]
 async fn a_panic_hurts_one_request_only_and_is_counted() {
-    let room = Room::open().await;
-    let path = room.callback_path(&room.token("site").await).await;
-    let mut connection = room.connect().await;
+    let fixture = Fixture::open().await;
+    let path = fixture.callback_path(&fixture.token("site").await).await;
+    let mut connection = fixture.connect().await;
     assert_eq!(connection.ask("GET", &format!("{path}?panic"), &[], b"").await.status, 503);
     assert_eq!(connection.ask("GET", "/healthz", &[], b"").await.status, 200, "on the same connection");
-    assert_eq!(room.gateway.counts().panics, 1);
+    assert_eq!(fixture.gateway.counts().panics, 1);
 }

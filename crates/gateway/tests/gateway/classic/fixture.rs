@@ -6,7 +6,7 @@ use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, CallbackOutcome, Engine, Settings, World};
 use quittance_gateway::{
-    Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
+    CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
     Webhooks,
 };
 use quittance_lifecycle::{
@@ -101,7 +101,7 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) gateway: Gateway,
     pub(crate) silent: Arc<Silent>,
     pub(crate) store_is_away: Arc<AtomicBool>,
@@ -109,18 +109,18 @@ pub(crate) struct Room {
     engine: Arc<Engine>,
 }
 
-impl Room {
+impl Fixture {
     /// Without tenants: any key will do.
     pub(crate) async fn open() -> Self {
         Self::with(Vec::new(), GatewaySettings::default()).await
     }
 
     pub(crate) async fn with(tenants: Vec<TenantSettings>, settings: GatewaySettings) -> Self {
-        let room = Self::unheard(tenants, settings);
+        let fixture = Self::unheard(tenants, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(room.gateway.serve(listener, None));
-        Self { address, ..room }
+        tokio::spawn(fixture.gateway.serve(listener, None));
+        Self { address, ..fixture }
     }
 
     /// A gateway that does not listen yet.
@@ -136,7 +136,7 @@ impl Room {
             webhook_sender: Arc::new(MemoryWebhooks::default()),
             membership: Arc::new(MemoryMembership::default()),
         };
-        let hub = Hub::new([]);
+        let commit_feed = CommitFeed::new([]);
         let kinds = |name: &str| {
             Some(
                 quittance_protocol::kinds::kind(name)
@@ -146,14 +146,14 @@ impl Room {
         let mut engine = Settings::new(1, kinds);
         engine.callback = Some(CallbackAddress::new("http://localhost/callback", [7; 32]));
         engine.targets.allow.push(quittance_engine::targets::HostPattern::parse("*").unwrap());
-        engine.on_commit = Some(hub.on_commit());
+        engine.on_commit = Some(commit_feed.on_commit());
         let engine = Arc::new(Engine::new(world, engine));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let orders = OrderService::new(
             Arc::clone(&engine),
             Tenants::new(tenants, None),
-            hub,
+            commit_feed,
             Webhooks::new(WebhookSettings::default(), clock),
         );
         let gateway = Gateway::new(orders, settings);

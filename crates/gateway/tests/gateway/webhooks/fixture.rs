@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
 use quittance_gateway::{
-    Accepted, Allowed, Caller, Declined, Hub, KeyDigest, OrderRequest, OrderService, TenantSettings, Tenants,
-    WebhookSettings, Webhooks,
+    Accepted, Allowed, Caller, CommitFeed, Declined, KeyDigest, OrderRequest, OrderService, TenantSettings,
+    Tenants, WebhookSettings, Webhooks,
 };
 use quittance_lifecycle::{
     Evidence, Fault, FaultClass, Key, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
@@ -120,15 +120,15 @@ impl World {
             webhook_sender: Arc::new(webhooks.clone()),
             membership: Arc::new(MemoryMembership::default()),
         };
-        let hub = Hub::new([]);
+        let commit_feed = CommitFeed::new([]);
         let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
-        settings.on_commit = Some(hub.on_commit());
+        settings.on_commit = Some(commit_feed.on_commit());
         let engine = Arc::new(Engine::new(ports, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(vec![TenantSettings::new("ada", KeyDigest::of(KEY))], None);
         let caller = tenants.caller(KEY).unwrap();
-        let orders = OrderService::new(engine, tenants, hub, webhooks.clone());
+        let orders = OrderService::new(engine, tenants, commit_feed, webhooks.clone());
         Self { orders, caller, webhooks, provider }
     }
 
@@ -149,7 +149,7 @@ impl World {
     }
 
     async fn until(&self, key: Key, is_so: impl Fn(&quittance_lifecycle::Order) -> bool) {
-        let mut events = self.orders.hub().watch();
+        let mut events = self.orders.commit_feed().watch();
         loop {
             if self.orders.engine().read(&key).await.unwrap().is_some_and(|order| is_so(&order)) {
                 return;

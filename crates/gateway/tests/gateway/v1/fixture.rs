@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
-    CALLBACK_PATH, Gateway, GatewaySettings, Hub, KeyDigest, OrderService, TenantSettings, Tenants,
+    CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
     WebhookSettings, Webhooks,
 };
 use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
@@ -54,7 +54,7 @@ impl Clock for SlowClock {
     }
 }
 
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
     pub(crate) provider: Arc<Scripted>,
@@ -68,7 +68,7 @@ pub(crate) struct Room {
     twins: AtomicU64,
 }
 
-impl Room {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         let tenant = |name: &str, key: &str| TenantSettings::new(name, KeyDigest::of(key));
         Self::with(vec![tenant("anna", ANNA), tenant("bert", BERT)]).await
@@ -131,7 +131,7 @@ impl Room {
         let (provider, store_is_away) = (Arc::new(Scripted::default()), Arc::<AtomicBool>::default());
         let limited =
             tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
-        let hub = Hub::new(limited.collect::<Vec<_>>()).with_traces(traces);
+        let commit_feed = CommitFeed::new(limited.collect::<Vec<_>>()).with_traces(traces);
         let store = Arc::new(CountingStore::new(FlakyStore::new(&store_is_away)));
         let membership: Arc<dyn Membership> = Arc::new(MemoryMembership::default());
         let world = World {
@@ -146,7 +146,7 @@ impl Room {
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
         settings.callback = has_callbacks.then(callback);
         settings.policy.unsettled_doubt = UnsettledDoubt::DeadLetter;
-        settings.on_commit = Some(hub.on_commit());
+        settings.on_commit = Some(commit_feed.on_commit());
         settings.meaning = Some(Arc::new(|kind, params| {
             let meant = quittance_protocol::json::meaning(kind, params, &quittance_protocol::kinds::kind)?;
             Ok(meant.map(|meant| (meant.kind, meant.params)))
@@ -156,7 +156,8 @@ impl Room {
         let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
         let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
         let key = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
-        let orders = OrderService::new(Arc::clone(&engine), Tenants::new(tenants, key), hub, webhooks);
+        let orders =
+            OrderService::new(Arc::clone(&engine), Tenants::new(tenants, key), commit_feed, webhooks);
         let orders = orders.with_requests_max(set.limits.requests_max);
         let admin = Admin::new(orders.clone(), operator);
         let gateway = Gateway::mounted(orders, set, admin.mount());
@@ -181,7 +182,7 @@ impl Room {
         let orders = OrderService::new(
             engine,
             Tenants::new(Vec::new(), None),
-            Hub::new([]),
+            CommitFeed::new([]),
             self.gateway.orders().webhooks().clone(),
         );
         let admin = Admin::new(orders.clone(), settings);
@@ -207,15 +208,15 @@ impl Room {
             webhook_sender: Arc::new(MemoryWebhooks::default()),
             membership: Arc::clone(self.gateway.orders().engine().membership()),
         };
-        let hub = Hub::new(tenants.iter().map(|tenant| tenant.name.clone()));
+        let commit_feed = CommitFeed::new(tenants.iter().map(|tenant| tenant.name.clone()));
         let node = self.twins.fetch_add(1, Ordering::Relaxed);
         let mut settings = Settings::new(node, quittance_protocol::kinds::kind);
         currency.clone_into(&mut settings.currency);
-        settings.on_commit = Some(hub.on_commit());
+        settings.on_commit = Some(commit_feed.on_commit());
         let orders = OrderService::new(
             Arc::new(Engine::new(world, settings)),
             Tenants::new(tenants, Some(KeyDigest::of(ADMIN))),
-            hub,
+            commit_feed,
             self.gateway.orders().webhooks().clone(),
         );
         let orders = orders.with_neighbours(Arc::clone(&self.leases), node);

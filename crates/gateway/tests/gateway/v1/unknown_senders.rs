@@ -1,8 +1,8 @@
 //! Requests without a right key: idle connections, guessed keys, pages in a browser, lists and balances of others. None of them
 //! takes anything from those who have a key.
 
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
-use super::world::{ADMIN, ANNA, BERT, Room, order};
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
 use serde_json::json;
 use std::time::Duration;
@@ -18,20 +18,20 @@ fn both() -> Vec<TenantSettings> {
     [("anna", ANNA), ("bert", BERT)].map(|(name, key)| TenantSettings::new(name, KeyDigest::of(key))).into()
 }
 
-async fn small() -> Room {
+async fn small() -> Fixture {
     let limits = Limits { connections_max: 200, ..Limits::default() };
-    Room::limited(both(), GatewaySettings { limits, ..GatewaySettings::default() }).await
+    Fixture::limited(both(), GatewaySettings { limits, ..GatewaySettings::default() }).await
 }
 
 /// A connection on which these bytes were sent.
-async fn connected(room: &Room, bytes: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(room.address).await.unwrap();
+async fn connected(fixture: &Fixture, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
     // A server that has closed the connection again is not what is tested here.
     _ = stream.write_all(bytes).await;
     stream
 }
 
-async fn everybody_gets_in(room: &Room) {
+async fn everybody_gets_in(fixture: &Fixture) {
     let asks = [
         Ask::get("/healthz"),
         Ask::get("/callback/x"),
@@ -41,7 +41,7 @@ async fn everybody_gets_in(room: &Room) {
         Ask::get("/v1/admin/state").key(ADMIN),
     ];
     for ask in asks {
-        let answered = timeout(SOON, room.ask(ask.clone())).await;
+        let answered = timeout(SOON, fixture.ask(ask.clone())).await;
         assert_eq!(answered.map(|answered| answered.status), Ok(200), "{ask:?}");
     }
 }
@@ -49,54 +49,54 @@ async fn everybody_gets_in(room: &Room) {
 /// Trap: 260 idle connections where there are seats for 200, and health checks and callbacks time out for more than 30 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_without_a_key_keep_nobody_out() {
-    let room = small().await;
+    let fixture = small().await;
     let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
-    let mut of_tenant = connected(&room, request.as_bytes()).await;
+    let mut of_tenant = connected(&fixture, request.as_bytes()).await;
     assert!(of_tenant.read(&mut [0; 4096]).await.unwrap() > 0);
     let mut strangers = Vec::new();
     for _ in 0..STRANGERS {
-        let mut stranger = connected(&room, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let mut stranger = connected(&fixture, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         timeout(SOON, stranger.read(&mut [0; 4096])).await.unwrap().unwrap();
         strangers.push(stranger);
     }
-    everybody_gets_in(&room).await;
+    everybody_gets_in(&fixture).await;
     of_tenant.write_all(request.as_bytes()).await.unwrap();
     let read = timeout(SOON, of_tenant.read(&mut [0; 4096])).await.unwrap().unwrap();
-    assert!(read > 0, "the connection of a tenant was not closed to make room");
+    assert!(read > 0, "the connection of a tenant was not closed to make a place free");
     drop(strangers);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_say_nothing_or_never_end_their_head_keep_nobody_out() {
     for begun in [&b""[..], b"GET /healthz HTTP/1.1\r\nHost: "] {
-        let room = small().await;
+        let fixture = small().await;
         let mut strangers = Vec::new();
         for _ in 0..STRANGERS {
-            strangers.push(connected(&room, begun).await);
+            strangers.push(connected(&fixture, begun).await);
         }
-        everybody_gets_in(&room).await;
+        everybody_gets_in(&fixture).await;
         drop(strangers);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_connections_of_one_tenant_keep_nobody_else_out() {
-    let room = small().await;
+    let fixture = small().await;
     let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
     let mut of_anna = Vec::new();
     for _ in 0..STRANGERS {
-        let mut stream = connected(&room, request.as_bytes()).await;
+        let mut stream = connected(&fixture, request.as_bytes()).await;
         timeout(SOON, stream.read(&mut [0; 4096])).await.unwrap().unwrap();
         of_anna.push(stream);
     }
-    everybody_gets_in(&room).await;
+    everybody_gets_in(&fixture).await;
     drop(of_anna);
 }
 
 /// The key itself is in no log: `no_secret_is_in_the_log_at_any_level` in the tests of `serve`.
 #[tokio::test]
 async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     let form = "application/x-www-form-urlencoded";
     let wrong = "wrong67890wrong67890wrong67890wr";
     let guesses = [
@@ -111,7 +111,7 @@ async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
     let mut waits = Vec::new();
     for guess in guesses {
         let begun = Instant::now();
-        room.ask(guess).await;
+        fixture.ask(guess).await;
         waits.push(begun.elapsed());
     }
     let second = Duration::from_secs(1);
@@ -120,17 +120,17 @@ async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
         "{waits:?}"
     );
     let begun = Instant::now();
-    assert_eq!(room.ask(Ask::get("/v1/me").key(ANNA)).await.status, 200);
-    assert_eq!(room.ask(Ask::get("/v1/me")).await.status, 401, "no key at all is not a guess");
+    assert_eq!(fixture.ask(Ask::get("/v1/me").key(ANNA)).await.status, 200);
+    assert_eq!(fixture.ask(Ask::get("/v1/me")).await.status, 401, "no key at all is not a guess");
     assert!(begun.elapsed() < second, "from the same address, with the right key or none");
-    let metrics = room.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     assert!(metrics.contains("\nquittance_wrong_keys_total 5\n"), "{metrics}");
 }
 
 /// Trap: `<img src="http://127.0.0.1:8780/in.php?...">` on any page, in a browser that sends neither `Origin` nor `Sec-Fetch-Site`.
 #[tokio::test]
 async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
-    let room = Room::with(Vec::new()).await;
+    let fixture = Fixture::with(Vec::new()).await;
     let query = format!("key={ANNA}&method=turnstile&sitekey=hold-1&pageurl=https://shop.example.com/");
     let safari =
         "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_13_6) AppleWebKit/605.1.15 Version/12.1 Safari/605.1.15";
@@ -148,16 +148,16 @@ async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
         let by_agent = ask.clone().header("User-Agent", safari);
         let by_both = by_agent.clone().header("Accept", image);
         for seen in [by_agent, by_both, ask.clone().header("Accept", image)] {
-            let told = room.ask(seen.clone()).await;
+            let told = fixture.ask(seen.clone()).await;
             let is_refused = told.status == 403 || told.text.contains("ERROR_IP_NOT_ALLOWED");
             assert!(is_refused, "{seen:?}: {told:?}");
         }
     }
-    assert_eq!(room.provider.submits("hold-1"), 0);
-    let listed = room.ask(Ask::get("/v1/orders?status=all")).await.order(200);
+    assert_eq!(fixture.provider.submits("hold-1"), 0);
+    let listed = fixture.ask(Ask::get("/v1/orders?status=all")).await.order(200);
     assert_eq!(listed, json!({ "orders": [] }));
     let told =
-        room.ask(Ask::get(format!("/in.php?{query}")).header("User-Agent", "python-requests/2.32")).await;
+        fixture.ask(Ask::get(format!("/in.php?{query}")).header("User-Agent", "python-requests/2.32")).await;
     assert!(told.text.starts_with("OK|"), "a program is let in: {told:?}");
 }
 
@@ -165,12 +165,14 @@ async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
 async fn a_tenant_is_not_told_the_balance_of_the_provider_unless_it_may_see_it() {
     let mut tenants = both();
     tenants[1].sees_balance = true;
-    let room = Room::with(tenants).await;
+    let fixture = Fixture::with(tenants).await;
     let told = async |key: &str| {
-        let classic = room.ask(Ask::get(format!("/res.php?key={key}&action=getbalance"))).await.text;
+        let classic = fixture.ask(Ask::get(format!("/res.php?key={key}&action=getbalance"))).await.text;
         let json =
-            room.ask(Ask::post("/getBalance", &json!({ "clientKey": key }))).await.json()["balance"].clone();
-        let threads = room.ask(Ask::get(format!("/res.php?key={key}&action=threadsinfo&json=1"))).await.text;
+            fixture.ask(Ask::post("/getBalance", &json!({ "clientKey": key }))).await.json()["balance"]
+                .clone();
+        let threads =
+            fixture.ask(Ask::get(format!("/res.php?key={key}&action=threadsinfo&json=1"))).await.text;
         (
             classic,
             json.as_f64().unwrap(),
@@ -183,18 +185,19 @@ async fn a_tenant_is_not_told_the_balance_of_the_provider_unless_it_may_see_it()
         classic.starts_with("12.5") && (json - 12.5).abs() < 1e-9 && sees_threads,
         "{classic} {json} {sees_threads}"
     );
-    room.ask(Ask::get("/v1/account").key(ANNA)).await.must_be(403, "forbidden");
+    fixture.ask(Ask::get("/v1/account").key(ANNA)).await.must_be(403, "forbidden");
 }
 
 #[tokio::test]
 async fn a_cursor_of_another_tenant_of_another_list_or_altered_is_a_clear_error() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for n in 0..3 {
         for key in [ANNA, BERT] {
-            room.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(key)).await.order(202);
+            fixture.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(key)).await.order(202);
         }
     }
-    let page = |query: String, key: &'static str| room.ask(Ask::get(format!("/v1/orders?{query}")).key(key));
+    let page =
+        |query: String, key: &'static str| fixture.ask(Ask::get(format!("/v1/orders?{query}")).key(key));
     let first = page("status=all&limit=1".into(), ANNA).await.order(200);
     let cursor = first["next"].as_str().unwrap().to_owned();
     assert_eq!(

@@ -1,7 +1,7 @@
-//! What a client said: one JSON object, whatever its Content-Type is. Each thing that we look for in it is read here, and
-//! what is of the wrong type is told apart from what is missing only where clients can tell as well.
+//! The body of a request: one JSON object, whatever its Content-Type is. Each field is read here. A field of the wrong type and a
+//! missing field have different errors only where clients know the difference.
 
-use super::wrong::Wrong;
+use super::error::JsonError;
 use crate::id::OrderId;
 use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::OrderRequest;
@@ -24,15 +24,15 @@ pub(super) struct JsonBody(Map<String, Value>);
 
 impl JsonBody {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
-    pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
+    pub(super) fn read(body: &[u8]) -> Result<Self, JsonError> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
         match json_document::read(body) {
             Ok(Value::Object(fields)) => {
                 check_spellings(&fields)?;
                 Ok(Self(fields))
             }
-            Ok(_) => Err(Wrong::NotAnObject),
-            Err(BadDocument::NotJson { line, column }) => Err(Wrong::NotJson { line, column }),
+            Ok(_) => Err(JsonError::NotAnObject),
+            Err(BadDocument::NotJson { line, column }) => Err(JsonError::NotJson { line, column }),
             Err(BadDocument::SentTwice { name }) => Err(BadOption::SentTwice { field: name }.into()),
         }
     }
@@ -78,23 +78,29 @@ impl JsonBody {
         self.field("taskId")?.as_str()
     }
 
-    /// The order that he means. What cannot be an id of ours is one that we do not know.
-    pub(super) fn task_id(&self) -> Result<OrderId, Wrong> {
+    /// The id of the order. A value that cannot be an id of ours is an unknown one.
+    pub(super) fn task_id(&self) -> Result<OrderId, JsonError> {
         let id = self.field("taskId").and_then(quittance_protocol::json::read_task_id);
-        id.and_then(OrderId::from_number).ok_or(Wrong::TaskUnknown)
+        id.and_then(OrderId::from_number).ok_or(JsonError::TaskUnknown)
     }
 
     /// In feedback, whether the answer was good.
-    pub(super) fn is_good(&self) -> Result<bool, Wrong> {
+    pub(super) fn is_good(&self) -> Result<bool, JsonError> {
         let invalid = self.field("result").and_then(|result| result.get("invalid")).and_then(truth);
-        invalid.map(|is_invalid| !is_invalid).ok_or(Wrong::NoVerdict)
+        invalid.map(|is_invalid| !is_invalid).ok_or(JsonError::NoVerdict)
     }
 
-    pub(super) fn request(mut self, dialect: Dialect, headers: &HeaderMap) -> Result<OrderRequest, Wrong> {
+    pub(super) fn request(
+        mut self,
+        dialect: Dialect,
+        headers: &HeaderMap,
+    ) -> Result<OrderRequest, JsonError> {
         let webhook = self.callback()?.map(|url| (url, WebhookFormat::Json(dialect)));
-        let Some(Value::Object(mut task)) = self.take_field("task") else { return Err(Wrong::TaskAbsent) };
+        let Some(Value::Object(mut task)) = self.take_field("task") else {
+            return Err(JsonError::TaskAbsent);
+        };
         if task.is_empty() {
-            return Err(Wrong::TaskAbsent);
+            return Err(JsonError::TaskAbsent);
         }
         self.check_beside(&task)?;
         // Who is to solve it stands beside the task, and belongs to it all the same.
@@ -147,12 +153,12 @@ impl JsonBody {
     }
 
     /// Many write out that there is none.
-    fn callback(&self) -> Result<Option<String>, Wrong> {
+    fn callback(&self) -> Result<Option<String>, JsonError> {
         match self.field("callbackUrl") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(url)) if url.is_empty() => Ok(None),
             Some(Value::String(url)) => Ok(Some(url.clone())),
-            Some(_) => Err(Wrong::CallbackType),
+            Some(_) => Err(JsonError::CallbackType),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::still_clock::StillClock;
 use crate::api::ApiRequest;
-use crate::hub::Hub;
+use crate::commit_feed::CommitFeed;
 use crate::json::{JsonApi, Timeout};
 use crate::orders::OrderService;
 use crate::route::Route;
@@ -181,14 +181,14 @@ impl Store for FlakyStore {
     }
 }
 
-pub(super) struct Room {
+pub(super) struct Fixture {
     pub(super) orders: OrderService,
     pub(super) api: JsonApi,
     pub(super) provider: Arc<Scripted>,
     pub(super) troubles: Arc<Troubles>,
 }
 
-impl Room {
+impl Fixture {
     pub(super) fn open() -> Self {
         Self::with(Vec::new(), None)
     }
@@ -204,7 +204,7 @@ impl Room {
             webhook_sender: Arc::new(MemoryWebhooks::default()),
             membership: Arc::new(MemoryMembership::default()),
         };
-        let hub = Hub::new([]);
+        let commit_feed = CommitFeed::new([]);
         let mut settings = Settings::new(1, |name| {
             Some(
                 quittance_protocol::kinds::kind(name)
@@ -212,7 +212,7 @@ impl Room {
             )
         });
         settings.callback = Some(CallbackAddress::new("http://127.0.0.1/callback", [7; 32]));
-        settings.on_commit = Some(hub.on_commit());
+        settings.on_commit = Some(commit_feed.on_commit());
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
@@ -220,7 +220,7 @@ impl Room {
         let orders = OrderService::new(
             engine,
             tenants,
-            hub,
+            commit_feed,
             Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
         );
         let mut api = JsonApi::new(orders.clone(), dialect);

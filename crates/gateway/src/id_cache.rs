@@ -24,15 +24,15 @@ impl Equivalent<(u64, String)> for Name<'_> {
 type StockPlace = HashMap<(u64, String), Option<Key>>;
 
 #[derive(Debug)]
-pub(crate) struct Names(Vec<Mutex<StockPlace>>);
+pub(crate) struct IdCache(Vec<Mutex<StockPlace>>);
 
-impl Default for Names {
+impl Default for IdCache {
     fn default() -> Self {
         Self((0..STOCKS).map(|_| Mutex::default()).collect())
     }
 }
 
-impl Names {
+impl IdCache {
     fn list_stock(&self, id: OrderId) -> MutexGuard<'_, StockPlace> {
         let index = usize::try_from(id.number() >> 1).unwrap_or_default() % STOCKS;
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)

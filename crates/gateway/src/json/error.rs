@@ -18,7 +18,7 @@ const THEIR_NAMES: [(&str, &str); 3] =
     [("`pageurl`", "`websiteURL`"), ("`googlekey`", "`websiteKey`"), ("`sitekey`", "`websiteKey`")];
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Wrong {
+pub(super) enum JsonError {
     #[error(
         "There is no such method; there are createTask, getTaskResult, getBalance, reportCorrect and reportIncorrect"
     )]
@@ -61,7 +61,7 @@ pub(super) enum Wrong {
     NotReported,
 }
 
-impl Wrong {
+impl JsonError {
     /// The whole answer.
     pub(super) fn told(&self, dialect: Dialect) -> String {
         let code = self.code();

@@ -1,7 +1,7 @@
-//! Whose manners a client expects that has not said so. A wrong guess costs it its answer, so nothing is guessed that no
+//! The dialect of a client that names none. A wrong guess costs the client its answer, so nothing is guessed that no
 //! other dialect's client would ever send.
 
-use super::said::JsonBody;
+use super::body::JsonBody;
 use hyper::HeaderMap;
 use hyper::header::USER_AGENT;
 use quittance_protocol::Dialect;
