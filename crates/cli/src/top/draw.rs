@@ -1,4 +1,4 @@
-//! The screen: windows beside each other where there is room, and [lines] where there is not.
+//! The screen: windows beside each other on a large terminal, else [lines].
 
 use super::feed::Missing;
 use super::lines;
@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Sparkline, Wrap};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// From how many columns and rows on there is room for windows.
+/// The least number of columns and rows for windows.
 const WIDE: (u16, u16) = (100, 22);
 /// A curve needs a title and some height, and no more than that.
 const CURVE_ROWS: (u16, u16) = (3, 7);
@@ -164,7 +164,7 @@ impl View {
         self.alerts(frame, alerts, picture);
     }
 
-    /// Lines, and a curve below them if there is room for one.
+    /// Lines, and a curve below them if it fits.
     fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
         let shown = lines::of(picture, area.width, area.height, |tone| self.style(tone));
         let rows = u16::try_from(shown.len()).unwrap_or(area.height);

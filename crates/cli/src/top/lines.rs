@@ -12,7 +12,7 @@ const INDENT: usize = 10;
 /// Says that there is more of a part.
 const MORE: &str = " …";
 
-/// What is said of one part: rows that begin anew, of pieces that stay together.
+/// The text of one part: rows of pieces that stay together.
 struct Part {
     label: &'static str,
     rows: Vec<Vec<words::Line>>,
@@ -77,7 +77,7 @@ pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>
     fold(&words, 0, width.into(), &|_| style)
 }
 
-/// All of the picture, or as much as there is room for.
+/// All of the snapshot, or as much as fits.
 pub(super) fn of(
     picture: &Snapshot,
     width: u16,
