@@ -1,7 +1,7 @@
 //! `quittance doctor`: checks what the configuration alone does not show: the store and the clocks of its nodes, the provider and its
 //! key, callbacks, and the daemon's addresses. Each finding says what to do.
 
-mod doors;
+mod listeners;
 mod nodes;
 mod reach;
 mod store;
@@ -80,11 +80,11 @@ pub(crate) async fn run(
     findings.extend(prices(config));
     findings.extend(pools(config, environment).await);
     findings.extend(reach::callbacks(config, args.yes).await);
-    findings.extend(doors::certificate(config));
-    findings.extend(doors::permissions(config));
-    findings.extend(doors::tenants(config));
+    findings.extend(listeners::certificate(config));
+    findings.extend(listeners::permissions(config));
+    findings.extend(listeners::tenants(config));
     findings.extend(alerts(config));
-    findings.extend(doors::descriptors(config));
+    findings.extend(listeners::descriptors(config));
     let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
     output::print(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if is_bad { Exit::Bad } else { Exit::Done })

@@ -2,7 +2,7 @@
 //! exit codes; whatever it does, it does through the library.
 
 #[cfg(test)]
-mod alert_words;
+mod alert_texts;
 mod audit;
 mod client;
 mod completions;

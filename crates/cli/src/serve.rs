@@ -18,7 +18,7 @@ pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
 use crate::config_command::ConfigArgs;
-use crate::daemon::Note;
+use crate::daemon::AddressFile;
 use crate::exit::{CliError, Exit};
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
@@ -142,7 +142,7 @@ pub(crate) async fn run(
 struct Daemon {
     node: Quittance,
     /// For commands that find the store closed.
-    note: Option<Note>,
+    note: Option<AddressFile>,
     gateway: Gateway,
     serving: JoinSet<()>,
     http: SocketAddr,
@@ -304,7 +304,7 @@ impl Daemon {
 
     async fn end(&self) {
         // While the store is ours: the next process may write its own file.
-        self.note.iter().for_each(Note::take_away);
+        self.note.iter().for_each(AddressFile::take_away);
         self.gateway.set_ready(false);
         // It says itself who had to be cut off.
         self.gateway.drain(DRAIN_WAIT).await;
@@ -319,9 +319,9 @@ impl Daemon {
 }
 
 /// Says where we listen, in a folder that is ours alone. Without it, people must come when we are not there.
-fn leave_note(config: &Config, at: SocketAddr) -> Option<Note> {
+fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     let StoreUrl::Embedded(dir) = &config.store.url else { return None };
-    let mut note = Note::of(dir);
+    let mut note = AddressFile::of(dir);
     match note.write(at) {
         Ok(()) => Some(note),
         Err(error) => {

@@ -3,21 +3,21 @@
 
 mod draw;
 mod feed;
-mod lines;
-mod picture;
+mod small_screen;
+mod snapshot;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use clap::Args;
 use feed::Feed;
-use picture::Snapshot;
 use quittance_config::{Config, Environment, Scheme};
 use serde_json::{Value, json};
+use snapshot::Snapshot;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
         );
         CliError::new(Exit::Store, what)
     })?;
-    output::print(&words::page(&picture)).map(|()| Exit::Done)
+    output::print(&text::page(&picture)).map(|()| Exit::Done)
 }
 
 /// One look, after which the store is free again. What is not there is not made to be looked at.

@@ -1,7 +1,7 @@
 //! Where the pictures come from: a daemon that is looked for again and again, or a store that is shared.
 
 use super::from_outside;
-use super::picture::Snapshot;
+use super::snapshot::Snapshot;
 use crate::client::{ApiClient, Stream};
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};

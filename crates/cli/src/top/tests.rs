@@ -3,9 +3,9 @@
 use super::draw::{CURVE_MAX, View};
 use super::feed::Missing;
 use super::from_outside;
-use super::picture::Snapshot;
+use super::snapshot::Snapshot;
 use super::terminal::{KeyAction, attend};
-use super::words;
+use super::text;
 use quittance_config::Scheme;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -199,7 +199,7 @@ fn a_rate_that_is_not_known_is_no_zero() {
     told["balance"]["balance_micros"] = Value::Null;
     told["store"] = json!({ "is_up": false, "kind": "redis" });
     let picture: Snapshot = serde_json::from_value(told).unwrap();
-    let page = words::page(&picture);
+    let page = text::page(&picture);
     assert!(
         page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
         "{page}"
@@ -213,10 +213,10 @@ fn a_rate_that_is_not_known_is_no_zero() {
 
 #[test]
 fn without_a_node_there_is_no_age_and_no_latency() {
-    let page = words::page(&picture_from_outside(Scheme::Redis));
+    let page = text::page(&picture_from_outside(Scheme::Redis));
     assert!(page.starts_with("quittance 0.1.0, redis up, open 1234"), "{page}");
     assert!(page.contains("took p50 -  p95 -  p99 -") && page.contains("not known here"), "{page}");
-    let page = words::page(&picture_from_outside(Scheme::Embedded));
+    let page = text::page(&picture_from_outside(Scheme::Embedded));
     assert!(
         page.starts_with("quittance 0.1.0, NO DAEMON RUNS on this store (embedded), open 1234"),
         "{page}"
@@ -225,23 +225,23 @@ fn without_a_node_there_is_no_age_and_no_latency() {
 
 #[test]
 fn nothing_from_outside_moves_the_cursor() {
-    for shown in [screen(&view(), 140, 40), words::page(&picture())] {
+    for shown in [screen(&view(), 140, 40), text::page(&picture())] {
         let odd = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(odd, None, "{shown}");
         assert!(shown.contains("\\u{1b}"), "it stands there as text: {shown}");
     }
-    assert_eq!(words::page(&picture()).matches("ev\\u{202e}il\\u{a}").count(), 1);
+    assert_eq!(text::page(&picture()).matches("ev\\u{202e}il\\u{a}").count(), 1);
 }
 
 #[test]
 fn without_a_screen_all_of_it_is_printed_in_lines() {
-    let page = words::page(&picture());
+    let page = text::page(&picture());
     for words in
         ["quittance 0.1.0 host:8780 up 2 h, embedded up", "\norders\n", "\nalerts\n  provider_paused"]
     {
         assert!(page.contains(words), "{words} is not in\n{page}");
     }
-    assert!(!words::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
+    assert!(!text::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_provider_that_is_well_is_ok() {
     let mut well = picture();
     well.providers[0].state = "ok".into();
     well.providers[0].fault = None;
-    assert!(words::page(&well).contains("min ok\n"), "{}", words::page(&well));
+    assert!(text::page(&well).contains("min ok\n"), "{}", text::page(&well));
 }
 
 #[test]

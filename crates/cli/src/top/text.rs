@@ -2,7 +2,7 @@
 //! in them as text.
 
 use super::feed::Missing;
-use super::picture::{Alert, Node, Pool, Provider, Snapshot};
+use super::snapshot::{Alert, Node, Pool, Provider, Snapshot};
 use crate::output::{harmless, roughly};
 use quittance_config::Scheme;
 use quittance_lifecycle::{Money, PriceSum};
