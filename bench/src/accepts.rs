@@ -92,7 +92,7 @@ where
     for (n, piece) in work.enumerate() {
         hands[n % count].push(piece);
     }
-    let everybody = async {
+    let all_callers = async {
         let tasks: Vec<_> = hands
             .into_iter()
             .map(|hand| {
@@ -108,7 +108,7 @@ where
             task.await.expect(WORKS);
         }
     };
-    time(|| runtime.block_on(everybody)).0
+    time(|| runtime.block_on(all_callers)).0
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]

@@ -2,9 +2,9 @@
 //! process, so that both ends have handles enough, and never fewer than ten thousand of them wait.
 
 use crate::accepts::fraction;
+use crate::apis::post;
 use crate::child::CallerProcess;
 use crate::client::ClientConnection;
-use crate::doors::post;
 use crate::provider::delivery;
 use crate::scene::{self, WORKS};
 use crate::server;
@@ -142,9 +142,9 @@ fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<BenchRow> {
     let provider = Arc::new(CallingProvider::default());
     let (address, house) = daemon.block_on(serve(Arc::clone(&timed), Arc::clone(&provider)));
     let mut callers = CallerProcess::start(address, WAITING + calls, calls);
-    let everybody = usize::try_from(WAITING + calls).expect("a small number");
+    let all_orders = usize::try_from(WAITING + calls).expect("a small number");
     daemon.block_on(async {
-        while provider.known() < everybody || house.counts().requests_open < WAITING + calls {
+        while provider.known() < all_orders || house.counts().requests_open < WAITING + calls {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });

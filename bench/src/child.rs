@@ -1,8 +1,8 @@
 //! Other processes of this same binary: one whose own memory is measured, and one that is killed.
 
 use crate::accepts::{accept, crowded, fraction};
+use crate::apis::place_and_wait;
 use crate::client::ClientConnection;
-use crate::doors::place_and_wait;
 use crate::provider::TaskBehaviour;
 use crate::scene::{self, KIND, WORKS};
 use crate::stopwatch::moment;

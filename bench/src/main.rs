@@ -2,11 +2,11 @@
 
 mod accepts;
 mod answers;
+mod apis;
 mod bare;
 mod callbacks;
 mod child;
 mod client;
-mod doors;
 mod handouts;
 mod memory;
 mod provider;
@@ -48,7 +48,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "memory", about: "memory of an order in flight", run: memory::run },
     Section { name: "reopen", about: "time to open after kill -9", run: rest::reopen },
     Section { name: "flat", about: "each cost with few and with many orders at rest", run: rest::flat },
-    Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: doors::run },
+    Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: apis::run },
     Section {
         name: "watched",
         about: "joined orders over HTTP while people watch, against no watchers",

@@ -2,8 +2,8 @@
 //! system reads the metrics each second, against the same gateway without watchers. In turn, so that the machine's
 //! moods hit both.
 
+use crate::apis::{ApiRound, ApiSide, OK, get, round, settle, submit};
 use crate::client::ClientConnection;
-use crate::doors::{ApiRound, ApiSide, OK, get, round, settle, submit};
 use crate::provider::{Free, TaskBehaviour};
 use crate::scene::{self, WORKS};
 use crate::server::{self, ADMIN, OwnThread};

@@ -3,6 +3,7 @@
 
 mod architecture;
 mod concrete;
+mod glossary;
 mod guarantees;
 mod knows;
 mod leftovers;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod machine;
 mod paths;
 mod shape;
+mod unique;
 mod unsafe_code;
 mod words;
 
@@ -104,10 +106,22 @@ const RULES: &[TidyRule] = &[
         check: shape::names_say_something,
     },
     TidyRule {
-        name: "names are in the glossary",
+        name: "a type name stands once",
+        why: "a name with two meanings must be looked up at every use; a search for it finds the wrong one",
+        fix: "name one of them after what it is for, or give a reason in xtask/src/tidy/unique.rs",
+        check: unique::type_names_stand_once,
+    },
+    TidyRule {
+        name: "a file name stands once",
+        why: "an editor and a stack trace show the file name without its folder",
+        fix: "name the file after what is in it, or say what the name always means in xtask/src/tidy/unique.rs",
+        check: unique::file_names_stand_once,
+    },
+    TidyRule {
+        name: "sources use plain words",
         why: "a word of our own costs every reader a question; the glossary has one plain word for each thing",
-        fix: "use the word that the finding names; docs/glossary.md explains it",
-        check: words::names_are_in_the_glossary,
+        fix: "use the word that the finding names; docs/glossary.md explains it and lists the replaced words",
+        check: words::sources_use_plain_words,
     },
     TidyRule {
         name: "a doc comment stands alone",

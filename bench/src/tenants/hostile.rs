@@ -2,8 +2,8 @@
 //! provider takes, and orders that it rejects with a code in no table.
 
 use super::node::{BenchNode, HOSTILE, ODD};
+use crate::apis::{get, post};
 use crate::client::ClientConnection;
-use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::OwnThread;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use crate::scene::WORKS;
 use crate::server::{self, ADMIN, OwnThread};
 use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, Rate, TenantSettings, WebhookSettings};
 use quittance::{
-    ApiKey, Callbacks, ClassicProvider, GatewaySetup, Limits, Profile, ProviderSettings, Quittance,
+    ApiKey, Callbacks, ClassicDialect, ClassicProvider, GatewaySetup, Limits, ProviderSettings, Quittance,
 };
 use quittance_mock_provider::{
     BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, Rule, Settings,
@@ -106,7 +106,7 @@ async fn start(dir: &TempDir, provider: &str, address: SocketAddr) -> Quittance 
     };
     let builder = Quittance::builder()
         .embedded(dir.path().join("store"))
-        .provider(ClassicProvider::new(Profile::TwoCaptcha, settings).expect(WORKS))
+        .provider(ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).expect(WORKS))
         .callbacks(Callbacks::through_gateway(format!("http://{address}")))
         .webhooks(webhooks)
         .gateway(setup)

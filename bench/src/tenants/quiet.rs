@@ -2,8 +2,8 @@
 //! stopwatch.
 
 use super::node::{BenchNode, QUIET};
+use crate::apis::{get, post};
 use crate::client::ClientConnection;
-use crate::doors::{get, post};
 use crate::scene::WORKS;
 use crate::server::listen;
 use crate::stopwatch::now;

@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::{Adopted, Applied, Dropped};
+use quittance_engine::{AdoptOutcome, ApplyOutcome, DropOutcome};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::errors::{not_allowed, store_trouble};
@@ -98,19 +98,19 @@ impl AppState {
         }
     }
 
-    fn applied_response(&self, applied: Applied) -> Result<Response, Refused> {
+    fn applied_response(&self, applied: ApplyOutcome) -> Result<Response, Refused> {
         match applied {
-            Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
+            ApplyOutcome::Advanced { now, .. } | ApplyOutcome::Act { now, .. } => {
                 Ok(json(StatusCode::OK, &Found::of(&now.order, self.orders.clock().now())))
             }
-            Applied::Ignored { now, .. } => {
+            ApplyOutcome::Ignored { now, .. } => {
                 let (key, phase) = (now.order.key, now.order.phase.name());
                 let why = format!(
                     "Order {key} is {phase}, and no dead letter. GET /v1/admin/dead lists the dead letters."
                 );
                 Err(Code::NotDead.because(why))
             }
-            Applied::Missing => Err(Code::UnknownOrder.plain()),
+            ApplyOutcome::Missing => Err(Code::UnknownOrder.plain()),
         }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) async fn replay(
 ) -> Result<Response, Refused> {
     let engine = state.orders.engine();
     let applied = engine.replay(&key).await.map_err(|error| operator_error(&error))?;
-    if let Applied::Ignored { now, .. } = &applied
+    if let ApplyOutcome::Ignored { now, .. } = &applied
         && now.order.phase.is_dead()
         && let Err(why) = engine.check_target(&now.order)
     {
@@ -176,8 +176,8 @@ pub(crate) async fn drop_dead(
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
     match state.orders.engine().drop_dead_letter(&key).await {
-        Ok(Dropped::Applied(applied)) => state.applied_response(applied),
-        Ok(Dropped::Discarded) => {
+        Ok(DropOutcome::Applied(applied)) => state.applied_response(applied),
+        Ok(DropOutcome::Discarded) => {
             let cause = DeadLetterCause::Unreadable.name().to_owned();
             let gone = DiscardedRecord { key: key.to_string(), cause, discarded: true };
             Ok(json(StatusCode::OK, &gone))
@@ -412,9 +412,9 @@ pub(crate) async fn import(
             .map(|(at, order)| async move { (at, engine.adopt_dead_letter(order).await) });
         for (at, adopted) in join_all(adopted).await {
             match adopted {
-                Ok(Adopted::New) => result.imported += 1,
-                Ok(Adopted::ThereAlready) => result.there_already += 1,
-                Ok(Adopted::NoDeadLetter) => result.refuse(at, "it is no dead letter".into()),
+                Ok(AdoptOutcome::New) => result.imported += 1,
+                Ok(AdoptOutcome::ThereAlready) => result.there_already += 1,
+                Ok(AdoptOutcome::NoDeadLetter) => result.refuse(at, "it is no dead letter".into()),
                 Err(error @ StoreError::Corrupt { .. }) => result.refuse(at, error.to_string()),
                 Err(error) => return Err(store_trouble(&error)),
             }

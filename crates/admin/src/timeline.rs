@@ -8,7 +8,7 @@ use crate::prices::Prices;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_engine::{Applied, Engine};
+use quittance_engine::{ApplyOutcome, Engine};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
@@ -384,9 +384,9 @@ pub(crate) async fn note(
         Refused::bad("text", format!("`text` is what is to be noted, in 1 to {NOTE_BYTES_MAX} bytes."))
     })?;
     match state.orders.engine().note(&key, text).await.map_err(|error| operator_error(&error))? {
-        Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => {
-            state.timeline_response(&now.order).await
-        }
-        Applied::Missing => Err(Code::UnknownOrder.plain()),
+        ApplyOutcome::Advanced { now, .. }
+        | ApplyOutcome::Act { now, .. }
+        | ApplyOutcome::Ignored { now, .. } => state.timeline_response(&now.order).await,
+        ApplyOutcome::Missing => Err(Code::UnknownOrder.plain()),
     }
 }

@@ -2,10 +2,8 @@
 
 use crate::Cli;
 use clap::Parser;
-use quittance_lifecycle::{Money, Timestamp};
-use quittance_telemetry::alert::{
-    AlertEngine, Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds,
-};
+use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_telemetry::alert::{AlertEngine, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds};
 use std::collections::BTreeMap;
 
 /// Everything that can be wrong at once, with a provider in this state.
@@ -21,15 +19,16 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         fresh: 0,
         missed: second,
     };
-    let counts = Counts {
+    let counts = Counters {
         dead: second,
         attempts: second,
         doubts: second,
         webhooks_failed: second,
         solved: second,
         recovered_by_poll: second,
-        spent: Money(second * 1000),
+        cost_micros: second * 1000,
         unpriced: 0,
+        ..Counters::default()
     };
     Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),

@@ -10,7 +10,7 @@ use hyper::body::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use quittance::{OpenError, Quittance};
+use quittance::{Quittance, StoreOpenError};
 use quittance_config::{Config, Environment, StoreConfig, StoreUrl};
 use quittance_gateway::v1::problem::Problem;
 use serde::Serialize;
@@ -102,7 +102,7 @@ impl ApiClient {
         if let Some(daemon) = Daemon::that_uses_store(&in_use, config, environment)? {
             return Ok(Self::Daemon(daemon));
         }
-        let mut error = place::open_error(&OpenError::Embedded(in_use));
+        let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
         error.what += "; a `quittance serve` that is ready would be asked instead, and this process is none";
         Err(error)
     }

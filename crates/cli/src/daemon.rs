@@ -47,11 +47,11 @@ pub(crate) fn bearer(key: &str) -> Option<HeaderValue> {
 impl Daemon {
     /// The process that uses the store, if it is a daemon; `error` says that a process does.
     pub(crate) fn that_uses_store(
-        error: &embedded::OpenError,
+        error: &embedded::EmbeddedOpenError,
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        let embedded::OpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
+        let embedded::EmbeddedOpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
         AddressFile::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
     }
 

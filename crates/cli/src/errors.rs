@@ -11,7 +11,7 @@ use quittance_config::{Config, duration};
 use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
 use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
-use quittance_protocol::classic::code::{PENDING, Place, is_pending};
+use quittance_protocol::classic::code::{CodePlace, PENDING, is_pending};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use table::{Codes, Row, profiles};
@@ -218,9 +218,9 @@ fn explain(text: &mut String, row: &Row) {
     line(text, "meaning", &row.meaning);
     if let Some(place) = row.place {
         let answers = match place {
-            Place::Submit => "a submit",
-            Place::Poll => "a poll",
-            Place::Both => "a submit or a poll",
+            CodePlace::Submit => "a submit",
+            CodePlace::Poll => "a poll",
+            CodePlace::Both => "a submit or a poll",
         };
         line(text, "answers", answers);
     }
@@ -276,9 +276,9 @@ fn code_object(found: &Found<'_>, config: &Config) -> Json {
             "code": row.code,
             "is_prefix": row.is_prefix,
             "place": row.place.map(|place| match place {
-                Place::Submit => "submit",
-                Place::Poll => "poll",
-                Place::Both => "both",
+                CodePlace::Submit => "submit",
+                CodePlace::Poll => "poll",
+                CodePlace::Both => "both",
             }),
             "class": row.class.name(),
             "meaning": row.meaning,

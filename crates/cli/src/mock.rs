@@ -6,7 +6,8 @@ use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockKey, MockProfile, MockProvider, Rule, Settings,
+    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockClassicDialect, MockKey, MockProvider, Rule,
+    Settings,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -41,7 +42,7 @@ pub(crate) struct MockArgs {
     listen: SocketAddr,
     /// Service to imitate: 2captcha or captchaai
     #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = profile)]
-    profile: MockProfile,
+    profile: MockClassicDialect,
     /// Key of its only account, 32 characters
     #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
     key: String,
@@ -74,7 +75,7 @@ pub(crate) struct MockArgs {
     json: bool,
 }
 
-fn profile(name: &str) -> Result<MockProfile, String> {
+fn profile(name: &str) -> Result<MockClassicDialect, String> {
     serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
 }
 

@@ -5,7 +5,7 @@ use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
 use quittance_config::{Config, Environment};
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProfile, MockProvider, Settings,
+    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockClassicDialect, MockKey, MockProvider, Settings,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ fn settings() -> Settings {
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: MockProfile::TwoCaptcha,
+        profile: MockClassicDialect::TwoCaptcha,
         accounts: vec![account],
         solve_ms: SOLVE_MS,
         solve_ms_by_method: BTreeMap::new(),

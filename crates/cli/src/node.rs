@@ -8,7 +8,7 @@ use crate::exit::{CliError, Exit};
 use crate::{output, place, tenant};
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
-    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
+    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError, StoreOpenError,
     embedded,
 };
 use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
@@ -33,7 +33,7 @@ const STOP_TOLD: Duration = Duration::from_secs(1);
 /// embedded store.
 pub(crate) async fn start_unless_in_use(
     config: &Config,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     begin(config, None).await
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn start_unless_in_use(
 pub(crate) async fn start_with_api(config: &Config) -> Result<LocalNode, CliError> {
     let key = tenant::draw()?;
     let started = begin(config, Some(&key)).await?;
-    let node = started.map_err(|in_use| place::open_error(&OpenError::Embedded(in_use)))?;
+    let node = started.map_err(|in_use| place::open_error(&StoreOpenError::Embedded(in_use)))?;
     Ok(local(node, &key))
 }
 
@@ -59,7 +59,7 @@ fn api(config: &Config, key: &str) -> GatewaySetup {
 async fn begin(
     config: &Config,
     api_key: Option<&str>,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -91,11 +91,11 @@ async fn begin(
 /// The inner error: another process uses the embedded store.
 fn unless_in_use(
     started: Result<Quittance, StartError>,
-) -> Result<Result<Quittance, embedded::OpenError>, CliError> {
+) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     match started {
-        Err(StartError::Open(OpenError::Embedded(in_use @ embedded::OpenError::InUse { .. }))) => {
-            Ok(Err(in_use))
-        }
+        Err(StartError::Open(StoreOpenError::Embedded(
+            in_use @ embedded::EmbeddedOpenError::InUse { .. },
+        ))) => Ok(Err(in_use)),
         started => started.map(Ok).map_err(|error| start_error(&error)),
     }
 }
@@ -164,7 +164,7 @@ fn with_callbacks(
 /// error: another process uses the embedded store.
 pub(crate) async fn open_with_api(
     config: &Config,
-) -> Result<Result<LocalNode, embedded::OpenError>, CliError> {
+) -> Result<Result<LocalNode, embedded::EmbeddedOpenError>, CliError> {
     let config = config.read_only();
     let key = tenant::draw()?;
     let opened = unless_in_use(builder(&config)?.gateway(api(&config, &key)).open().await)?;
@@ -213,8 +213,8 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
             made.map(|made| Adapter::Classic(Box::new(made)))
                 .map_err(|error| CliError::of(Exit::Config, &error))
         }
-        Protocol::Json(flavour) => {
-            let made = JsonProvider::new(flavour, config.settings().map_err(wrong)?);
+        Protocol::Json(dialect) => {
+            let made = JsonProvider::new(dialect, config.settings().map_err(wrong)?);
             made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
         }
     }

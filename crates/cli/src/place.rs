@@ -1,7 +1,7 @@
 //! Opens the configured store. Errors say what to do.
 
 use crate::exit::{CliError, Exit};
-use quittance::{OpenError, Opened, SPILL_NAME, embedded, postgres};
+use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
@@ -61,8 +61,8 @@ pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError
 }
 
 /// An error on opening a store; missing tables name the command that creates them.
-pub(crate) fn open_error(error: &OpenError) -> CliError {
-    let OpenError::Postgres(postgres::OpenError::Older { address, found, known }) = error else {
+pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
+    let StoreOpenError::Postgres(postgres::PostgresOpenError::Older { address, found, known }) = error else {
         return CliError::of(Exit::Store, error);
     };
     let (what, does) = match found {
@@ -92,7 +92,7 @@ mod tests {
     fn an_error_about_tables_names_the_command_that_makes_them() {
         for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
             let address = "postgres://h/d?schema=s".into();
-            let told = open_error(&postgres::OpenError::Older { address, found, known: 2 }.into());
+            let told = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());
             assert_eq!(told.exit, Exit::Store);
             for words in [words, "?schema=s", "`quittance store migrate`"] {
                 assert!(told.what.contains(words), "{words}: {told}");

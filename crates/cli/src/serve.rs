@@ -378,10 +378,9 @@ fn source(
 }
 
 /// Clients of a provider that calls back in its own way expect that of us, too.
-fn flavour(config: &Config) -> Option<String> {
+fn dialect(config: &Config) -> Option<Dialect> {
     let usual = config.providers.first().map(ProviderConfig::dialect);
-    let usual = usual.filter(|dialect| *dialect == Dialect::CaptchaAi);
-    config.flavour.clone().or_else(|| usual.map(|dialect| dialect.to_string()))
+    config.dialect.or(usual.filter(|dialect| *dialect == Dialect::CaptchaAi))
 }
 
 /// Where traces are sent: a collector takes them at a path of its own.
@@ -408,7 +407,7 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
         admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
         settings: GatewaySettings {
             limits: config.listener,
-            flavour: flavour(config),
+            dialect: dialect(config),
             hosts: config.hosts.clone(),
         },
         operator: AdminSettings {

@@ -146,7 +146,7 @@ fn object(tenant: &TenantConfig) -> Value {
         "reuse": limits.reuse.map(Reuse::name),
         "rate": limits.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
         "open_max": limits.open_max,
-        "flavour": limits.flavour,
+        "dialect": limits.dialect.map(|dialect| dialect.name()),
         "balance": limits.sees_balance,
         "webhook_secret": tenant.webhook_secret.as_ref().map(quittance_config::Credential::state),
     })
@@ -167,7 +167,7 @@ fn table(config: &Config) -> String {
             ("reuse", settings.reuse.map(|reuse| reuse.name().into())),
             ("rate", tenant.rate_text.clone()),
             ("open_max", settings.open_max.map(|most| most.to_string())),
-            ("flavour", settings.flavour.clone()),
+            ("dialect", settings.dialect.map(|dialect| dialect.to_string())),
             ("webhook secret", tenant.webhook_secret.as_ref().map(quittance_config::Credential::state)),
         ];
         for (name, value) in limits {
@@ -239,7 +239,7 @@ hosts = ["*.example.org"]
 kinds = ["turnstile"]
 rate = "100/min"
 open_max = 50
-flavour = "capsolver"
+dialect = "capsolver"
 webhook_secret_env = "W"
 [[tenant]]
 name = "team-b"

@@ -7,17 +7,18 @@ use crate::kinds::{self, KindTable};
 use crate::layers::Environment;
 use crate::lifetimes::lifetimes;
 use crate::name::Name;
-use crate::providers::{ProviderConfig, prices, providers, throttle};
+use crate::providers::{ProviderConfig, prices, provider, throttle};
 use crate::reuse::ReuseRules;
 use crate::secret::{CallerKey, Credential};
 use crate::store::{StoreConfig, StoreUrl};
-use crate::tenants::{TenantConfig, tenants};
+use crate::tenants::{TenantConfig, tenant};
 use crate::{check, nearest, pools};
 use quittance::{LifeRule, PoolSpec, SPILL_BYTES_MAX};
 use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, UnsettledDoubt};
+use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub struct Config {
     /// The operator's key.
     pub admin: Option<CallerKey>,
     /// The dialect for callers, where neither the path nor the tenant sets it.
-    pub flavour: Option<String>,
+    pub dialect: Option<Dialect>,
     /// Without the tenants' secrets: see [`Config::webhook_settings`].
     pub(crate) webhooks: WebhookSettings,
     pub alerts: AlertsConfig,
@@ -84,11 +85,8 @@ pub struct TlsConfig {
 impl TlsConfig {
     /// The files of the certificate and of its key, if they are named. One without the other is an error.
     pub fn files(&self) -> Result<Option<(&Path, &Path)>, ConfigError> {
-        let missing = |key| ConfigError::Incomplete {
-            table: "tls".into(),
-            key,
-            remedy: "a certificate and its key belong together: set both, or neither".into(),
-        };
+        let remedy = "a certificate and its key belong together: set both, or neither";
+        let missing = |key| ConfigError::incomplete(&Name::of(["tls"]), key, remedy);
         match (&self.cert_file, &self.key_file) {
             (Some(cert), Some(key)) => Ok(Some((cert, key))),
             (None, None) => Ok(None),
@@ -117,7 +115,7 @@ impl Config {
             hosts: Vec::new(),
             tls: TlsConfig::default(),
             admin: None,
-            flavour: None,
+            dialect: None,
             webhooks: WebhookSettings::default(),
             alerts: AlertsConfig::default(),
             log: LogConfig { level: tracing::Level::INFO, is_json: false },
@@ -162,9 +160,10 @@ impl Config {
         kinds::check(&effective, &config.kinds, errors);
         config.reuse = ReuseRules::of(&effective);
         config.prices = prices(&effective, &Name::of(["prices"]));
-        config.providers = providers(&effective, environment, errors);
+        config.providers =
+            effective.list("provider", |label| provider(&effective, &label, environment, errors));
         config.lifetimes = lifetimes(&effective, &config.kinds, &config.providers, errors);
-        config.tenants = tenants(&effective, environment, errors);
+        config.tenants = effective.list("tenant", |label| tenant(&effective, &label, environment, errors));
         config.pools = pools::pools(&effective, errors);
         config.policy.callbacks = config.public_url.is_some();
         if let Some(provider) = config.providers.first() {

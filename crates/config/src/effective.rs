@@ -91,7 +91,7 @@ impl Effective {
     /// know a better value.
     fn inherit(&mut self, label: &str) {
         let dialect = self.read_at::<String>(&Name::of(["provider", label, "profile"]));
-        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::profile);
+        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::classic);
         let interval = profile.map(|profile| (profile.name(), profile.facts().tempo.submit_interval));
         for rule in settings().filter(|setting| setting.is_in("provider_rules")) {
             let held = self.held(rule.path).clone();
@@ -131,6 +131,11 @@ impl Effective {
             labels.sort_by_key(|label| label.parse().unwrap_or(u32::MAX));
         }
         labels
+    }
+
+    /// The entries of a list that can be read.
+    pub(crate) fn list<T>(&self, list: &str, read: impl FnMut(String) -> Option<T>) -> Vec<T> {
+        self.labels(list).into_iter().filter_map(read).collect()
     }
 
     pub(crate) fn get(&self, name: &Name) -> Option<&Held> {
@@ -198,7 +203,7 @@ impl Effective {
         set.cloned().unwrap_or(Origin::Default)
     }
 
-    /// The error about a value that is right by itself and wrong here.
+    /// The error about a value or a table that is right by itself and wrong here.
     pub(crate) fn unsound(
         &self,
         name: &Name,
@@ -207,7 +212,7 @@ impl Effective {
     ) -> ConfigError {
         ConfigError::Unsound {
             name: name.to_string(),
-            at: self.origin(name),
+            at: self.get(name).map_or_else(|| self.first_origin(name), |held| held.origin.clone()),
             problem: problem.into(),
             remedy: remedy.into(),
         }

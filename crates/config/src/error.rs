@@ -1,6 +1,7 @@
 //! What can be wrong with a configuration. Every message names the setting, where its value came from, what is wrong with it,
 //! and what to do.
 
+use crate::name::Name;
 use crate::origin::Origin;
 use std::path::PathBuf;
 
@@ -105,6 +106,11 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// The error about a table without a setting that it needs.
+    pub(crate) fn incomplete(table: &Name, key: &'static str, remedy: &str) -> Self {
+        Self::Incomplete { table: table.to_string(), key, remedy: remedy.into() }
+    }
+
     /// The setting or the table that it is about, if it is about one.
     fn about(&self) -> Option<&str> {
         match self {

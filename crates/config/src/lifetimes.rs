@@ -50,13 +50,9 @@ fn rule(effective: &Effective, kinds: &KindTable, table: &Name) -> Result<LifeRu
         kinds.check(effective, kind, &table.below("kind"))?;
     }
     if rule.life.is_none() && rule.margin.is_none() {
-        return Err(ConfigError::Incomplete {
-            table: table.to_string(),
-            key: "life",
-            remedy: "set how long such answers live, `life = \"90s\"`, or how much of it a reused answer has left, \
-                     `margin = \"30s\"`"
-                .into(),
-        });
+        let remedy = "set how long such answers live, `life = \"90s\"`, or how much of it a reused answer has left, \
+                      `margin = \"30s\"`";
+        return Err(ConfigError::incomplete(table, "life", remedy));
     }
     Ok(rule)
 }
@@ -91,12 +87,8 @@ fn check_last(
                 "leaves answers of kind `{}` with a margin of {margin} in a life of {life}",
                 kind.name
             );
-            return Err(ConfigError::Unsound {
-                name: table.to_string(),
-                at: effective.first_origin(table),
-                problem,
-                remedy: format!("{MARGIN_MAX}; or set the `kind` of the rule"),
-            });
+            let remedy = format!("{MARGIN_MAX}; or set the `kind` of the rule");
+            return Err(effective.unsound(table, problem, remedy));
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use quittance_ports::Goal;
 
 /// The tables of `[pools]`.
 pub(crate) fn pools(effective: &Effective, errors: &mut Errors) -> Vec<PoolSpec> {
-    effective.labels(POOLS).iter().filter_map(|label| errors.keep(pool(effective, label))).collect()
+    effective.list(POOLS, |label| errors.keep(pool(effective, &label)))
 }
 
 fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
@@ -25,8 +25,7 @@ fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
     if !is_label(label) {
         return Err(bad_name(&table, effective.first_origin(&table), Shape::Label.describe()));
     }
-    let missing =
-        |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
+    let missing = |key, remedy| ConfigError::incomplete(&table, key, remedy);
     let text = |key| effective.text_at(&table.below(key));
     let mut spec: PoolSpec = Defaults::of(effective.preset()).section();
     effective.apply(&table, &mut spec);
@@ -42,10 +41,8 @@ fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
         (None, []) => DEFAULT_TENANT.into(),
         (None, [only]) => only.clone(),
         (None, [..]) => {
-            return Err(missing(
-                "tenant",
-                "set the tenant whose orders it serves: there are several tenants",
-            ));
+            let remedy = "set the tenant whose orders it serves: there are several tenants";
+            return Err(missing("tenant", remedy));
         }
     };
     Ok(spec)

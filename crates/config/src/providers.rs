@@ -11,10 +11,10 @@ use crate::secret::Credential;
 use quittance::{ApiKey, ProviderSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};
-use quittance_protocol::classic::FaultCodes;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicCodes;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::code::class_named;
-use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::{Dialect, Protocol};
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ impl ProviderConfig {
     }
 
     /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
-    pub fn codes(&self) -> FaultCodes {
-        let codes = FaultCodes::of(self.dialect().profile().unwrap_or(Profile::TwoCaptcha));
+    pub fn codes(&self) -> ClassicCodes {
+        let codes = ClassicCodes::of(self.dialect().classic_reply());
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 
@@ -65,24 +65,14 @@ impl ProviderConfig {
     }
 }
 
-pub(crate) fn providers(
-    effective: &Effective,
-    environment: &Environment,
-    errors: &mut Errors,
-) -> Vec<ProviderConfig> {
-    let labels = effective.labels("provider");
-    labels.iter().filter_map(|label| provider(effective, label, environment, errors)).collect()
-}
-
-fn provider(
+pub(crate) fn provider(
     effective: &Effective,
     label: &str,
     environment: &Environment,
     errors: &mut Errors,
 ) -> Option<ProviderConfig> {
     let table = Name::of(["provider", label]);
-    let missing =
-        |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
+    let missing = |key, remedy| ConfigError::incomplete(&table, key, remedy);
     let protocol = protocol(effective, &table).and_then(|protocol| {
         protocol.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))
     });
@@ -129,11 +119,8 @@ fn poll_quota(
         Protocol::Classic(profile) => profile.facts().tempo.poll_quota,
         Protocol::Json(_) => Some(PollQuota { per_task: 0, slack: 0 }),
     };
-    let missing = |key| ConfigError::Incomplete {
-        table: table.to_string(),
-        key,
-        remedy: "a quota has two parts, and its profile knows of none: set both, or neither".into(),
-    };
+    let remedy = "a quota has two parts, and its profile knows of none: set both, or neither";
+    let missing = |key| ConfigError::incomplete(table, key, remedy);
     Ok(Some(PollQuota {
         per_task: per_task
             .or(known.map(|known| known.per_task))
@@ -160,7 +147,7 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     };
     if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
         let problem = format!("is \"{dialect}\", which speaks the JSON protocol");
-        let profile = dialect.profile().map(Protocol::Classic);
+        let profile = dialect.classic().map(Protocol::Classic);
         return profile
             .map(Some)
             .ok_or_else(|| effective.unsound(&name, problem, "add `protocol = \"json\"`"));
@@ -174,8 +161,8 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
     let problem = format!("is \"{dialect}\", which speaks the classic protocol only");
     let remedy = "leave `protocol` out, or choose another profile";
     dialect
-        .flavour()
-        .map(|flavour| Some(Protocol::Json(flavour)))
+        .json()
+        .map(|dialect| Some(Protocol::Json(dialect)))
         .ok_or_else(|| effective.unsound(&name, problem, remedy))
 }
 

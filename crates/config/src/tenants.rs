@@ -52,31 +52,17 @@ impl TenantConfig {
     }
 }
 
-pub(crate) fn tenants(
-    effective: &Effective,
-    environment: &Environment,
-    errors: &mut Errors,
-) -> Vec<TenantConfig> {
-    let labels = effective.labels("tenant");
-    labels.iter().filter_map(|label| tenant(effective, label, environment, errors)).collect()
-}
-
-fn tenant(
+pub(crate) fn tenant(
     effective: &Effective,
     label: &str,
     environment: &Environment,
     errors: &mut Errors,
 ) -> Option<TenantConfig> {
     let table = Name::of(["tenant", label]);
-    let missing = || ConfigError::Incomplete {
-        table: table.to_string(),
-        key: "key_env",
-        remedy:
-            "add `key_sha256 = \"...\"` with the hash of its key (`quittance tenant new` prints both), or \
-                 `key_env` with the variable that holds the key, or `key_file`"
-                .into(),
-    };
-    let key = CallerKey::find(effective, &table, environment).and_then(|key| key.ok_or_else(missing));
+    let remedy = "add `key_sha256 = \"...\"` with the hash of its key (`quittance tenant new` prints both), or \
+                  `key_env` with the variable that holds the key, or `key_file`";
+    let key = CallerKey::find(effective, &table, environment)
+        .and_then(|key| key.ok_or_else(|| ConfigError::incomplete(&table, "key_env", remedy)));
     let webhook_secret = Credential::find(effective, &table, "webhook_secret", environment);
     let (key, webhook_secret) = (errors.keep(key), errors.keep(webhook_secret));
     let mut limits = TenantSettings::new(label, KeyDigest([0; 32]));

@@ -6,6 +6,7 @@ use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Rate};
 use quittance_lifecycle::{Jitter, Money, Reuse, UnsettledDoubt};
 use quittance_ports::Hours;
+use quittance_protocol::Dialect;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -131,6 +132,7 @@ texts! {
     Allowed: |text| Self::parse(text).ok(), |_| None;
     Hours: |text| Self::parse(text).ok(), |_| None;
     Rate: |text| rate::parse(text), |_| None;
+    Dialect: |text| text.parse().ok(), |_| None;
     Reuse: |text| [Self::Shared, Self::Exclusive].into_iter().find(|reuse| reuse.name() == text), |_| None;
     SocketAddr: |text| text.parse().ok(), |address| Some(address.to_string());
     tracing::Level: |text| text.parse().ok(), |level| Some(level.to_string().to_ascii_lowercase());

@@ -7,7 +7,7 @@ const { Solver } = require(installed('2captcha'));
 
 const PAUSE_MS = 500;
 
-// Its addresses are written into it, as properties that a subclass can overrule.
+// Its addresses are written into it, as properties that a subclass can override_setting.
 class Pointed extends Solver {
     get in() {
         return `${order.base}/in.php`;

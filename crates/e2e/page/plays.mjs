@@ -7,7 +7,7 @@ const menu = (page, name) => page.getByRole('navigation', { name: 'Views' }).get
 const kept = (page) => page.evaluate(() => JSON.stringify([{ ...localStorage }, document.cookie, location.href]));
 
 /** Refused with a wrong key and with none, let in with the right one, and out again. */
-export async function door({ base, key, open, enter }) {
+export async function login({ base, key, open, enter }) {
   const page = await open();
   await page.goto(`${base}/`);
   assert.equal(new URL(page.url()).pathname, '/page/', 'a browser is led to the page');

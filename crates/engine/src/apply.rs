@@ -16,7 +16,7 @@ const COMMITS_LOST_MAX: u32 = 5;
 
 /// What an event did.
 #[derive(Debug)]
-pub enum Applied {
+pub enum ApplyOutcome {
     /// Committed; the effect, if any, is now to be performed.
     Advanced {
         now: Versioned,
@@ -42,7 +42,7 @@ impl Engine {
         key: &Key,
         record: Option<Versioned>,
         event: &Event,
-    ) -> Result<Applied, StoreError> {
+    ) -> Result<ApplyOutcome, StoreError> {
         self.apply_if(key, record, event, |_| true).await
     }
 
@@ -54,25 +54,25 @@ impl Engine {
         record: Option<Versioned>,
         event: &Event,
         is_meant: impl Fn(&Order) -> bool + Send + Sync,
-    ) -> Result<Applied, StoreError> {
+    ) -> Result<ApplyOutcome, StoreError> {
         let mut record = match record {
             Some(record) => Some(record),
             None => self.load(key).await?,
         };
         let mut commits_lost = 0;
         loop {
-            let Some(current) = record else { return Ok(Applied::Missing) };
+            let Some(current) = record else { return Ok(ApplyOutcome::Missing) };
             if !is_meant(&current.order) {
-                return Ok(Applied::Ignored { now: current, why: WhyIgnored::OldNews });
+                return Ok(ApplyOutcome::Ignored { now: current, why: WhyIgnored::OldNews });
             }
             let at = self.now();
             let policy = self.policy(&current.order);
             match (self.settings.rules.transition)(&current.order, event.clone(), at, &policy) {
                 Decision::Ignore(why) => {
                     self.count_ignored(why);
-                    return Ok(Applied::Ignored { now: current, why });
+                    return Ok(ApplyOutcome::Ignored { now: current, why });
                 }
-                Decision::Act(effect) => return Ok(Applied::Act { now: current, effect }),
+                Decision::Act(effect) => return Ok(ApplyOutcome::Act { now: current, effect }),
                 Decision::Advance(advance) => {
                     let Advance { next, counters, effect } = *advance;
                     let next = Arc::new(next);
@@ -113,13 +113,13 @@ impl Engine {
         self.load(key).await
     }
 
-    fn advanced(&self, now: Versioned, effect: Option<Effect>) -> Applied {
+    fn advanced(&self, now: Versioned, effect: Option<Effect>) -> ApplyOutcome {
         self.note_commit(&now.order);
         self.hold(&now);
         if let Some(due) = now.order.due() {
             self.expect_timer(due);
         }
-        Applied::Advanced { now, effect }
+        ApplyOutcome::Advanced { now, effect }
     }
 }
 

@@ -5,7 +5,7 @@
 //! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is
 //! not meant. So a node that is killed before it wrote its progress does no harm to the next one.
 
-use crate::{Applied, Engine, lock};
+use crate::{ApplyOutcome, Engine, lock};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp};
 use quittance_ports::{
@@ -47,7 +47,7 @@ pub enum BulkError {
 
 /// What became of a dead letter from another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adopted {
+pub enum AdoptOutcome {
     New,
     ThereAlready,
     NoDeadLetter,
@@ -55,10 +55,10 @@ pub enum Adopted {
 
 /// What became of a dead letter that an operator has given up.
 #[derive(Debug)]
-pub enum Dropped {
+pub enum DropOutcome {
     /// Its record could not be read. It is gone, and the key is free.
     Discarded,
-    Applied(Applied),
+    Applied(ApplyOutcome),
 }
 
 /// When this node last looked, and whether there was anything to do.
@@ -84,16 +84,16 @@ fn is_meant(document: &BulkDocument, order: &Order) -> bool {
 impl Engine {
     /// Gives a dead letter up for good, also one that cannot be read. One that a later version wrote is left for it,
     /// with the error that reading it has.
-    pub async fn drop_dead_letter(&self, key: &Key) -> Result<Dropped, StoreError> {
+    pub async fn drop_dead_letter(&self, key: &Key) -> Result<DropOutcome, StoreError> {
         match self.drop_dead(key).await {
             Err(StoreError::Corrupt { .. }) => {}
-            applied => return applied.map(Dropped::Applied),
+            applied => return applied.map(DropOutcome::Applied),
         }
         if self.world.store.discard(key).await? {
-            return Ok(Dropped::Discarded);
+            return Ok(DropOutcome::Discarded);
         }
         // Another process was quicker, or it can be read again.
-        self.drop_dead(key).await.map(Dropped::Applied)
+        self.drop_dead(key).await.map(DropOutcome::Applied)
     }
 
     /// Has every dead letter that fits, and is one now, replayed or dropped, so many a second.
@@ -173,18 +173,18 @@ impl Engine {
 
     /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back
     /// that a person dropped it, and changes nothing else.
-    pub async fn adopt_dead_letter(&self, order: Order) -> Result<Adopted, StoreError> {
+    pub async fn adopt_dead_letter(&self, order: Order) -> Result<AdoptOutcome, StoreError> {
         if !order.needs_a_person() {
-            return Ok(Adopted::NoDeadLetter);
+            return Ok(AdoptOutcome::NoDeadLetter);
         }
         let order = Arc::new(order);
         let Some(stored) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
-            return Ok(Adopted::New);
+            return Ok(AdoptOutcome::New);
         };
-        let Some(back) = stored.order.taken_back(&order) else { return Ok(Adopted::ThereAlready) };
+        let Some(back) = stored.order.taken_back(&order) else { return Ok(AdoptOutcome::ThereAlready) };
         match self.commit_dead_letter(stored.version, &Arc::new(back)).await? {
-            None => Ok(Adopted::New),
-            Some(_) => Ok(Adopted::ThereAlready),
+            None => Ok(AdoptOutcome::New),
+            Some(_) => Ok(AdoptOutcome::ThereAlready),
         }
     }
 
@@ -270,13 +270,17 @@ impl Engine {
             if self.is_keeper(&stored.name, &members)
                 && let SharedDocument::Bulk(document) = stored.document
             {
-                self.go_on_with(document, stored.version).await?;
+                self.continue_bulk(document, stored.version).await?;
             }
         }
         Ok(true)
     }
 
-    async fn go_on_with(&self, mut document: BulkDocument, mut version: Version) -> Result<(), StoreError> {
+    async fn continue_bulk(
+        &self,
+        mut document: BulkDocument,
+        mut version: Version,
+    ) -> Result<(), StoreError> {
         let until = self.now() + ROUND_SPAN;
         let mut left = document.per_second as usize;
         for _ in 0..PAGES_MAX {
@@ -345,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// A record that cannot be read cannot be replayed, only given up.
+    /// Removes unreadable records. They cannot be replayed.
     async fn discard_all(&self, document: &mut BulkDocument, keys: &[Key]) -> Result<(), StoreError> {
         if document.action == BulkAction::Replay {
             document.passed_over += keys.len() as u64;
@@ -373,6 +377,6 @@ impl Engine {
         let may = |order: &Order| document.action != BulkAction::Replay || self.may_replay(order);
         let is_meant = |order: &Order| is_meant(document, order) && may(order);
         let applied = self.apply_if(&key, Some(stored), &event, is_meant).await?;
-        Ok(matches!(applied, Applied::Advanced { .. } | Applied::Act { .. }))
+        Ok(matches!(applied, ApplyOutcome::Advanced { .. } | ApplyOutcome::Act { .. }))
     }
 }

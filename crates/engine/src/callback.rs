@@ -5,7 +5,7 @@
 //! A store that forgets does not make a true callback a forged one: a node proves addresses by every secret that its
 //! store has had, and keeps what it cannot match yet.
 
-use crate::{Applied, Engine};
+use crate::{ApplyOutcome, Engine};
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::{
     Attempt, CallbackResult, Event, Key, Order, Progress, Target, Timestamp, WhyIgnored,
@@ -295,8 +295,10 @@ impl Engine {
         let recalled =
             Event::Recalled { born: arrival.born, attempts: vec![nameless(*attempt, arrival.born)] };
         let now = match self.apply(&arrival.key, Some(record), &recalled).await? {
-            Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => now,
-            Applied::Missing => return Ok(None),
+            ApplyOutcome::Advanced { now, .. }
+            | ApplyOutcome::Act { now, .. }
+            | ApplyOutcome::Ignored { now, .. } => now,
+            ApplyOutcome::Missing => return Ok(None),
         };
         let number = now.order.attempts.iter().find(|known| known.former == former).map(|known| known.number);
         let event = |attempt| Event::CalledBack {
@@ -316,7 +318,7 @@ impl Engine {
     ) -> Result<CallbackOutcome, StoreError> {
         let was_open = record.order.phase.is_open();
         Ok(match self.apply(key, Some(record), event).await? {
-            Applied::Advanced { now, effect } => {
+            ApplyOutcome::Advanced { now, effect } => {
                 if was_open {
                     self.count_answer(&now.order);
                     self.learn_pace(&now.order, event);
@@ -326,12 +328,12 @@ impl Engine {
                 }
                 CallbackOutcome::Applied
             }
-            Applied::Act { now, effect } => {
+            ApplyOutcome::Act { now, effect } => {
                 self.perform_later(now, effect);
                 CallbackOutcome::Applied
             }
-            Applied::Ignored { why, .. } => CallbackOutcome::Ignored(why),
-            Applied::Missing => CallbackOutcome::Forgotten,
+            ApplyOutcome::Ignored { why, .. } => CallbackOutcome::Ignored(why),
+            ApplyOutcome::Missing => CallbackOutcome::Forgotten,
         })
     }
 }

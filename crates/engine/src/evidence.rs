@@ -5,7 +5,7 @@
 //! That is so after an outage of this node, and when another node is lost: no callback comes to its address any more.
 
 use crate::callback::address_mark;
-use crate::reach::{STILL_ROUTED, successor};
+use crate::reachability::{STILL_ROUTED, successor};
 use crate::work::CHORES_SPAN;
 use crate::{Engine, lock};
 use quittance_lifecycle::{Attempt, Key, Order, Phase, Progress, Timestamp};

@@ -2,9 +2,9 @@
 //! their own, so that a webhook that hangs holds up no answer.
 
 use crate::node_stats::NodeCounters;
-use crate::{Applied, Engine};
+use crate::{ApplyOutcome, Engine};
 use futures_util::future::{Either, FutureExt, select};
-use quittance_lifecycle::afterwards::FOLLOW_UP_WAIT;
+use quittance_lifecycle::follow_up::FOLLOW_UP_WAIT;
 use quittance_lifecycle::{DeliveryOutcome, Effect, Event, Key, Order, ReportOutcome};
 use quittance_ports::{StoreError, Versioned};
 use std::panic::AssertUnwindSafe;
@@ -12,9 +12,9 @@ use std::pin::pin;
 
 impl Engine {
     /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
-    pub async fn report(&self, key: &Key, is_good: bool) -> Result<Applied, StoreError> {
+    pub async fn report(&self, key: &Key, is_good: bool) -> Result<ApplyOutcome, StoreError> {
         let applied = self.apply_and_run(key, &Event::Reported { is_good }).await?;
-        if let Applied::Advanced { now, .. } = &applied {
+        if let ApplyOutcome::Advanced { now, .. } = &applied {
             self.learn_trust(&now.order, is_good).await;
         }
         Ok(applied)
@@ -26,14 +26,14 @@ impl Engine {
         key: &Key,
         url: impl Into<String>,
         dialect: impl Into<String>,
-    ) -> Result<Applied, StoreError> {
+    ) -> Result<ApplyOutcome, StoreError> {
         let event = Event::WebhookAdded { url: url.into(), dialect: dialect.into() };
         self.apply_and_run(key, &event).await
     }
 
-    async fn apply_and_run(&self, key: &Key, event: &Event) -> Result<Applied, StoreError> {
+    async fn apply_and_run(&self, key: &Key, event: &Event) -> Result<ApplyOutcome, StoreError> {
         let applied = self.apply(key, None, event).await.inspect_err(|error| self.note_error(error))?;
-        if let Applied::Advanced { now, effect: Some(effect) } = &applied {
+        if let ApplyOutcome::Advanced { now, effect: Some(effect) } = &applied {
             self.perform_later(now.clone(), effect.clone());
         }
         Ok(applied)

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How many bytes of terms are held; beyond that, orders are not held.
 const BYTES_MAX: usize = 64 << 20;
-/// How many bytes of terms of orders that have their answer are held; beyond that, the oldest are let go.
+/// The most bytes of terms that are held for answered orders. Over this limit, the oldest are dropped.
 const ANSWERED_BYTES_MAX: usize = 16 << 20;
 /// How many orders are put back at the same time.
 const PUT_BACK_AT_ONCE: usize = 16;
@@ -98,7 +98,7 @@ impl PutBack {
 }
 
 /// What became of one of them.
-enum One {
+enum PutBackOutcome {
     /// The store knows it.
     Known(Versioned),
     PutBack(Versioned),
@@ -213,10 +213,11 @@ impl Engine {
             return Ok(record);
         }
         Ok(match self.put_back_one(held).await? {
-            One::Known(record) | One::PutBack(record) | One::Answered(record) | One::Recalled(record) => {
-                Some(record)
-            }
-            One::Lost => None,
+            PutBackOutcome::Known(record)
+            | PutBackOutcome::PutBack(record)
+            | PutBackOutcome::Answered(record)
+            | PutBackOutcome::Recalled(record) => Some(record),
+            PutBackOutcome::Lost => None,
         })
     }
 
@@ -248,12 +249,12 @@ impl Engine {
         let mut result = PutBack::default();
         for (key, was_put_back, one) in handled {
             match one {
-                Ok(One::Known(record)) if record.order.put_back == was_put_back => {}
+                Ok(PutBackOutcome::Known(record)) if record.order.put_back == was_put_back => {}
                 // Another node, or a caller that placed it again, was quicker.
-                Ok(One::Known(_) | One::PutBack(_)) => result.put_back.push(key),
-                Ok(One::Answered(_)) => result.answered += 1,
-                Ok(One::Recalled(_)) => result.recalled.push(key),
-                Ok(One::Lost) => result.lost.push(key),
+                Ok(PutBackOutcome::Known(_) | PutBackOutcome::PutBack(_)) => result.put_back.push(key),
+                Ok(PutBackOutcome::Answered(_)) => result.answered += 1,
+                Ok(PutBackOutcome::Recalled(_)) => result.recalled.push(key),
+                Ok(PutBackOutcome::Lost) => result.lost.push(key),
                 Err(error) => {
                     self.note_error(&error);
                     result.is_incomplete = true;
@@ -265,30 +266,30 @@ impl Engine {
         result
     }
 
-    async fn put_back_one(&self, held: Versioned) -> Result<One, StoreError> {
+    async fn put_back_one(&self, held: Versioned) -> Result<PutBackOutcome, StoreError> {
         let (key, ours) = (held.order.key, &held.order);
         for _ in 0..TRIES_MAX {
             let record = self.world.store.load(&key).await?;
             let (base, event) = match &record {
                 Some(record) if record.order.born == ours.born && how_far(&record.order) >= how_far(ours) => {
                     self.hold(record);
-                    return Ok(One::Known(record.clone()));
+                    return Ok(PutBackOutcome::Known(record.clone()));
                 }
                 // Nothing of it is open: the order that was placed again stands alone.
                 Some(record) if record.order.born != ours.born && !is_in_hand(ours) => {
                     lock(&self.in_hand).let_go(&key);
-                    return Ok(One::Known(record.clone()));
+                    return Ok(PutBackOutcome::Known(record.clone()));
                 }
                 None if !is_in_hand(ours) => {
                     if let Some(answered) = self.put_back_answered(ours).await? {
-                        return Ok(One::Answered(answered));
+                        return Ok(PutBackOutcome::Answered(answered));
                     }
                     continue;
                 }
                 Some(record) if record.order.born != ours.born => {
                     if record.order.terms.target != ours.terms.target {
                         lock(&self.in_hand).let_go(&key);
-                        return Ok(One::Lost);
+                        return Ok(PutBackOutcome::Lost);
                     }
                     let recalled = Event::Recalled { born: ours.born, attempts: ours.attempts.clone() };
                     (Arc::clone(&record.order), recalled)
@@ -305,7 +306,7 @@ impl Engine {
                 // All of its attempts are known there.
                 let record = record.unwrap_or(held);
                 self.hold(&record);
-                return Ok(One::Recalled(record));
+                return Ok(PutBackOutcome::Recalled(record));
             };
             let expected = record.as_ref().map_or(Version::ABSENT, |record| record.version);
             let next = Arc::new(advance.next);
@@ -317,7 +318,11 @@ impl Engine {
                 if let Some(due) = now.order.due() {
                     self.expect_timer(due);
                 }
-                return Ok(if is_recalled { One::Recalled(now) } else { One::PutBack(now) });
+                return Ok(if is_recalled {
+                    PutBackOutcome::Recalled(now)
+                } else {
+                    PutBackOutcome::PutBack(now)
+                });
             }
         }
         Err(StoreError::Unavailable {
@@ -344,7 +349,7 @@ impl Engine {
         self.apply(key, None, &Event::Lost).await.map(drop)
     }
 
-    /// The store goes on with a copy that was saved when its files were lost: every open order is marked for a
+    /// The store continues on a copy that was saved when its files were lost: every open order is marked for a
     /// person, and goes on.
     pub async fn list_restored(&self) -> Result<(), StoreError> {
         let mut after = None;

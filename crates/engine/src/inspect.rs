@@ -1,7 +1,7 @@
 //! The one check of what an order names. It runs when an order is placed, when a dead letter is replayed, and, with
 //! the very task that leaves, at the last step before the wire.
 
-mod names;
+mod field_names;
 #[cfg(test)]
 mod tests;
 
@@ -60,7 +60,7 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     if !kind.hosts.is_described && operator.undescribed == Some(false) {
         return Err(NotAllowed::Undescribed { kind: kind.name.to_string() });
     }
-    names::check(inspection)?;
+    field_names::check(inspection)?;
     let mut named = 0;
     for field in fields {
         named += check_field(inspection, field)?;
@@ -75,7 +75,7 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     Err(NotAllowed::Images { kind: kind.name.to_string() })
 }
 
-/// How many hosts the field names, all of them allowed.
+/// Checks the hosts that a field names. Returns their number if all are allowed.
 fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let role = role_of(inspection, field);
     let Ok(text) = std::str::from_utf8(field.value) else { return check_bytes(inspection, role, field) };
@@ -156,7 +156,7 @@ fn without_types(mut hosts: Hosts) -> Hosts {
     hosts
 }
 
-/// Without the host of a vendor's script on a shared host: there the path says whose it is.
+/// The hosts without a host that many vendors share, if the text names a vendor's script there: the path names the vendor.
 fn without_shared(kind: &Kind, text: &str, mut hosts: Hosts) -> Hosts {
     let text = text.trim();
     // Signs by which a path leads elsewhere, or by which such hosts join several scripts.

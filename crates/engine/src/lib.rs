@@ -19,14 +19,14 @@ pub mod inspect;
 mod lifetimes;
 mod moments;
 mod node_stats;
-mod pace;
 mod place;
 mod pools;
-mod reach;
+mod reachability;
 mod recovery;
 mod run_queue;
 mod settings;
 pub mod sizing;
+mod solve_times;
 mod spilled;
 mod stock;
 pub mod targets;
@@ -35,16 +35,16 @@ mod wait;
 mod wakeup;
 mod work;
 
-pub use apply::Applied;
-pub use bulk::{Adopted, BULKS_MAX, BulkError, Dropped, PER_SECOND_MAX};
+pub use apply::ApplyOutcome;
+pub use bulk::{AdoptOutcome, BULKS_MAX, BulkError, DropOutcome, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;
 pub use gate::ProviderState;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
-pub use place::{PlaceError, Placed};
+pub use place::{PlaceError, PlacedOrder};
 pub use pools::{PoolError, PoolView, price_not_known};
-pub use settings::{Kinds, Meaning, Meant, OnCommit, Rules, Settings, TenantRule, Throttle};
+pub use settings::{KindTranslator, Kinds, OnCommit, Rules, Settings, TenantRule, Throttle, TranslatedKind};
 pub use targets::Targets;
 pub use wait::Outcome;
 
@@ -52,7 +52,6 @@ use bulk::BulkWatch;
 use gate::ProviderGate;
 use in_hand::InHand;
 use node_stats::NodeCounters;
-use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{
     Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored, is_in_another_currency,
@@ -61,8 +60,9 @@ use quittance_ports::{
     Clock, Day, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow,
     WebhookSender,
 };
-use reach::Reachability;
+use reachability::Reachability;
 use run_queue::RunQueue;
+use solve_times::Paces;
 use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -103,7 +103,7 @@ pub struct Engine {
     /// What the keys of orders are hashed under.
     key_secret: Mutex<Option<[u8; 32]>>,
     /// What the store has forgotten, until a person has seen it.
-    forgetting: Mutex<Option<Forgetting>>,
+    forgetting: Mutex<Option<StoreLoss>>,
     pools: Mutex<Pools>,
     reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
@@ -116,7 +116,7 @@ pub struct Engine {
     released_at: AtomicU64,
     /// When this node last let everything go that waited for the account.
     let_go_at: AtomicU64,
-    /// Why the store was last not available.
+    /// The last error of the store; `None` if it has never failed.
     store_error: Mutex<Option<String>>,
     /// When the store was last not available, in milliseconds; zero if it always was.
     store_failed_at: AtomicU64,
@@ -128,7 +128,7 @@ pub struct Engine {
 
 /// What the store has lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgetting {
+pub struct StoreLoss {
     /// When this node noticed it.
     pub at: Timestamp,
     /// What happened, and what to do, in words.
@@ -371,7 +371,7 @@ impl Engine {
         }
     }
 
-    /// Why the store failed when it last did.
+    /// The last error of the store; `None` if it has never failed.
     #[must_use]
     pub fn store_error(&self) -> Option<String> {
         lock(&self.store_error).clone()
@@ -385,13 +385,13 @@ impl Engine {
 
     /// The store has lost something, as far as this node has noticed and until a person has seen it.
     #[must_use]
-    pub fn forgetting(&self) -> Option<Forgetting> {
+    pub fn forgetting(&self) -> Option<StoreLoss> {
         lock(&self.forgetting).clone()
     }
 
     /// Remembers that the store has lost something just now. It takes the place of what was noticed before.
     pub fn note_forgetting(&self, what: String) {
-        *lock(&self.forgetting) = Some(Forgetting { at: self.now(), what });
+        *lock(&self.forgetting) = Some(StoreLoss { at: self.now(), what });
     }
 
     /// A person has seen it.

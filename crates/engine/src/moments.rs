@@ -1,6 +1,6 @@
 //! When the worker does what: the moments at which it sweeps, submits, writes counts and does its chores.
 
-use crate::reach::BEAT_SPAN;
+use crate::reachability::BEAT_SPAN;
 use crate::run_queue::RunQueue;
 use crate::work::CHORES_SPAN;
 use crate::{Engine, Settings, lock};

@@ -3,9 +3,9 @@
 use crate::apply::is_ours;
 use crate::inspect::{Inspection, Step, fields_of};
 use crate::node_stats::NodeCounters;
-use crate::settings::{Meant, listed_price};
+use crate::settings::{TranslatedKind, listed_price};
 use crate::targets::{NotAllowed, Targets};
-use crate::{Applied, Engine, lock};
+use crate::{ApplyOutcome, Engine, lock};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
     Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
@@ -26,7 +26,7 @@ const ALIKE_PAGE: usize = 2;
 
 /// A caller's claim on an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedOrder {
     pub key: Key,
     /// The claimant of the answer, if it can go to one order only.
     pub claimant: Key,
@@ -41,7 +41,7 @@ pub struct Placed {
 }
 
 /// A placement under way.
-struct Placing {
+struct OpenPlacement {
     key: Key,
     terms: Arc<Terms>,
     policy: Policy,
@@ -55,10 +55,10 @@ struct Placing {
     record: Option<Versioned>,
 }
 
-impl Placing {
-    fn placed(&self, key: Key, origin: Origin, order: Option<Arc<Order>>) -> Placed {
+impl OpenPlacement {
+    fn placed(&self, key: Key, origin: Origin, order: Option<Arc<Order>>) -> PlacedOrder {
         let terms = &self.terms;
-        Placed {
+        PlacedOrder {
             key,
             claimant: key,
             origin,
@@ -91,7 +91,7 @@ enum PlacementWrite {
     Ours(Versioned),
     /// Another node was faster: what is on record instead, if anything is.
     Theirs(Option<Versioned>),
-    /// The record was lost, and the order goes on with what was paid for it then.
+    /// The record was lost, and the order resumes what was paid for it then.
     Revived(Arc<Order>),
 }
 
@@ -151,7 +151,7 @@ fn readable(orders: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<
 impl Engine {
     /// Places an order, or joins the one that is there. When this returns, the order is durable: it is carried
     /// out whatever happens to the caller.
-    pub async fn place(&self, kind: &str, draft: Draft) -> Result<Placed, PlaceError> {
+    pub async fn place(&self, kind: &str, draft: Draft) -> Result<PlacedOrder, PlaceError> {
         let now = self.now();
         let secret = self.keys().secret;
         let (key, terms, policy) = self.agree(kind, draft)?;
@@ -166,7 +166,7 @@ impl Engine {
         {
             return Ok(placed);
         }
-        let mut placing = Placing { key, terms, policy, secret, now, at: now, record: None };
+        let mut placing = OpenPlacement { key, terms, policy, secret, now, at: now, record: None };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
         // What this node has in hand is there, or was forgotten and must not be bought again.
         if self.is_held(&key) {
@@ -191,7 +191,7 @@ impl Engine {
         &self,
         kind: &str,
         draft: &Draft,
-    ) -> Result<Option<Placed>, PlaceError> {
+    ) -> Result<Option<PlacedOrder>, PlaceError> {
         let now = self.now();
         let secret = self.keys().secret;
         let (meant, checked) = self.meant(kind, draft.clone())?;
@@ -205,7 +205,7 @@ impl Engine {
             Ok(record) => record,
             Err(error) => return Err(error.into()),
         };
-        let mut placing = Placing { key, terms: Arc::new(terms), policy, secret, now, at: now, record };
+        let mut placing = OpenPlacement { key, terms: Arc::new(terms), policy, secret, now, at: now, record };
         loop {
             let (placement, follower) = self.decide_placement(&mut placing).await?;
             if placing.opens(&placement, follower.as_ref()) {
@@ -222,11 +222,11 @@ impl Engine {
     /// What the placement means for what was found, and for the order that follows that one.
     async fn decide_placement(
         &self,
-        placing: &mut Placing,
+        placing: &mut OpenPlacement,
     ) -> Result<(Placement, Option<Versioned>), StoreError> {
         let follower = self.follower_of(placing.record.as_ref()).await?;
         placing.at = self.now();
-        let Placing { key, terms, policy, at, record, .. } = placing;
+        let OpenPlacement { key, terms, policy, at, record, .. } = placing;
         let (order, next) =
             (record.as_ref().map(|record| &*record.order), follower.as_ref().map(|record| &*record.order));
         let placement = (self.settings.rules.place)(order, next, *key, terms, *at, policy);
@@ -237,10 +237,10 @@ impl Engine {
     /// then `placing` has what is on record now, and the decision is made again.
     async fn carry_out(
         &self,
-        placing: &mut Placing,
+        placing: &mut OpenPlacement,
         placement: Placement,
         follower: Option<Versioned>,
-    ) -> Result<Option<Placed>, PlaceError> {
+    ) -> Result<Option<PlacedOrder>, PlaceError> {
         let (at, until) = (placing.at, placing.now + self.settings.place_wait);
         match placement {
             Placement::Refused(refusal) => {
@@ -357,7 +357,7 @@ impl Engine {
         Ok((key, terms, policy))
     }
 
-    /// What the draft means here: answers live for as long as the rules say, and reports have taught.
+    /// The key and the terms of a draft. Lifetimes follow the operator's rules and what reports have taught.
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
@@ -446,17 +446,21 @@ impl Engine {
     }
 
     /// No caller wants the order any more. What may be paid for goes on, for the stock.
-    pub async fn cancel(&self, key: &Key) -> Result<Applied, StoreError> {
+    pub async fn cancel(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Cancelled).await
     }
 
     /// Sends a dead letter on its way again, unless its site may not be automated any more.
-    pub async fn replay(&self, key: &Key) -> Result<Applied, StoreError> {
+    pub async fn replay(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply_if(key, None, &Event::Replayed, |order| self.may_replay(order)).await
     }
 
     /// The kind and the parameters of an order as they are meant, in the words of the catalog.
-    pub fn meaning(&self, kind: &str, params: &BTreeMap<String, Value>) -> Result<Meant, BadRequest> {
+    pub fn meaning(
+        &self,
+        kind: &str,
+        params: &BTreeMap<String, Value>,
+    ) -> Result<TranslatedKind, BadRequest> {
         self.settings.meaning.as_ref().map_or(Ok(None), |meaning| meaning(kind, params))
     }
 
@@ -552,12 +556,12 @@ impl Engine {
     }
 
     /// Gives a dead letter up for good.
-    pub async fn drop_dead(&self, key: &Key) -> Result<Applied, StoreError> {
+    pub async fn drop_dead(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Dropped).await
     }
 
     /// A person wants others to know something about an order.
-    pub async fn note(&self, key: &Key, text: String) -> Result<Applied, StoreError> {
+    pub async fn note(&self, key: &Key, text: String) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Noted { text }).await
     }
 
@@ -583,7 +587,9 @@ impl Engine {
             // A record that cannot be read is not open, and stops no other.
             for record in page.into_iter().flatten() {
                 let key = record.order.key;
-                if let Applied::Advanced { .. } = self.apply(&key, Some(record), &Event::Released).await? {
+                if let ApplyOutcome::Advanced { .. } =
+                    self.apply(&key, Some(record), &Event::Released).await?
+                {
                     released += 1;
                 }
             }

@@ -5,9 +5,9 @@
 //! and the generations stand on a document that is written by compare-and-swap: two nodes that refill at once place
 //! one order.
 
+mod budget;
 mod keep;
 mod local;
-mod money;
 mod put_back;
 
 use crate::{Engine, PlaceError};
@@ -49,7 +49,7 @@ pub enum PoolError {
     CannotBeKept { kind: String },
     #[error("pool `{other}` keeps the same target already: change that one, or remove it first")]
     SameTarget { other: String },
-    #[error("there is no room for another pool: remove one first")]
+    #[error("there are too many pools: remove one first")]
     NoRoom,
     #[error("another writer changed the same pool: read it again, and try again")]
     Conflict,
@@ -172,7 +172,7 @@ impl Engine {
         let terms = self.pool_terms(&document.spec).ok();
         let document = document.in_currency(&self.settings.currency);
         let price =
-            terms.as_ref().and_then(|terms| money::price(&document, self.price_basis(terms), terms.price));
+            terms.as_ref().and_then(|terms| budget::price(&document, self.price_basis(terms), terms.price));
         PoolView {
             target: terms.as_ref().map(|terms| terms.target),
             price,
@@ -244,7 +244,7 @@ impl Engine {
             };
             let local = match stored.document {
                 SharedDocument::Pool(pool) if pool.is_removed => return Ok(false),
-                SharedDocument::Pool(pool) if money::has_spent(&pool, self.now()) => {
+                SharedDocument::Pool(pool) if budget::has_spent(&pool, self.now()) => {
                     Some(SharedDocument::Pool(PoolDocument { is_removed: true, level: None, ..pool }))
                 }
                 _ => None,

@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid
-    /// for: the order goes on with that attempt, and nothing is submitted. If `is_listed`, its entry among those that
+    /// for: the order resumes that attempt, and nothing is submitted. If `is_listed`, its entry among those that
     /// cannot be read is removed. Nothing, if no such callback is kept, or another node was faster.
     pub(crate) async fn revive(
         &self,

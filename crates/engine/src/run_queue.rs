@@ -1,7 +1,7 @@
 //! What there is to do, in memory. All of it can be lost: the timers in the store bring it back.
 
 use crate::fair::{FairQueue, Shares};
-use crate::place::Placed;
+use crate::place::PlacedOrder;
 use crate::settings::Settings;
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{DeliveryState, Effect, Key, Order, Phase, Timestamp};
@@ -50,7 +50,7 @@ pub(crate) struct RunQueue {
     pub(crate) reports: FairQueue<Key, (Versioned, Effect)>,
     pub(crate) polls: FairQueue<(Timestamp, Key, u32), PollItem>,
     /// Answers that have reached their callers, to be written down.
-    pub(crate) collected: VecDeque<Placed>,
+    pub(crate) collected: VecDeque<PlacedOrder>,
     pub(crate) is_working: bool,
     /// Submits under way: a tenant whose submits are slow leaves seats for the others.
     pub(crate) submitting: Shares,

@@ -14,10 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A kind and its parameters in the words of the catalogue; `None` if they were in those words already.
-pub type Meant = Option<(String, BTreeMap<String, Value>)>;
+pub type TranslatedKind = Option<(String, BTreeMap<String, Value>)>;
 
 /// Puts a kind and its parameters into the words of the catalogue.
-pub type Meaning = Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<Meant, BadRequest> + Send + Sync>;
+pub type KindTranslator =
+    Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<TranslatedKind, BadRequest> + Send + Sync>;
 
 /// What one tenant may order; all that the node allows, where a field is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +133,7 @@ pub struct Settings {
     /// What tenants may order where that is less than the node allows, by name.
     pub tenants: BTreeMap<String, TenantRule>,
     /// Puts an order into the words of the catalog, whatever it calls things; as it is, if there is nothing here.
-    pub meaning: Option<Meaning>,
+    pub meaning: Option<KindTranslator>,
     pub throttle: Throttle,
     /// Whether several tenants share the provider.
     pub is_shared: bool,

@@ -9,7 +9,7 @@ mod sizer;
 #[cfg(test)]
 mod tests;
 
-pub use erlang::{Expected, erlang_b, expected};
+pub use erlang::{PoolForecast, erlang_b, expected};
 pub use level::{Level, Why};
 pub use sizer::{EXPIRED_MAX, LIVES_UNTIL_IDLE, PER_LIFE_MIN, Sizer};
 

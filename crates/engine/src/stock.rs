@@ -2,7 +2,7 @@
 //! anything is bought for all others.
 
 use crate::node_stats::NodeCounters;
-use crate::{Applied, Engine, PlaceError, Placed, lock};
+use crate::{ApplyOutcome, Engine, PlaceError, PlacedOrder, lock};
 use quittance_lifecycle::{
     Answer, Counters, Draft, Event, Key, Order, Origin, Phase, Policy, Terms, Timestamp, age_at_hand_out,
     currency_of, from_stock_order,
@@ -21,7 +21,7 @@ impl Engine {
         terms: &Terms,
         policy: &Policy,
         now: Timestamp,
-    ) -> Result<Option<Placed>, PlaceError> {
+    ) -> Result<Option<PlacedOrder>, PlaceError> {
         let record = loop {
             match self.take(claimant, terms, &from_stock_order(policy)).await {
                 Ok(record) => break record,
@@ -39,7 +39,7 @@ impl Engine {
         self.count(UsageRow::for_terms(terms, at), age_at_hand_out(answer, at));
         self.note_served(terms);
         NodeCounters::add(&self.node_counters.joined, 1);
-        Ok(Some(Placed {
+        Ok(Some(PlacedOrder {
             key: order.key,
             claimant,
             origin: Origin::Stock,
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// An answer from the stock, or nothing: nothing is bought.
-    pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<Placed>, PlaceError> {
+    pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<PlacedOrder>, PlaceError> {
         let (key, terms, policy) = self.agree(kind, draft)?;
         if !terms.takes_stock {
             return Ok(None);
@@ -81,12 +81,12 @@ impl Engine {
         let Some(served_from_stock) = served_from_stock else { return Ok(Err(record)) };
         let terms = Arc::clone(&order.terms);
         match self.apply(&key, Some(record), &served_from_stock).await? {
-            Applied::Advanced { .. } => {
+            ApplyOutcome::Advanced { .. } => {
                 self.note_served(&terms);
                 self.hand_over(taken, by).await;
                 Ok(Ok(()))
             }
-            Applied::Ignored { now, .. } | Applied::Act { now, .. } => {
+            ApplyOutcome::Ignored { now, .. } | ApplyOutcome::Act { now, .. } => {
                 // Another node may have served the order meanwhile. If not, the order has ended in another way, or
                 // the answer has grown too old on the way: the next order can have it.
                 if now.order.attempts.iter().any(|attempt| attempt.made_for == Some(from)) {
@@ -96,7 +96,7 @@ impl Engine {
                 }
                 Ok(Err(now))
             }
-            Applied::Missing => {
+            ApplyOutcome::Missing => {
                 self.apply(&from, Some(taken), &Event::Returned { by }).await?;
                 Ok(Ok(()))
             }

@@ -105,7 +105,7 @@ pub enum NotAllowed {
     #[error("`{}` is compressed, so the hosts that it names cannot be seen: send it plain", .field.escape_debug())]
     Packed { field: String },
     #[error(
-        "the order says one thing by two names, or calls a known thing by a wrong name ({why}): place it again as it is meant"
+        "the order has two names for one parameter, or a wrong name for a known one ({why}): correct the names and place it again"
     )]
     Unclear { why: String },
     #[error("`{}` is, to some readers, another name of `{other}`, which has a meaning of its own: leave it out, or give it by that name", .field.escape_debug())]

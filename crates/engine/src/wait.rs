@@ -1,10 +1,11 @@
 //! Waiting for an answer. A waiter is woken by the store's notice of a commit and never sleeps and polls. It gets no
 //! answer that has too little life left, or that belongs to another order.
 
-use crate::{Applied, Engine, Placed};
+use crate::{ApplyOutcome, Engine, PlacedOrder};
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
-    Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, WhyIgnored, is_in_another_currency,
+    Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, Timestamp, WhyIgnored,
+    is_in_another_currency,
 };
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
@@ -40,6 +41,41 @@ enum OutcomeNow {
     Claim,
 }
 
+impl OutcomeNow {
+    fn of(hand_out: &HandOut<'_>, copy: impl FnOnce(&Answer) -> Answer) -> Self {
+        Self::Outcome(match *hand_out {
+            HandOut::NotYet => return Self::NotYet,
+            HandOut::Claim => return Self::Claim,
+            HandOut::Answer(answer) => Outcome::Answered(copy(answer)),
+            HandOut::Expired => Outcome::Expired,
+            HandOut::TakenByAnother => Outcome::TakenByAnother,
+            HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+            HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+        })
+    }
+}
+
+impl Outcome {
+    /// What an order has for its webhooks. The delivery collects the answer, so nothing has to be claimed.
+    #[must_use]
+    pub fn for_webhooks(order: &Order, now: Timestamp) -> Self {
+        let by = match &order.phase {
+            Phase::Claimed { by, .. } => *by,
+            _ => order.key,
+        };
+        match OutcomeNow::of(&order.hand_out(by, order.terms.min_life, now), Answer::clone) {
+            OutcomeNow::Outcome(outcome) => outcome,
+            OutcomeNow::NotYet => Self::NotYet,
+            OutcomeNow::Claim => match &order.phase {
+                Phase::Claimed { answer, .. } => Self::Answered(answer.clone()),
+                Phase::Solved { answer, .. } if !order.must_be_claimed() => Self::Answered(answer.clone()),
+                // It stands in the stock: another caller will have it.
+                _ => Self::TakenByAnother,
+            },
+        }
+    }
+}
+
 /// Whether the answer goes to one caller only, and to none yet.
 fn is_to_be_won(order: &Order) -> bool {
     order.must_be_claimed() && matches!(order.phase, Phase::Solved { .. })
@@ -47,7 +83,7 @@ fn is_to_be_won(order: &Order) -> bool {
 
 impl Engine {
     /// Waits until the order has come to something, or until the caller's time is up.
-    pub async fn wait(&self, placed: &Placed) -> Outcome {
+    pub async fn wait(&self, placed: &PlacedOrder) -> Outcome {
         if let Some(outcome) = self.outcome_at_once(placed) {
             return outcome;
         }
@@ -67,7 +103,7 @@ impl Engine {
 
     /// What the order had for this caller when it was placed, if that is final: it reads nothing.
     #[must_use]
-    pub fn outcome_at_once(&self, placed: &Placed) -> Option<Outcome> {
+    pub fn outcome_at_once(&self, placed: &PlacedOrder) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
         match self.outcome_now(order, placed) {
             OutcomeNow::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
@@ -80,7 +116,7 @@ impl Engine {
     }
 
     /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.
-    pub async fn peek(&self, placed: &Placed) -> Result<Option<Outcome>, StoreError> {
+    pub async fn peek(&self, placed: &PlacedOrder) -> Result<Option<Outcome>, StoreError> {
         match self.load(&placed.key).await? {
             Some(record) => self.look(placed, record).await,
             None => Ok(Some(Outcome::Forgotten)),
@@ -88,7 +124,7 @@ impl Engine {
     }
 
     /// What there is for this placement, for a caller that has just read the order.
-    pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
+    pub async fn peek_at(&self, placed: &PlacedOrder, order: &Order) -> Result<Option<Outcome>, StoreError> {
         match self.outcome_now(order, placed) {
             OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
                 Ok(self.answer_of(order).map(Outcome::Answered))
@@ -101,7 +137,7 @@ impl Engine {
 
     /// What [`peek_at`](Self::peek_at) would say, without any effect: nothing is claimed or collected.
     #[must_use]
-    pub fn glance(&self, placed: &Placed, order: &Order) -> Option<Outcome> {
+    pub fn glance(&self, placed: &PlacedOrder, order: &Order) -> Option<Outcome> {
         match self.outcome_now(order, placed) {
             OutcomeNow::Claim => self.answer_of(order).map(Outcome::Answered),
             OutcomeNow::NotYet => None,
@@ -110,27 +146,19 @@ impl Engine {
     }
 
     /// Writes down that an answer has reached its caller.
-    pub(crate) async fn collect(&self, placed: &Placed) {
+    pub(crate) async fn collect(&self, placed: &PlacedOrder) {
         let claim = Event::Claimed { by: placed.claimant, min_life: Duration::ZERO };
         if let Err(error) = self.apply(&placed.key, None, &claim).await {
             self.note_error(&error);
         }
     }
 
-    fn hand_out<'a>(&self, order: &'a Order, placed: &Placed) -> HandOut<'a> {
+    fn hand_out<'a>(&self, order: &'a Order, placed: &PlacedOrder) -> HandOut<'a> {
         (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
     }
 
-    fn outcome_now(&self, order: &Order, placed: &Placed) -> OutcomeNow {
-        OutcomeNow::Outcome(match self.hand_out(order, placed) {
-            HandOut::NotYet => return OutcomeNow::NotYet,
-            HandOut::Claim => return OutcomeNow::Claim,
-            HandOut::Answer(answer) => Outcome::Answered(self.handed_out(order, answer)),
-            HandOut::Expired => Outcome::Expired,
-            HandOut::TakenByAnother => Outcome::TakenByAnother,
-            HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
-            HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
-        })
+    fn outcome_now(&self, order: &Order, placed: &PlacedOrder) -> OutcomeNow {
+        OutcomeNow::of(&self.hand_out(order, placed), |answer| self.handed_out(order, answer))
     }
 
     fn answer_of(&self, order: &Order) -> Option<Answer> {
@@ -149,7 +177,7 @@ impl Engine {
         Answer { cost: answer.cost.filter(|_| is_known), ..answer.clone() }
     }
 
-    async fn wait_for_outcome(&self, placed: &Placed) -> Outcome {
+    async fn wait_for_outcome(&self, placed: &PlacedOrder) -> Outcome {
         loop {
             match self.watch_for_outcome(placed).await {
                 Ok(outcome) => return outcome,
@@ -161,7 +189,7 @@ impl Engine {
         }
     }
 
-    async fn watch_for_outcome(&self, placed: &Placed) -> Result<Outcome, StoreError> {
+    async fn watch_for_outcome(&self, placed: &PlacedOrder) -> Result<Outcome, StoreError> {
         // Watch first, then look: whatever is written in between is not missed.
         let mut watch: Watch = self.world.store.watch(&placed.key).await?;
         loop {
@@ -188,9 +216,9 @@ impl Engine {
     }
 
     /// What the order has for this caller now.
-    async fn look(&self, placed: &Placed, mut record: Versioned) -> Result<Option<Outcome>, StoreError> {
+    async fn look(&self, placed: &PlacedOrder, mut record: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
-            let Placed { claimant, min_life, .. } = *placed;
+            let PlacedOrder { claimant, min_life, .. } = *placed;
             return Ok(Some(match self.outcome_now(&record.order, placed) {
                 OutcomeNow::NotYet => return Ok(None),
                 OutcomeNow::Outcome(outcome) => outcome,
@@ -207,12 +235,14 @@ impl Engine {
                         (applied, _) => applied?,
                     };
                     match applied {
-                        Applied::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,
-                        Applied::Ignored { why: WhyIgnored::TakenByAnother, .. } => Outcome::TakenByAnother,
-                        Applied::Missing => Outcome::Forgotten,
-                        Applied::Advanced { now, .. }
-                        | Applied::Act { now, .. }
-                        | Applied::Ignored { now, .. } => {
+                        ApplyOutcome::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,
+                        ApplyOutcome::Ignored { why: WhyIgnored::TakenByAnother, .. } => {
+                            Outcome::TakenByAnother
+                        }
+                        ApplyOutcome::Missing => Outcome::Forgotten,
+                        ApplyOutcome::Advanced { now, .. }
+                        | ApplyOutcome::Act { now, .. }
+                        | ApplyOutcome::Ignored { now, .. } => {
                             record = now;
                             continue;
                         }

@@ -8,7 +8,7 @@ use crate::inspect::Step;
 use crate::node_stats::NodeCounters;
 use crate::place::check_complete;
 use crate::run_queue::{Delivery, PollItem, RunQueue, SubmitItem};
-use crate::{Applied, Engine, Placed, lock};
+use crate::{ApplyOutcome, Engine, PlacedOrder, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
@@ -34,7 +34,7 @@ enum Job {
     Deliver(Delivery),
     Report(Versioned, Effect),
     Poll(Vec<PollItem>),
-    Collect(Placed),
+    Collect(PlacedOrder),
     Sweep,
     Chores,
     Counts,
@@ -219,11 +219,11 @@ impl Engine {
 
     /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no
     /// worker: then it must be written down first.
-    pub(crate) fn collect_later(&self, placed: &Placed) -> bool {
+    pub(crate) fn collect_later(&self, placed: &PlacedOrder) -> bool {
         let mut run_queue = lock(&self.run_queue);
         let has_room = run_queue.is_working && run_queue.collected.len() < self.settings.backlog_max;
         if has_room {
-            run_queue.collected.push_back(Placed { order: None, ..placed.clone() });
+            run_queue.collected.push_back(PlacedOrder { order: None, ..placed.clone() });
             drop(run_queue);
             self.wakeup.ring();
         }
@@ -317,7 +317,7 @@ impl Engine {
         self.wakeup.ring();
     }
 
-    /// An order that is not polled now comes up again when its claim lapses.
+    /// Queues a poll of this task. If the queue is full, the order comes up again when its claim lapses.
     pub(crate) fn ask(&self, order: &Order, attempt: u32, task: String) {
         if self.awaits_spilled_callback(order, attempt) {
             return;
@@ -378,13 +378,13 @@ impl Engine {
         drop(before_gate);
         let stamp = self.stamp();
         match self.apply(&key, Some(record), &Event::Woken { stamp, gate }).await {
-            Ok(Applied::Advanced { now, effect: Some(effect) } | Applied::Act { now, effect }) => {
+            Ok(ApplyOutcome::Advanced { now, effect: Some(effect) } | ApplyOutcome::Act { now, effect }) => {
                 if matches!(effect, Effect::Submit { .. }) {
                     self.note_missed(&now.order);
                 }
                 self.perform(now, effect).await;
             }
-            Ok(Applied::Advanced { .. } | Applied::Ignored { .. } | Applied::Missing) => {}
+            Ok(ApplyOutcome::Advanced { .. } | ApplyOutcome::Ignored { .. } | ApplyOutcome::Missing) => {}
             Err(error) => self.note_error(&error),
         }
     }

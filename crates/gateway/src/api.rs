@@ -2,13 +2,15 @@
 //! certificate.
 
 use crate::orders::Accepted;
+use crate::route::Route;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
+use quittance_protocol::Dialect;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -23,14 +25,14 @@ pub(crate) struct OverTls;
 #[derive(Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) head: Parts,
-    /// The path without the flavour that may stand before it, as in `/capsolver/createTask`.
-    pub(crate) path: String,
-    /// That flavour, in small letters; one of [`FLAVOURS`].
-    pub(crate) flavour: Option<&'static str>,
-    /// As the head has it; what is kept of a request has no other part of the head's lines.
-    pub(crate) content_type: Option<HeaderValue>,
+    pub(crate) route: Route,
+    /// The dialect in the path, as in `/capsolver/createTask`.
+    pub(crate) dialect: Option<Dialect>,
     pub(crate) body: Bytes,
 }
+
+/// A body up to this size may stay in memory while its request is answered, and needs no permit.
+pub(crate) const SMALL_BODY_BYTES: usize = 16 * 1024;
 
 /// Where the answer of a placement comes from: `api`, `joined`, `cached`, `replayed` or `stock`.
 const QUITTANCE_ORIGIN: HeaderName = HeaderName::from_static("quittance-origin");
@@ -38,25 +40,36 @@ const QUITTANCE_ORIGIN: HeaderName = HeaderName::from_static("quittance-origin")
 pub(crate) const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance-remaining-life");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// What may stand before a path to say whose manners are expected.
-pub(crate) const FLAVOURS: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
-
 impl ApiRequest {
+    /// A request whose body has not arrived yet.
+    pub(crate) fn new(head: Parts) -> Self {
+        let (dialect, route) = Route::parse(head.uri.path());
+        Self { head, route, dialect, body: Bytes::new() }
+    }
+
+    /// Frees a body that has been read. A small one stays: if the API panics, it shows how the caller wants to be answered.
+    pub(crate) fn drop_large_body(&mut self) {
+        if self.body.len() > SMALL_BODY_BYTES {
+            self.body = Bytes::new();
+        }
+    }
+
+    /// Takes the request out, and leaves its route and its dialect.
+    pub(crate) fn take(&mut self) -> Request<Bytes> {
+        let (empty, ()) = Request::new(()).into_parts();
+        Request::from_parts(std::mem::replace(&mut self.head, empty), std::mem::take(&mut self.body))
+    }
+
     pub(crate) fn query(&self) -> &str {
         self.head.uri.query().unwrap_or_default()
     }
 
-    /// What the caller calls that of which this is a part, or nothing.
-    pub(crate) fn trace(&self) -> String {
-        trace_of(&self.head.headers)
-    }
-
     pub(crate) fn content_type(&self) -> Option<&str> {
-        self.content_type.as_ref().and_then(|value| value.to_str().ok())
+        self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok())
     }
 }
 
-/// The `traceparent` of W3C, as it was sent; whoever reads it judges it.
+/// The W3C `traceparent` as it was sent; empty if there is none. It is not checked here.
 pub(crate) fn trace_of(headers: &HeaderMap) -> String {
     headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }

@@ -5,6 +5,7 @@
 //! his guesses came close; only what could not be made safe is a 503, because then the caller should try again.
 
 use crate::api::{ApiRequest, Body};
+use crate::route::Route;
 use crate::server::{Limits, RequestError, RequestHandler, Server};
 use crate::wrong_keys::Shown;
 use bytes::Bytes;
@@ -58,23 +59,29 @@ impl CallbackApi {
         self.server.clone().serve(self, listener, None).await;
     }
 
-    /// Whether a path leads here.
-    pub(crate) fn is_for(path: &str) -> bool {
-        segment(path).is_some()
-    }
-
-    pub(crate) async fn answer(&self, asked: ApiRequest) -> Response<Body> {
-        empty(match self.read_callback(&asked).await {
-            Ok(()) => StatusCode::OK,
-            Err(status) => status,
-        })
+    /// Checks the address (the MAC in its last segment) first, then reads the body and applies what it says.
+    pub(crate) async fn answer(&self, segment: &str, request: &ApiRequest) -> Response<Body> {
+        if request.head.method != Method::GET && request.head.method != Method::POST {
+            return empty(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        if !self.engine.is_callback_address(segment).await {
+            return empty(StatusCode::OK);
+        }
+        let (query, content_type) = (request.query(), request.content_type());
+        let callback = Callback { query, content_type, body: &request.body };
+        let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
+            self.senseless.fetch_add(1, Ordering::Relaxed);
+            return empty(StatusCode::OK);
+        };
+        match self.engine.called_back(segment, task, word).await {
+            Ok(_) => empty(StatusCode::OK),
+            Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
+        }
     }
 
     /// A callback that is refused here should come again, so what it brings then may be old.
-    pub(crate) fn refuse(&self, asked: &ApiRequest, why: RequestError) -> Response<Body> {
-        if let Some(segment) = segment(&asked.path) {
-            self.engine.callback_not_answered(segment);
-        }
+    pub(crate) fn refuse(&self, segment: &str, why: RequestError) -> Response<Body> {
+        self.engine.callback_not_answered(segment);
         empty(match why {
             RequestError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RequestError::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -82,32 +89,21 @@ impl CallbackApi {
             RequestError::Overloaded | RequestError::Panicked => StatusCode::SERVICE_UNAVAILABLE,
         })
     }
-
-    async fn read_callback(&self, asked: &ApiRequest) -> Result<(), StatusCode> {
-        let segment = segment(&asked.path).ok_or(StatusCode::NOT_FOUND)?;
-        if asked.head.method != Method::GET && asked.head.method != Method::POST {
-            return Err(StatusCode::METHOD_NOT_ALLOWED);
-        }
-        // Only what came to an address that we made is read at all.
-        if !self.engine.is_callback_address(segment).await {
-            return Ok(());
-        }
-        let (query, content_type) = (asked.query(), asked.content_type());
-        let callback = Callback { query, content_type, body: &asked.body };
-        let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
-            self.senseless.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        };
-        match self.engine.called_back(segment, task, word).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(StatusCode::SERVICE_UNAVAILABLE),
-        }
-    }
 }
 
 impl RequestHandler for CallbackApi {
-    fn has_own_seat(&self, _: &ApiRequest) -> bool {
-        true
+    async fn answer(&self, request: &mut ApiRequest) -> Response<Body> {
+        match &request.route {
+            Route::Callback(segment) => Self::answer(self, segment, request).await,
+            _ => empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
+        match &request.route {
+            Route::Callback(segment) => Self::refuse(self, segment, why),
+            _ => empty(StatusCode::NOT_FOUND),
+        }
     }
 
     fn shown_early(&self, _: &ApiRequest, _: &[u8]) -> Shown {
@@ -121,22 +117,6 @@ impl RequestHandler for CallbackApi {
     fn needs_no_key(&self) -> bool {
         false
     }
-
-    async fn answer(&self, asked: ApiRequest) -> Response<Body> {
-        Self::answer(self, asked).await
-    }
-
-    fn turn_away(&self, asked: &ApiRequest, why: RequestError) -> Response<Body> {
-        if Self::is_for(&asked.path) { self.refuse(asked, why) } else { empty(StatusCode::NOT_FOUND) }
-    }
-
-    fn route(&self, asked: &ApiRequest) -> &'static str {
-        if Self::is_for(&asked.path) { CALLBACK_PATH } else { "other" }
-    }
-}
-
-fn segment(path: &str) -> Option<&str> {
-    path.strip_prefix(CALLBACK_PATH)?.strip_prefix('/')
 }
 
 fn empty(status: StatusCode) -> Response<Body> {

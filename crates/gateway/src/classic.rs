@@ -5,35 +5,37 @@
 //! worst that it is not ready.
 
 mod actions;
-mod dump;
-mod pingbacks;
 mod refusal;
 mod response_format;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
 use crate::gateway::PLAIN;
-use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
+use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView};
+use crate::route::ClassicPage;
 use crate::tenant::Caller;
+use crate::webhooks::WebhookFormat;
 use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
-use pingbacks::Pingbacks;
 use quittance_engine::Outcome;
-use quittance_lifecycle::Value;
+use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
-use quittance_protocol::classic::code::Place;
+use quittance_protocol::Dialect;
+use quittance_protocol::classic::code::CodePlace;
 use quittance_protocol::classic::{BadForm, Form, Part, method};
+pub(crate) use refusal::{forbid, refuse_unread};
 use response_format::ResponseFormat;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Some clients hang up after five seconds, and an order that is on record by then is not lost.
 const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
 const SOLVE_WAIT: Duration = Duration::from_secs(55);
+
+type ClassicReply = Result<Response<Body>, Code>;
 
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,55 +67,12 @@ impl Code {
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
-    In,
-    Res,
-    Solve,
-    /// How busy the service is.
-    Load,
-}
-
-impl Page {
-    fn of(path: &str) -> Option<Self> {
-        match path {
-            "/in.php" => Some(Self::In),
-            "/res.php" => Some(Self::Res),
-            "/solve.php" => Some(Self::Solve),
-            "/load.php" => Some(Self::Load),
-            _ => None,
-        }
-    }
-}
-
-/// Whose manners are expected, where the two differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavour {
-    TwoCaptcha,
-    CaptchaAi,
-}
-
-impl Flavour {
-    fn of(name: &str) -> Self {
-        if name == "captchaai" { Self::CaptchaAi } else { Self::TwoCaptcha }
-    }
-
-    /// How whoever asked to be called is called: by GET at the one, by POST at the other.
-    const fn dialect(self) -> &'static str {
-        match self {
-            Self::TwoCaptcha => crate::webhooks::TWO_CAPTCHA,
-            Self::CaptchaAi => crate::webhooks::CAPTCHAAI,
-        }
-    }
-}
-
-/// Clones share the order service and the list of pingbacks.
+/// Clones share the order service.
 #[derive(Clone)]
 pub(crate) struct ClassicApi {
     orders: OrderService,
-    /// Of whoever has chosen none, if the operator has.
-    flavour: Option<String>,
-    pingbacks: Arc<Pingbacks>,
+    /// The dialect of callers that choose none, if the operator has set one.
+    dialect: Option<Dialect>,
 }
 
 impl fmt::Debug for ClassicApi {
@@ -123,79 +82,43 @@ impl fmt::Debug for ClassicApi {
 }
 
 impl ClassicApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        Self { orders, flavour, pingbacks: Arc::default() }
+    pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
+        Self { orders, dialect }
     }
 
-    /// Whether a path, without the flavour before it, leads here.
-    pub(crate) fn is_for(path: &str) -> bool {
-        Page::of(path).is_some()
-    }
-
-    /// The page, for the log.
-    pub(crate) fn name(path: &str) -> &'static str {
-        match Page::of(path) {
-            Some(Page::In) => "in.php",
-            Some(Page::Res) => "res.php",
-            Some(Page::Solve) => "solve.php",
-            Some(Page::Load) => "load.php",
-            None => "nowhere",
+    pub(crate) async fn answer(&self, page: ClassicPage, request: &mut ApiRequest) -> Response<Body> {
+        if request.head.method != Method::GET && request.head.method != Method::POST {
+            let mut response = api::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, codes::BAD_PARAMETERS);
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+            return response;
         }
-    }
-
-    /// What a request is told that did not get here.
-    pub(crate) fn turn_away(asked: &ApiRequest, why: crate::server::RequestError) -> Response<Body> {
-        refusal::answer(asked, why)
-    }
-
-    /// What whoever may not come in at all is told.
-    pub(crate) fn refuse(asked: &ApiRequest, code: &str, why: &str) -> Response<Body> {
-        refusal::refuse(asked, &Code::because(code, why))
-    }
-
-    pub(crate) async fn answer(&self, mut asked: ApiRequest) -> Response<Body> {
-        let Some(page) = Page::of(&asked.path) else {
-            return api::answer(StatusCode::NOT_FOUND, PLAIN, "there is no such page");
+        let (form, mut doubled) =
+            match Form::read_with_doubles(request.query(), request.content_type(), &request.body) {
+                Ok(read) => read,
+                Err(bad @ BadForm::Document(_)) => {
+                    return refusal::refuse(request, &Code::because(codes::BAD_PARAMETERS, bad));
+                }
+                Err(BadForm::Malformed { .. }) if page == ClassicPage::Res => {
+                    return refusal::refuse(request, &codes::BAD_PARAMETERS.into());
+                }
+                Err(BadForm::Malformed { .. }) => return refusal::refuse(request, &"ERROR_UPLOAD".into()),
+            };
+        doubled.retain(|name| decides(name));
+        request.drop_large_body();
+        let format = ResponseFormat::of(&form);
+        let response = match page {
+            ClassicPage::In if form.text("method") == Some("get_server_errors") => {
+                Ok(format.bare(&server_errors()))
+            }
+            ClassicPage::In | ClassicPage::Solve if !doubled.is_empty() => {
+                Err(bad_option(BadOption::SentTwice { field: doubled.pop_first().unwrap_or_default() }))
+            }
+            ClassicPage::In => self.submit(request, form, &format).await,
+            ClassicPage::Solve => self.solve(request, form, &format).await,
+            ClassicPage::Res => self.act(request, &form, &format).await,
+            ClassicPage::Load => Ok(format.xml(LOAD)),
         };
-        if asked.head.method != Method::GET && asked.head.method != Method::POST {
-            let mut answer = api::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, codes::BAD_PARAMETERS);
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
-            return answer;
-        }
-        let read = Form::read_with_doubles(asked.query(), asked.content_type(), &asked.body);
-        let (form, doubled) = match read {
-            Ok((form, mut doubled)) => {
-                doubled.retain(|name| decides(name));
-                (form, doubled)
-            }
-            Err(bad @ BadForm::Document(_)) => {
-                return refusal::refuse(&asked, &Code::because(codes::BAD_PARAMETERS, bad));
-            }
-            Err(BadForm::Malformed { .. }) => {
-                let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
-                return refusal::refuse(&asked, &why.into());
-            }
-        };
-        // Whoever waits for an answer must not keep his picture in memory twice.
-        asked.body = bytes::Bytes::new();
-        let response_format = ResponseFormat::of(&form);
-        let answer = match page {
-            Page::In if form.text("method") == Some("get_server_errors") => {
-                Ok(response_format.bare(&server_errors()))
-            }
-            Page::In | Page::Solve if !doubled.is_empty() => {
-                let field = doubled.into_iter().next().unwrap_or_default();
-                Err(bad_option(BadOption::SentTwice { field }))
-            }
-            Page::In => self
-                .submit(&asked, form)
-                .await
-                .map(|accepted| api::with_origin(response_format.ok(&accepted.id.to_string()), &accepted)),
-            Page::Solve => self.solve(&asked, form, &response_format).await,
-            Page::Res => self.act(&asked, &form, &response_format).await,
-            Page::Load => Ok(response_format.xml(LOAD)),
-        };
-        answer.unwrap_or_else(|why| response_format.refuse(&why))
+        response.unwrap_or_else(|why| format.refuse(&why))
     }
 
     /// In the form, or as other services want it, in the head.
@@ -217,43 +140,37 @@ impl ClassicApi {
         caller.map_err(|why| codes::code_of_not_known(why).into())
     }
 
-    fn flavour(&self, asked: &ApiRequest, caller: &Caller) -> Flavour {
-        let of_tenant = caller.tenant.settings.flavour.as_deref();
-        let name = asked.flavour.or(of_tenant).or(self.flavour.as_deref());
-        name.map_or(Flavour::TwoCaptcha, Flavour::of)
+    async fn submit(&self, request: &ApiRequest, form: Form, format: &ResponseFormat) -> ClassicReply {
+        let caller = self.caller(request, &form)?;
+        let order = self.order_request(request, &caller, form)?;
+        let accepted = self.place(caller, order).await?;
+        Ok(api::with_origin(format.ok(&accepted.id.to_string()), &accepted))
     }
 
-    async fn submit(&self, asked: &ApiRequest, form: Form) -> Result<Accepted, Code> {
-        let caller = self.caller(asked, &form)?;
-        let request = self.request(asked, &caller, form)?;
-        self.place(caller, request).await
-    }
-
-    fn request(&self, asked: &ApiRequest, caller: &Caller, mut form: Form) -> Result<OrderRequest, Code> {
+    fn order_request(
+        &self,
+        asked: &ApiRequest,
+        caller: &Caller,
+        mut form: Form,
+    ) -> Result<OrderRequest, Code> {
         let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_option(&bad), &bad))?;
-        let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
-        let dialect = self.flavour(asked, caller).dialect();
-        let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_method(&bad), &bad))?;
+        let draft = fields.draft(&asked.head.headers).map_err(bad_option)?;
+        let dialect = asked.dialect.or(caller.tenant.settings.dialect).or(self.dialect);
+        let format = WebhookFormat::Classic(dialect.unwrap_or(Dialect::TwoCaptcha));
+        let webhook = form.text("pingback").map(|url| (url.trim().to_owned(), format));
         Ok(OrderRequest {
             kind: wanted.kind,
-            params: wanted.params,
-            collected_in: crate::orders::COLLECTED_IN,
-            callback,
-            trace: asked.trace(),
-            ..options.request()
+            draft: Draft { params: wanted.params, ..draft },
+            webhook,
+            is_strict: false,
         })
     }
 
-    /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
     async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Code> {
-        let orders = self.orders.clone();
-        match api::carry_out(async move { orders.place(&caller, request).await }, PLACE_WAIT).await {
-            Some(Ok(accepted)) => Ok(accepted),
-            Some(Err(declined)) => Err(Code::because(codes::code_of_declined(&declined), &declined)),
-            None => Err(Code::because(codes::NO_SLOT, codes::SLOW_STORE)),
-        }
+        let placed = self.orders.place(caller, request, PLACE_WAIT).await;
+        placed.map_err(|declined| Code::because(codes::code_of_declined(&declined), &declined))
     }
 
     /// What an order has come to, and how long its answer still lives.
@@ -275,8 +192,8 @@ impl ClassicApi {
         response_format: &ResponseFormat,
     ) -> Result<Response<Body>, Code> {
         let caller = self.caller(asked, &form)?;
-        let request = self.request(asked, &caller, form)?;
-        if !request.params.values().any(|value| matches!(value, Value::Bytes(_))) {
+        let request = self.order_request(asked, &caller, form)?;
+        if !request.draft.params.values().any(|value| matches!(value, Value::Bytes(_))) {
             return Err("ERROR_UPLOAD".into());
         }
         let accepted = self.place(caller, request).await?;
@@ -333,7 +250,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> Code {
 
 /// The codes that `in.php` may answer.
 fn server_errors() -> String {
-    let codes = quittance_protocol::classic::FaultCodes::of(quittance_protocol::classic::Profile::TwoCaptcha);
-    let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
+    let codes = quittance_protocol::classic::ClassicCodes::of(Dialect::TwoCaptcha.classic_reply());
+    let listed = codes.rows().filter(|row| row.place != CodePlace::Poll && !row.is_prefix);
     listed.map(|row| row.code).collect::<Vec<_>>().join("|")
 }

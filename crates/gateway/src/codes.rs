@@ -14,7 +14,7 @@ use quittance_engine::PlaceError;
 use quittance_engine::targets::NotAllowed;
 use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
-use quittance_protocol::classic::method::BadOption;
+use quittance_protocol::classic::method::BadMethod;
 use std::borrow::Cow;
 
 /// There is no room, or no store, for the moment; every client knows that it should come again.
@@ -40,9 +40,6 @@ pub(crate) const EXPIRED: &str = "ERROR_TOKEN_EXPIRED";
 /// A host that may not be automated, as CapMonster calls it; the other dialects have no such code.
 pub(crate) const DOMAIN: &str = "ERROR_DOMAIN_NOT_ALLOWED";
 
-/// Why nothing was accepted although nothing is wrong with the order.
-pub(crate) const SLOW_STORE: &str = "the gateway's store does not answer in time: send it again";
-
 pub(crate) const fn code_of_not_known(why: NotKnown) -> &'static str {
     match why {
         NotKnown::NoKey => "ERROR_WRONG_USER_KEY",
@@ -54,7 +51,10 @@ pub(crate) fn code_of_declined(declined: &Declined) -> Cow<'_, str> {
     match declined {
         Declined::Place(error) => code_of_place_error(error),
         Declined::HostNotForYou(why) => code_of_not_allowed(why).into(),
-        Declined::TooFast { .. } | Declined::TooManyOpen { .. } | Declined::TooManyWebhooks => NO_SLOT.into(),
+        Declined::TooFast { .. }
+        | Declined::TooManyOpen { .. }
+        | Declined::TooManyWebhooks
+        | Declined::TimedOut => NO_SLOT.into(),
         Declined::Callback(_) => "ERROR_IP_ADDRES".into(),
         Declined::KindNotForYou { .. } | Declined::InFlight { .. } => BAD_PARAMETERS.into(),
     }
@@ -113,10 +113,10 @@ fn code_of_bad_request(bad: &BadRequest) -> &'static str {
     }
 }
 
-pub(crate) const fn code_of_bad_option(bad: &BadOption) -> &'static str {
+pub(crate) const fn code_of_bad_method(bad: &BadMethod) -> &'static str {
     match bad {
-        BadOption::NoMethod | BadOption::ContradictoryNames { .. } => BAD_PARAMETERS,
-        BadOption::NotBase64 { .. } => "ERROR_UPLOAD",
+        BadMethod::NoMethod | BadMethod::ContradictoryNames { .. } => BAD_PARAMETERS,
+        BadMethod::NotBase64 { .. } => "ERROR_UPLOAD",
     }
 }
 

@@ -1,15 +1,14 @@
 //! All APIs behind one address. A request finds its API here, and a refused request gets a response in the protocol of its API.
 
 mod guard;
-mod json_refusal;
-mod page;
 
 use crate::api::{self, ApiRequest, Body};
-use crate::callbacks::{CALLBACK_PATH, CallbackApi};
-use crate::classic::ClassicApi;
+use crate::callbacks::CallbackApi;
+use crate::classic::{self, ClassicApi};
 use crate::json::JsonApi;
 use crate::once::Once;
 use crate::orders::OrderService;
+use crate::route::Route;
 use crate::server::{Counts, Limits, RequestError, RequestHandler, Server};
 use crate::tls::Tls;
 use crate::v1::{self, Endpoints, V1Api};
@@ -18,17 +17,16 @@ use bytes::Bytes;
 use guard::Reach;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full};
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
+use quittance_protocol::Dialect;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
-
-pub use page::PAGE_PATH;
 
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -40,7 +38,7 @@ const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.p
 pub struct GatewaySettings {
     pub limits: Limits,
     /// Dialect of callers that choose none in the path.
-    pub flavour: Option<String>,
+    pub dialect: Option<Dialect>,
     /// Names of this gateway besides localhost. Only a gateway without tenants checks them.
     pub hosts: Vec<HostPattern>,
 }
@@ -52,7 +50,7 @@ pub type PageHandler = fn(&Method, &str, &HeaderMap) -> Option<Response<Full<Byt
 #[derive(Clone, Debug)]
 pub struct Mount {
     pub endpoints: Endpoints,
-    /// Serves [`PAGE_PATH`], and `/` for browsers.
+    /// Serves [`PAGE_PATH`](crate::PAGE_PATH), and `/` for browsers.
     pub page: PageHandler,
 }
 
@@ -77,34 +75,8 @@ struct Apis {
     v1: V1Api,
     page: PageHandler,
     ready: Arc<AtomicBool>,
-    flavour: Option<String>,
     hosts: Vec<HostPattern>,
     logged: Once,
-}
-
-/// The API of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route {
-    Callback,
-    Classic,
-    Json,
-    V1,
-    Page,
-    Nowhere,
-}
-
-impl Route {
-    fn of(path: &str) -> Self {
-        match path {
-            "/openapi.json" | "/metrics" | "/healthz" | "/readyz" | "/v1" => Self::V1,
-            path if path.starts_with("/v1/") => Self::V1,
-            path if CallbackApi::is_for(path) => Self::Callback,
-            path if ClassicApi::is_for(path) => Self::Classic,
-            path if JsonApi::is_for(path) => Self::Json,
-            path if page::is_for(path) => Self::Page,
-            _ => Self::Nowhere,
-        }
-    }
 }
 
 impl fmt::Debug for Gateway {
@@ -122,17 +94,16 @@ impl Gateway {
     /// A gateway with the endpoints and the page of another crate.
     #[must_use]
     pub fn mounted(orders: OrderService, settings: GatewaySettings, mount: Mount) -> Self {
-        let GatewaySettings { limits, flavour, hosts } = settings;
+        let GatewaySettings { limits, dialect, hosts } = settings;
         let engine = Arc::clone(orders.engine());
         let ready = Arc::<AtomicBool>::default();
         let apis = Apis {
             callbacks: CallbackApi::new(engine, limits),
-            classic: ClassicApi::new(orders.clone(), flavour.clone()),
-            json: JsonApi::new(orders.clone(), flavour.clone()),
+            classic: ClassicApi::new(orders.clone(), dialect),
+            json: JsonApi::new(orders.clone(), dialect),
             v1: V1Api::new(orders.clone(), Arc::clone(&ready), mount.endpoints),
             page: mount.page,
             ready,
-            flavour,
             hosts,
             logged: Once::default(),
             orders,
@@ -148,10 +119,6 @@ impl Gateway {
 
     /// A request to `/v1` without a socket: a command gets the same response as from the daemon.
     pub async fn ask(&self, request: Request<Bytes>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
-        let (head, body) = request.into_parts();
-        let path = head.uri.path().to_owned();
-        let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let request = ApiRequest { head, path, flavour: None, content_type, body };
         self.apis.v1.answer(request).await.map(|body| match body {
             Either::Left(whole) => whole.boxed_unsync(),
             Either::Right(live) => live,
@@ -183,56 +150,60 @@ impl Gateway {
 }
 
 impl Gateway {
-    fn page(&self, request: &ApiRequest) -> Option<Response<Body>> {
-        let response = (self.apis.page)(&request.head.method, &request.path, &request.head.headers)?;
-        Some(response.map(Either::Left))
+    /// Why a request may come from a web page of another site. Without keys, such a page must not be able to act for the person who
+    /// uses the browser.
+    fn cross_site(&self, request: &ApiRequest) -> Option<String> {
+        let reach = match request.route {
+            Route::Callback(_) => return None,
+            _ if !self.apis.orders.tenants().is_open() => return None,
+            Route::Classic(_) | Route::Json(_) => Reach::Acts,
+            Route::V1 | Route::Operator if request.head.method != Method::GET => Reach::Acts,
+            _ => Reach::Reads,
+        };
+        let why = guard::is_from_elsewhere(&request.head, reach, &self.apis.hosts)?.to_string();
+        if self.apis.logged.is_first(&why) {
+            tracing::warn!("refused a request: {why}");
+        }
+        Some(why)
+    }
+
+    fn forbid(&self, request: &ApiRequest, why: &str) -> Response<Body> {
+        match request.route {
+            Route::V1 | Route::Operator => v1::forbidden(why),
+            Route::Classic(_) => classic::forbid(request, guard::CODE, why),
+            Route::Json(_) => self.apis.json.forbid(request, guard::CODE, why),
+            Route::Callback(_) | Route::Page(_) | Route::Unknown => {
+                api::answer(StatusCode::FORBIDDEN, PLAIN, why.to_owned())
+            }
+        }
     }
 }
 
 impl RequestHandler for Gateway {
-    async fn answer(&self, request: ApiRequest) -> Response<Body> {
-        let route = Route::of(&request.path);
-        let Apis { orders, callbacks, classic, json, v1, .. } = &*self.apis;
-        // Without keys, a page of another site in a browser must not be able to act for the person who uses the browser.
-        let is_guarded = route != Route::Callback && orders.tenants().is_open();
-        let reach = match route {
-            Route::Classic | Route::Json => Reach::Acts,
-            Route::V1 if request.head.method != Method::GET => Reach::Acts,
-            _ => Reach::Reads,
-        };
-        let elsewhere = guard::is_from_elsewhere(&request.head, reach, &self.apis.hosts);
-        if let Some(why) = elsewhere.filter(|_| is_guarded) {
-            let why = why.to_string();
-            if self.apis.logged.is_first(&why) {
-                tracing::warn!("refused a request: {why}");
-            }
-            return match route {
-                Route::V1 => v1::forbidden(&why),
-                Route::Classic => ClassicApi::refuse(&request, guard::CODE, &why),
-                Route::Json => {
-                    json_refusal::json_code(&request, self.apis.flavour.as_deref(), guard::CODE, &why)
-                }
-                _ => api::answer(StatusCode::FORBIDDEN, PLAIN, why),
-            };
+    async fn answer(&self, request: &mut ApiRequest) -> Response<Body> {
+        let Apis { callbacks, classic, json, v1, page, .. } = &*self.apis;
+        if let Some(why) = self.cross_site(request) {
+            return self.forbid(request, &why);
         }
-        match route {
-            Route::Callback => callbacks.answer(request).await,
-            Route::Classic => classic.answer(request).await,
-            Route::Json => json.answer(request).await,
-            Route::V1 => v1.answer(request).await,
-            Route::Page => self.page(&request).unwrap_or_else(not_found),
-            Route::Nowhere => not_found(),
+        match request.route {
+            Route::Classic(page) => classic.answer(page, request).await,
+            Route::Json(method) => json.answer(method, request).await,
+            Route::Callback(ref segment) => callbacks.answer(segment, request).await,
+            Route::V1 | Route::Operator => v1.answer(request.take()).await,
+            Route::Page(ref path) => page(&request.head.method, path, &request.head.headers)
+                .map_or_else(not_found, |response| response.map(Either::Left)),
+            Route::Unknown => not_found(),
         }
     }
 
-    fn turn_away(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
-        match Route::of(&request.path) {
-            Route::Callback => self.apis.callbacks.refuse(request, why),
-            Route::Classic => ClassicApi::turn_away(request, why),
-            Route::Json => json_refusal::json(request, self.apis.flavour.as_deref(), why),
-            Route::V1 => v1::turn_away(why),
-            Route::Page => page::turn_away(why),
-            Route::Nowhere => not_found(),
+    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
+        match request.route {
+            Route::Classic(page) => classic::refuse_unread(page, request, why),
+            Route::Json(method) => self.apis.json.refuse_unread(method, request, why),
+            Route::Callback(ref segment) => self.apis.callbacks.refuse(segment, why),
+            Route::V1 | Route::Operator => v1::refuse_unread(why),
+            Route::Page(_) => refuse_page(why),
+            Route::Unknown => not_found(),
         }
     }
 
@@ -258,30 +229,21 @@ impl RequestHandler for Gateway {
     fn needs_no_key(&self) -> bool {
         self.apis.orders.tenants().local().is_some()
     }
-
-    fn has_own_seat(&self, request: &ApiRequest) -> bool {
-        match Route::of(&request.path) {
-            Route::Callback | Route::Page => true,
-            Route::V1 => {
-                let path = request.path.as_str();
-                matches!(path, "/metrics" | "/healthz" | "/readyz") || path.starts_with("/v1/admin/")
-            }
-            Route::Classic | Route::Json | Route::Nowhere => false,
-        }
-    }
-
-    fn route(&self, request: &ApiRequest) -> &'static str {
-        match Route::of(&request.path) {
-            Route::Callback => CALLBACK_PATH,
-            Route::Classic => ClassicApi::name(&request.path),
-            Route::Json => "json",
-            Route::V1 => "v1",
-            Route::Page => "page",
-            Route::Nowhere => "nowhere",
-        }
-    }
 }
 
 fn not_found() -> Response<Body> {
     api::answer(StatusCode::NOT_FOUND, PLAIN, WHAT_THERE_IS)
+}
+
+fn refuse_page(why: RequestError) -> Response<Body> {
+    let (status, words) = match why {
+        RequestError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Too large."),
+        RequestError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "Too slow."),
+        RequestError::Broken => (StatusCode::BAD_REQUEST, "The request is incomplete."),
+        RequestError::Overloaded => {
+            (StatusCode::TOO_MANY_REQUESTS, "Too many requests. Try again in a moment.")
+        }
+        RequestError::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "Internal error."),
+    };
+    api::answer(status, PLAIN, words)
 }

@@ -5,6 +5,7 @@
 //! 401; its clients read the same JSON at any status, while many a client of the others reads none beside a 200.
 
 mod manners;
+mod refusal;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -13,17 +14,19 @@ mod wrong;
 pub(crate) use wrong::spelled;
 
 use crate::api::{self, ApiRequest, Body};
+use crate::codes;
 use crate::id::OrderId;
-use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView, Reported};
+use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
+use crate::route::JsonMethod;
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
-use quittance_protocol::json::{Finished, Flavour, Statistic, TaskId};
+use quittance_protocol::Dialect;
+use quittance_protocol::json::{self, FinishedTask, Statistic, TaskId};
 use said::JsonBody;
-use serde_json::{Map, Value};
 use std::time::Duration;
 use wrong::Wrong;
 
@@ -45,123 +48,76 @@ impl Timeout {
 /// Whoever placed it is not on record; a field that clients want is there all the same.
 const NO_ADDRESS: &str = "0.0.0.0";
 
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    Create,
-    Result,
-    Balance,
-    Report {
-        is_good: bool,
-    },
-    /// The body says whether it was good.
-    Feedback,
-    Statistic(Statistic),
-    /// A method that nobody knows here.
-    Other,
-    /// Says what was said.
-    Test,
-}
-
-impl Verb {
-    fn of(path: &str) -> Option<Self> {
-        let name = path.strip_prefix('/')?;
-        match name.strip_suffix('/').unwrap_or(name) {
-            "createTask" => Some(Self::Create),
-            "getTaskResult" => Some(Self::Result),
-            "getBalance" => Some(Self::Balance),
-            "feedbackTask" => Some(Self::Feedback),
-            "test" => Some(Self::Test),
-            name => match (quittance_protocol::json::reply::report_named(name), Statistic::named(name)) {
-                (Some(is_good), _) => Some(Self::Report { is_good }),
-                (None, Some(which)) => Some(Self::Statistic(which)),
-                (None, None) => is_method_name(name).then_some(Self::Other),
-            },
-        }
-    }
-}
-
-/// Written as the protocol's methods are (`getAppStats`), and as nothing else here is: whoever asks for it reads JSON.
-fn is_method_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.contains(|letter: char| letter.is_ascii_uppercase())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
 /// Clones share the order service.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonApi {
     orders: OrderService,
-    /// The manners of whoever has chosen none, if the operator has.
-    flavour: Option<Flavour>,
+    /// The dialect of callers that choose none, if the operator has set one.
+    dialect: Option<Dialect>,
     timeout: Timeout,
 }
 
 impl JsonApi {
-    pub(crate) fn new(orders: OrderService, flavour: Option<String>) -> Self {
-        let flavour = flavour.and_then(|name| Flavour::parse(&name));
-        Self { orders, flavour, timeout: Timeout::DEFAULT }
+    pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
+        Self { orders, dialect: speaks_json(dialect), timeout: Timeout::DEFAULT }
     }
 
-    /// Whether a path, without the flavour before it, leads here.
-    pub(crate) fn is_for(path: &str) -> bool {
-        Verb::of(path).is_some()
-    }
-
-    pub(crate) async fn answer(&self, asked: ApiRequest) -> Response<Body> {
-        let (said, broken) = match JsonBody::read(&asked.body) {
-            Ok(said) => (said, None),
+    pub(crate) async fn answer(&self, method: JsonMethod, request: &mut ApiRequest) -> Response<Body> {
+        let (body, broken) = match JsonBody::read(&request.body) {
+            Ok(body) => (body, None),
             Err(wrong) => (JsonBody::default(), Some(wrong)),
         };
-        let caller = said.key().and_then(|key| self.caller(key));
-        match (&caller, said.key()) {
-            (Some(caller), _) => Visit::note_tenant(&asked.head.extensions, caller.tenant.name()),
-            // Where any key will do, there is none to guess.
+        request.drop_large_body();
+        let caller = body.key().and_then(|key| self.caller(key));
+        match (&caller, body.key()) {
+            (Some(caller), _) => Visit::note_tenant(&request.head.extensions, caller.tenant.name()),
+            // If any key is accepted, there is none to guess.
             (None, _) if self.orders.tenants().is_open() => {}
-            (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.orders.wrong_keys()),
+            (None, Some(key)) => Visit::note_wrong(&request.head.extensions, key, self.orders.wrong_keys()),
             (None, None) => {}
         }
-        let flavour = self.manners(&asked, &said, caller.as_ref());
-        let answer = match (Verb::of(&asked.path), broken, caller) {
-            (None | Some(Verb::Other), ..) => Err(Wrong::NoSuchMethod),
-            (Some(_), ..) if asked.head.method != Method::POST => Err(Wrong::NotPost),
-            (Some(_), Some(broken), _) => Err(broken),
-            (Some(Verb::Test), None, _) => Ok(in_json(said.echo())),
-            // Nobody sends a key with this question.
-            (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if flavour.facts().has_statistics => {
-                Ok(in_json(quittance_protocol::json::statistic(which)))
+        let dialect = self.dialect(request, &body, caller.as_ref());
+        let response = match (method, broken, caller) {
+            (JsonMethod::Other, ..) => Err(Wrong::NoSuchMethod),
+            _ if request.head.method != Method::POST => Err(Wrong::NotPost),
+            (_, Some(broken), _) => Err(broken),
+            (JsonMethod::Test, None, _) => Ok(in_json(body.echo())),
+            // Clients send no key with this question.
+            (JsonMethod::Statistic(which @ Statistic::Queue), None, _)
+                if dialect.json_reply().facts().has_statistics =>
+            {
+                Ok(in_json(json::statistic(which)))
             }
-            (Some(_), None, None) => Err(Wrong::Key),
-            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, &asked).await,
+            (_, None, None) => Err(Wrong::Key),
+            (method, None, Some(caller)) => self.serve(method, dialect, caller, body, request).await,
         };
-        answer.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
+        response.unwrap_or_else(|wrong| in_json(wrong.told(dialect)))
     }
 
     async fn serve(
         &self,
-        verb: Verb,
-        flavour: Flavour,
+        method: JsonMethod,
+        dialect: Dialect,
         caller: Caller,
         said: JsonBody,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, Wrong> {
-        let body = match verb {
-            Verb::Create => {
-                let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
-                let request = said.request(flavour, &asked.head.headers)?;
-                return self
-                    .create(flavour, caller, OrderRequest { trace: asked.trace(), ..request }, is_held)
-                    .await;
+        let body = match method {
+            JsonMethod::Create => {
+                let is_held =
+                    said.type_name().is_some_and(|name| dialect.json_reply().is_answered_in_create(name));
+                let request = said.request(dialect, &asked.head.headers)?;
+                return self.create(dialect, caller, request, is_held).await;
             }
-            Verb::Result => return self.result(flavour, &caller, &said).await,
-            Verb::Balance => self.balance(flavour, &caller).await,
-            Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
-            Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
-            Verb::Statistic(which) if flavour.facts().has_statistics => {
-                Ok(quittance_protocol::json::statistic(which))
+            JsonMethod::Result => return self.result(dialect, &caller, &said).await,
+            JsonMethod::Balance => self.balance(dialect, &caller).await,
+            JsonMethod::Report { is_good } => self.report(dialect, caller, said.task_id()?, is_good).await,
+            JsonMethod::Feedback => self.report(dialect, caller, said.task_id()?, said.is_good()?).await,
+            JsonMethod::Statistic(which) if dialect.json_reply().facts().has_statistics => {
+                Ok(json::statistic(which))
             }
-            Verb::Statistic(_) | Verb::Other => Err(Wrong::NoSuchMethod),
-            Verb::Test => Ok(said.echo()),
+            JsonMethod::Statistic(_) | JsonMethod::Other => Err(Wrong::NoSuchMethod),
+            JsonMethod::Test => Ok(said.echo()),
         };
         body.map(in_json)
     }
@@ -175,14 +131,12 @@ impl JsonApi {
         }
     }
 
-    fn manners(&self, asked: &ApiRequest, said: &JsonBody, caller: Option<&Caller>) -> Flavour {
-        let of_path = asked.flavour.and_then(Flavour::parse);
-        let of_tenant =
-            || caller.and_then(|caller| Flavour::parse(caller.tenant.settings.flavour.as_deref()?));
-        of_path
-            .or_else(of_tenant)
-            .or(self.flavour)
-            .unwrap_or_else(|| manners::guess(&asked.head.headers, said))
+    /// The dialect in the path, of the tenant, or of the gateway, whichever is set first; else the one that the request looks like.
+    fn dialect(&self, request: &ApiRequest, body: &JsonBody, caller: Option<&Caller>) -> Dialect {
+        speaks_json(request.dialect)
+            .or_else(|| speaks_json(caller?.tenant.settings.dialect))
+            .or(self.dialect)
+            .unwrap_or_else(|| manners::guess(&request.head.headers, body))
     }
 
     // ---- placing -------------------------------------------------------------------------------------------
@@ -190,25 +144,29 @@ impl JsonApi {
     /// `is_held`: clients of this dialect take the solution of such a task from here, and ask no more.
     async fn create(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: Caller,
         request: OrderRequest,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
-        let accepted = self.place(caller, request).await?;
-        let response = self.created(flavour, &accepted, is_held).await?;
+        let accepted =
+            self.orders.place(caller, request, self.timeout.place).await.map_err(|why| match why {
+                Declined::TimedOut => Wrong::Away,
+                why => Wrong::Declined(why),
+            })?;
+        let response = self.created(dialect, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
     }
 
     async fn created(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         accepted: &Accepted,
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
-        let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
+        let is_there = dialect.json_reply().facts().status_in_create && accepted.placed.origin != Origin::Api;
         let timeout = match (is_held, is_there) {
             (true, _) => Some(self.timeout.solve),
             (false, true) => Some(Duration::ZERO),
@@ -218,7 +176,7 @@ impl JsonApi {
             let there = self.orders.wait_for_accepted(accepted, timeout);
             match tokio::time::timeout(timeout.max(self.timeout.look), there).await {
                 Ok(Ok(OrderView { order, outcome: Outcome::Answered(answer) })) => {
-                    return Ok(self.finished(flavour, id, &order, &answer));
+                    return Ok(self.finished(dialect, id, &order, &answer));
                 }
                 Ok(Ok(OrderView { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
                     return Err(Wrong::Outcome(outcome));
@@ -226,28 +184,19 @@ impl JsonApi {
                 _ => {}
             }
         }
-        Ok(in_json(quittance_protocol::json::created(flavour, TaskId(id.number()))))
-    }
-
-    /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
-    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Wrong> {
-        let orders = self.orders.clone();
-        match api::carry_out(async move { orders.place(&caller, request).await }, self.timeout.place).await {
-            Some(placed) => Ok(placed?),
-            None => Err(Wrong::Away),
-        }
+        Ok(in_json(json::created(dialect.json_reply(), TaskId(id.number()))))
     }
 
     // ---- reading -------------------------------------------------------------------------------------------
 
     async fn result(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: &Caller,
         said: &JsonBody,
     ) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(in_json(quittance_protocol::json::processing(flavour, TaskId(id.number()))));
+        let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
@@ -257,32 +206,29 @@ impl JsonApi {
         };
         match seen.outcome {
             Outcome::NotYet => processing(),
-            Outcome::Answered(answer) => Ok(self.finished(flavour, id, &seen.order, &answer)),
+            Outcome::Answered(answer) => Ok(self.finished(dialect, id, &seen.order, &answer)),
             Outcome::Forgotten => Err(Wrong::TaskUnknown),
             outcome => Err(Wrong::Outcome(outcome)),
         }
     }
 
     /// A task that is done, and how long its answer still lives.
-    fn finished(&self, flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
-        let solution = solution_of(flavour, order, answer);
-        let body = quittance_protocol::json::ready(flavour, &finished_task(id, order, answer, &solution));
+    fn finished(&self, dialect: Dialect, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
+        let body = finished_task(dialect, id, order, answer, SentAs::Response);
         api::with_remaining_life(in_json(body), answer.remaining_life(self.orders.clock().now()))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
     /// A balance that is not known is not 0: a client would stop for lack of money.
-    async fn balance(&self, flavour: Flavour, caller: &Caller) -> Result<String, Wrong> {
+    async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, Wrong> {
         let known = self.orders.balance_for(caller).await;
-        known
-            .map(|balance| quittance_protocol::json::balance(flavour, balance.0))
-            .ok_or(Wrong::BalanceNotKnown)
+        known.map(|balance| json::balance(dialect.json_reply(), balance.0)).ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
         &self,
-        flavour: Flavour,
+        dialect: Dialect,
         caller: Caller,
         id: OrderId,
         is_good: bool,
@@ -290,7 +236,7 @@ impl JsonApi {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
         match tokio::time::timeout(self.timeout.place, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(quittance_protocol::json::reported(flavour)),
+            Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json_reply())),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(Wrong::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(Wrong::NothingToReport),
             Ok(Ok(Err(NotSeen::Unknown))) => Err(Wrong::TaskUnknown),
@@ -303,29 +249,45 @@ fn in_json(body: String) -> Response<Body> {
     api::answer(StatusCode::OK, "application/json", body)
 }
 
-/// What an answer is in this dialect.
-pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> Map<String, Value> {
-    let Terms { kind, params, .. } = &*order.terms;
-    let mut solution = quittance_protocol::json::solution(flavour, kind, &answer.payload);
-    let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
-    quittance_protocol::json::name_the_agent(flavour, kind, asked, &mut solution);
-    solution
+/// The dialect, if its service speaks the JSON protocol.
+fn speaks_json(dialect: Option<Dialect>) -> Option<Dialect> {
+    dialect.filter(|dialect| dialect.json().is_some())
 }
 
-/// A task that is done, for replies and callbacks alike.
-pub(crate) fn finished_task<'a>(
-    id: OrderId,
-    order: &Order,
-    answer: &Answer,
-    solution: &'a Map<String, Value>,
-) -> Finished<'a> {
-    Finished {
+/// How the body of a finished task is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SentAs {
+    Response,
+    Webhook,
+}
+
+/// The body of a finished task.
+fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, sent_as: SentAs) -> String {
+    let Terms { kind, params, .. } = &*order.terms;
+    let mut solution = json::solution(dialect.json_reply(), kind, &answer.payload);
+    let agent = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
+    json::name_the_agent(dialect.json_reply(), kind, agent, &mut solution);
+    let finished = FinishedTask {
         id: TaskId(id.number()),
-        solution,
+        solution: &solution,
         cost: answer.cost,
         created_ms: order.placed.as_millis(),
-        // The moment at which the provider had it is not known better than this, and it never moves.
+        // The provider may have had the answer earlier. This moment is the best that is known, and it never moves.
         ended_ms: answer.earliest.max(order.placed).as_millis(),
         ip: NO_ADDRESS,
+    };
+    match sent_as {
+        SentAs::Response => json::ready(dialect.json_reply(), &finished),
+        SentAs::Webhook => json::reply::callback_ready(dialect.json_reply(), &finished),
     }
+}
+
+/// What a webhook sends when a task has ended.
+pub(crate) fn webhook_body(dialect: Dialect, order: &Order, id: OrderId, outcome: &Outcome) -> String {
+    if let Outcome::Answered(answer) = outcome {
+        return finished_task(dialect, id, order, answer, SentAs::Webhook);
+    }
+    let code = codes::code_of_outcome(outcome);
+    let why = codes::reason_of_outcome(outcome).unwrap_or_default();
+    json::reply::callback_error(dialect.json_reply(), spelled(dialect, &code), &why, TaskId(id.number()))
 }

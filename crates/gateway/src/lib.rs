@@ -17,6 +17,7 @@ mod order_options;
 mod orders;
 mod plain;
 mod quota;
+mod route;
 mod seats;
 mod server;
 mod streams;
@@ -29,12 +30,13 @@ mod wrong_keys;
 pub use api::carry_out;
 pub use callbacks::{CALLBACK_PATH, CallbackApi};
 pub use codes::{OWN_CODES, OwnCode, own_code};
-pub use gateway::{Gateway, GatewaySettings, Mount, PAGE_PATH, PageHandler};
+pub use gateway::{Gateway, GatewaySettings, Mount, PageHandler};
 pub use hub::Hub;
 pub use id::{NotAnId, OrderId};
 pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 pub use plain::{is_odd, plain_json};
 pub use quittance_lifecycle::secrets::harmless_param;
+pub use route::PAGE_PATH;
 pub use server::{Counts, Limits};
 pub use streams::{StreamSeat, Streams};
 pub use tenant::{
@@ -42,5 +44,6 @@ pub use tenant::{
 };
 pub use tls::Tls;
 pub use webhooks::{
-    Allowed, BadAllowed, BadCallback, WebhookSettings, Webhooks, derived_secret, secret_for_people,
+    Allowed, BadAllowed, BadCallback, WebhookFormat, WebhookSettings, Webhooks, derived_secret,
+    secret_for_people,
 };

@@ -2,16 +2,18 @@
 //! its answer may be. Both protocols of other services read them here, so a field means the same on each. None of them goes
 //! to a provider: all are on the catalogue's list of [control fields](quittance_protocol::kinds::CONTROL).
 
-use crate::orders::OrderRequest;
+use crate::api::trace_of;
 use hyper::HeaderMap;
-use quittance_lifecycle::Reuse;
 use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, TIMEOUT_MAX};
+use quittance_lifecycle::{Draft, Reuse};
 pub(crate) use quittance_protocol::kinds::order_field as field_named;
 use quittance_protocol::kinds::order_field_meant;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// A client that gets an id, and not the answer itself, first polls after 5 to 15 seconds. An answer must still be good then.
+const COLLECTED_IN: Duration = Duration::from_secs(15);
 const HEADER: &str = "idempotency-key";
 const KEY: &str = "idempotency_key";
 /// How long an order may take, in seconds.
@@ -111,54 +113,33 @@ fn checked_key(key: &[u8]) -> Result<String, BadOption> {
     }
 }
 
-/// What a request says about its order beside what is to be solved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OrderOptions {
-    idempotency_key: Option<String>,
-    reuse: Option<Reuse>,
-    deadline: Option<Duration>,
-    min_life: Option<Duration>,
-    no_stock: bool,
-}
-
-impl OrderOptions {
-    pub(crate) fn read(headers: &HeaderMap, fields: &OptionFields) -> Result<Self, BadOption> {
-        let is_set = |field| fields.get(field).is_some_and(|(_, text)| is_yes(text));
+impl OptionFields {
+    /// The order without its parameters, for a client that comes back for the answer.
+    pub(crate) fn draft(&self, headers: &HeaderMap) -> Result<Draft, BadOption> {
+        let is_set = |field| self.get(field).is_some_and(|(_, text)| is_yes(text));
         let is_fresh_wanted = is_set("nocache");
-        let reuse = match fields.get("reuse") {
+        let reuse = match self.get("reuse") {
             _ if is_fresh_wanted => Some(Reuse::Exclusive),
             None => None,
             Some((_, "shared")) => Some(Reuse::Shared),
             Some((_, "exclusive")) => Some(Reuse::Exclusive),
             Some((name, _)) => return Err(BadOption::Reuse { field: name.to_owned() }),
         };
-        let span = |field, range: RangeInclusive<u64>| {
-            fields.get(field).map(|(name, text)| seconds(name, text, &range)).transpose()
+        let duration = |field, range: RangeInclusive<u64>| {
+            self.get(field).map(|(name, text)| seconds(name, text, &range)).transpose()
         };
-        Ok(Self {
-            // An empty key is an error: its caller wants a retry to be safe, and it would not be.
-            idempotency_key: one_key(
-                key_in_header(headers)?,
-                fields.get(KEY).map(|(_, key)| key.to_owned()),
-            )?,
+        // An empty key is an error: its caller wants a retry to be safe, and it would not be.
+        let key = self.get(KEY).map(|(_, key)| key.to_owned());
+        Ok(Draft {
+            idempotency_key: one_key(key_in_header(headers)?, key)?,
             reuse,
-            deadline: span("deadline_s", DEADLINE_S)?,
-            min_life: span("min_life_s", MIN_LIFE_S)?,
+            timeout: duration("deadline_s", DEADLINE_S)?,
+            min_life: duration("min_life_s", MIN_LIFE_S)?,
             no_stock: is_fresh_wanted || is_set("no_stock"),
+            collected_in: COLLECTED_IN,
+            trace: trace_of(headers),
+            ..Draft::default()
         })
-    }
-
-    /// The wish of a caller that said all this beside what is to be solved.
-    pub(crate) fn request(self) -> OrderRequest {
-        let Self { idempotency_key, reuse, deadline, min_life, no_stock } = self;
-        OrderRequest {
-            idempotency_key,
-            reuse,
-            timeout: deadline,
-            min_life,
-            no_stock,
-            ..OrderRequest::default()
-        }
     }
 }
 
@@ -192,7 +173,7 @@ mod tests {
     use super::*;
     use hyper::header::HeaderValue;
 
-    fn read(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<OrderOptions, BadOption> {
+    fn read(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<Draft, BadOption> {
         let mut headers = HeaderMap::new();
         if let Some(key) = header {
             headers.insert(HEADER, HeaderValue::from_static(key));
@@ -201,7 +182,7 @@ mod tests {
         for (name, text) in fields {
             assert!(given.add(name, || Ok((*text).to_owned()))?, "{name} is one of ours");
         }
-        OrderOptions::read(&headers, &given)
+        given.draft(&headers)
     }
 
     fn key(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<Option<String>, BadOption> {
@@ -236,7 +217,7 @@ mod tests {
 
     #[test]
     fn spans_are_seconds_within_their_limits_and_an_empty_text_is_not_set() {
-        let deadline = |text| read(None, &[("deadline_s", text)]).map(|options| options.deadline);
+        let deadline = |text| read(None, &[("deadline_s", text)]).map(|options| options.timeout);
         assert_eq!(deadline("60"), Ok(Some(Duration::from_secs(60))));
         assert_eq!(deadline(" 1.5 "), Ok(Some(Duration::from_millis(1500))));
         assert_eq!(deadline(""), Ok(None));
@@ -309,7 +290,7 @@ mod tests {
             assert_eq!(field_named(name), None, "{name}");
         }
         let equal = [("deadline_s", "60"), ("deadlineS", "60"), ("deadline_s", " ")];
-        assert_eq!(read(None, &equal).map(|read| read.deadline), Ok(Some(Duration::from_secs(60))));
+        assert_eq!(read(None, &equal).map(|read| read.timeout), Ok(Some(Duration::from_secs(60))));
         let (one, other) = ("deadline_s".to_owned(), "deadlineS".to_owned());
         let spelled = read(None, &[("deadline_s", "60"), ("deadlineS", "61")]);
         assert_eq!(spelled, Err(BadOption::TwoSpellings { one: one.clone(), other }));

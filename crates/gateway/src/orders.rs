@@ -6,6 +6,7 @@ mod reuse;
 
 pub(crate) use reading::is_his;
 
+use crate::api::carry_out;
 use crate::hub::Hub;
 use crate::id::OrderId;
 use crate::names::Names;
@@ -15,19 +16,18 @@ use crate::seats::Seats;
 use crate::server::Limits;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
-use crate::webhooks::{BadCallback, Webhooks};
+use crate::webhooks::{BadCallback, WebhookFormat, Webhooks};
 use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
 use limits::Admission;
 use quittance_engine::targets::NotAllowed;
-use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
-use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Reuse, Timestamp, Value, WhyIgnored};
+use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
+use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Timestamp, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
 use quittance_telemetry::money::in_currency;
-use quittance_telemetry::trace::TraceParent;
-use quittance_telemetry::{AccountCache, ApiCounts};
+use quittance_telemetry::trace::{Placing, TraceParent};
+use quittance_telemetry::{AccountCache, ApiCounts, Traces};
 use reuse::SharedSingleUse;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,36 +41,23 @@ const PAGES_MAX: usize = 8;
 /// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
 const COUNT_SPAN: Duration = Duration::from_secs(10);
 
-/// Whoever is given a number, and not the answer itself, comes for it later: clients of both protocols first look after 5 to
-/// 15 seconds, and an answer that is too old by then is for nothing.
-pub(crate) const COLLECTED_IN: Duration = Duration::from_secs(15);
-
-/// What a caller wants.
+/// What a caller requests. Every API makes one.
 #[derive(Clone, Debug, Default)]
 pub struct OrderRequest {
     pub kind: String,
-    pub params: BTreeMap<String, Value>,
-    pub idempotency_key: Option<String>,
-    pub reuse: Option<Reuse>,
-    pub timeout: Option<Duration>,
-    pub min_life: Option<Duration>,
-    /// Whether an answer from the stock will not do.
-    pub no_stock: bool,
-    /// How long he may take to come for an answer that is there already.
-    pub collected_in: Duration,
-    /// Whom to call when it has come to something, and in which dialect (see `outbound`).
-    pub callback: Option<(String, &'static str)>,
+    /// What the engine gets. The order service sets the tenant.
+    pub draft: Draft,
+    /// The webhook to call when the order has ended, and the form of the call.
+    pub webhook: Option<(String, WebhookFormat)>,
     /// Whether an order that is in flight already is a conflict, rather than one to join.
     pub is_strict: bool,
-    /// What the caller calls that of which this is a part: the `traceparent` of W3C, or nothing.
-    pub trace: String,
 }
 
 /// An order that is on record: whatever happens now, it is carried out.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     pub id: OrderId,
-    pub placed: Placed,
+    pub placed: PlacedOrder,
     /// Whether the caller gave an idempotency key.
     pub is_keyed: bool,
     /// Below what in a trace he is given his answer, if he is given it now.
@@ -104,6 +91,9 @@ pub enum Declined {
     TooManyWebhooks,
     #[error("the order under this idempotency key is still in flight")]
     InFlight { id: OrderId },
+    /// The order may be on record nevertheless.
+    #[error("the gateway's store does not answer in time: send it again")]
+    TimedOut,
 }
 
 fn not_for_you(why: &NotAllowed) -> String {
@@ -294,17 +284,35 @@ impl OrderService {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    /// Accepts an order, or joins the one that is there. It is durable when this returns.
-    pub async fn place(&self, caller: &Caller, request: OrderRequest) -> Result<Accepted, Declined> {
-        let kind = request.kind.clone();
-        let placed = self.place_traced(caller, request).await;
-        if let Err(declined) = &placed {
-            self.log_refusal(caller, &kind, declined);
-        }
-        placed
+    /// Accepts an order, or joins the one that is there. It is durable when this returns. The placement goes on to its end if the caller
+    /// disconnects or the timeout passes.
+    pub async fn place(
+        &self,
+        caller: Caller,
+        mut request: OrderRequest,
+        timeout: Duration,
+    ) -> Result<Accepted, Declined> {
+        let service = self.clone();
+        let placing = async move {
+            let placing = service.inner.hub.traces().map(|traces| {
+                let placing = traces.placing(&request.draft.trace, service.inner.engine.now());
+                request.draft.trace = placing.above().to_string();
+                (traces, placing)
+            });
+            let kind = request.kind.clone();
+            let mut accepted = service.accept(&caller, request).await;
+            if let Err(declined) = &accepted {
+                service.log_refusal(&caller, &kind, declined);
+            }
+            if let Some((traces, placing)) = placing {
+                trace_placement(traces, &placing, &kind, &mut accepted, service.inner.engine.now());
+            }
+            accepted
+        };
+        carry_out(placing, timeout).await.unwrap_or(Err(Declined::TimedOut))
     }
 
-    /// Clients show their users a code, if anything: the reason must be found here. Once for each tenant and reason.
+    /// Clients show their users at most a code, so the reason must be in the log: once for each tenant and reason.
     fn log_refusal(&self, caller: &Caller, kind: &str, declined: &Declined) {
         let tenant = caller.tenant.name();
         let line = match declined {
@@ -323,65 +331,38 @@ impl OrderService {
         }
     }
 
-    async fn place_traced(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
-        let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, request).await };
-        let placing = traces.placing(&request.trace, self.inner.engine.now());
-        let kind = request.kind.clone();
-        request.trace = placing.above().to_string();
-        let accepted = self.accept(caller, request).await;
-        let outcome = match &accepted {
-            Ok(Accepted { placed, .. }) => placed.order.as_deref().map(|order| Ok((order, placed.origin))),
-            Err(why) => Some(Err(why.to_string())),
-        };
-        if let Some(outcome) = outcome {
-            let outcome = outcome.as_ref().map(|found| *found).map_err(String::as_str);
-            traces.placed(&placing, &kind, outcome, self.inner.engine.now());
-        }
-        accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
-    }
-
-    async fn accept(&self, caller: &Caller, mut request: OrderRequest) -> Result<Accepted, Declined> {
+    async fn accept(&self, caller: &Caller, request: OrderRequest) -> Result<Accepted, Declined> {
         let Inner { engine, webhooks, names, .. } = &*self.inner;
         let settings = &caller.tenant.settings;
+        let OrderRequest { mut kind, mut draft, webhook, is_strict } = request;
         // A tenant's limits are about what the provider will be asked, whatever the order calls it.
-        if let Some((kind, params)) =
-            engine.meaning(&request.kind, &request.params).map_err(PlaceError::BadRequest)?
-        {
-            (request.kind, request.params) = (kind, params);
+        if let Some(meaning) = engine.meaning(&kind, &draft.params).map_err(PlaceError::BadRequest)? {
+            (kind, draft.params) = meaning;
         }
-        check_kind(settings, &request.kind)?;
-        let callback = match &request.callback {
-            Some((url, dialect)) => Some((webhooks.check(url)?, *dialect)),
+        check_kind(settings, &kind)?;
+        let webhook = match webhook {
+            Some((url, format)) => Some((webhooks.check(&url)?, format)),
             None => None,
         };
-        let decision = self.decide_reuse(caller, &request);
-        let is_keyed = request.idempotency_key.is_some();
-        let draft = Draft {
-            tenant: settings.name.clone(),
-            params: request.params,
-            idempotency_key: request.idempotency_key,
-            reuse: decision.reuse,
-            timeout: request.timeout,
-            min_life: request.min_life,
-            no_stock: request.no_stock || caller.is_fresh_wanted,
-            collected_in: request.collected_in,
-            slot: None,
-            trace: request.trace,
-        };
-        self.check_host(settings, &request.kind, &draft)?;
-        let placed = match self.admit(caller, &request.kind, &draft).await? {
+        let decision = self.decide_reuse(caller, &kind, &draft);
+        draft.tenant.clone_from(&settings.name);
+        draft.reuse = decision.reuse;
+        draft.no_stock |= caller.is_fresh_wanted;
+        let is_keyed = draft.idempotency_key.is_some();
+        self.check_host(settings, &kind, &draft)?;
+        let placed = match self.admit(caller, &kind, &draft).await? {
             Admission::Repeat(placed) => placed,
             // When this returns the order itself is counted.
-            Admission::Place(place) => place.with(pin!(engine.place(&request.kind, draft))).await?,
+            Admission::Place(place) => place.with(pin!(engine.place(&kind, draft))).await?,
         };
         self.note_shared(&placed, &decision);
         let id = OrderId::of(&placed.key, placed.origin);
         names.learn(&settings.name, id, placed.key);
-        if request.is_strict && placed.origin == Origin::Joined {
+        if is_strict && placed.origin == Origin::Joined {
             return Err(Declined::InFlight { id });
         }
-        if let Some((url, dialect)) = callback {
-            self.listen(&placed.key, url, dialect).await?;
+        if let Some((url, format)) = webhook {
+            self.listen(&placed.key, url, format).await?;
         }
         Ok(Accepted { id, placed, is_keyed, above: None })
     }
@@ -406,9 +387,9 @@ impl OrderService {
         self.check_host(tenant, &kind, &Draft { params, ..draft.clone() })
     }
 
-    async fn listen(&self, key: &Key, url: String, dialect: &str) -> Result<(), Declined> {
-        match self.inner.engine.listen_for(key, url, dialect).await.map_err(PlaceError::Store)? {
-            Applied::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyWebhooks),
+    async fn listen(&self, key: &Key, url: String, format: WebhookFormat) -> Result<(), Declined> {
+        match self.inner.engine.listen_for(key, url, format.name()).await.map_err(PlaceError::Store)? {
+            ApplyOutcome::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyWebhooks),
             _ => Ok(()),
         }
     }
@@ -419,7 +400,7 @@ impl OrderService {
     pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;
-        Ok(matches!(applied, Applied::Advanced { .. }))
+        Ok(matches!(applied, ApplyOutcome::Advanced { .. }))
     }
 
     /// Says whether an answer was any good: on record when this returns, and passed on once.
@@ -427,13 +408,13 @@ impl OrderService {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.report(&order.key, is_good).await.map_err(NotSeen::StoreAway)?;
         Ok(match applied {
-            Applied::Advanced { .. } | Applied::Act { .. } => Reported::Recorded,
-            Applied::Ignored { now, .. } => match now.order.report() {
+            ApplyOutcome::Advanced { .. } | ApplyOutcome::Act { .. } => Reported::Recorded,
+            ApplyOutcome::Ignored { now, .. } => match now.order.report() {
                 Some(report) if report.is_good == is_good => Reported::Recorded,
                 Some(_) => Reported::Contradicted,
                 None => Reported::NothingToReport,
             },
-            Applied::Missing => return Err(NotSeen::Unknown),
+            ApplyOutcome::Missing => return Err(NotSeen::Unknown),
         })
     }
 
@@ -455,6 +436,25 @@ impl OrderService {
     #[must_use]
     pub fn account_cache(&self) -> &AccountCache {
         &self.inner.account
+    }
+}
+
+/// Ends the trace of a placement. If the caller gets its answer now, that is traced below this placement.
+fn trace_placement(
+    traces: &Traces,
+    placing: &Placing,
+    kind: &str,
+    accepted: &mut Result<Accepted, Declined>,
+    now: Timestamp,
+) {
+    match accepted {
+        Ok(accepted) => {
+            if let Some(order) = accepted.placed.order.as_deref() {
+                traces.placed(placing, kind, Ok((order, accepted.placed.origin)), now);
+            }
+            accepted.above = Some(placing.above());
+        }
+        Err(declined) => traces.placed(placing, kind, Err(&declined.to_string()), now),
     }
 }
 

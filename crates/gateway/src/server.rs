@@ -1,6 +1,5 @@
-//! One server for all doors: it accepts connections, with or without TLS, reads each request whole and within limits, and
-//! hands it to the house. Whatever a caller does, he costs no more than the limits say, and he gets an answer in the
-//! protocol that he came with.
+//! One server for all APIs: it accepts connections, with or without TLS, reads each request whole and within limits, and passes it
+//! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request.
 
 mod limits;
 mod patient;
@@ -32,7 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-/// How many requests may be worked on at once that have seats of their own.
+/// How many requests on reserved routes may be worked on at once.
 const OWN_REQUESTS_MAX: usize = 512;
 /// How long to leave the system in peace when it has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -44,27 +43,22 @@ const LAST_MAX: usize = 1024;
 /// How long whoever is cut off may take to be gone.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
-/// What is behind the server: whoever answers, and what is said where nobody can.
+/// What answers the requests that the server has read.
 pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
-    fn answer(&self, asked: ApiRequest) -> impl Future<Output = Response<Body>> + Send;
+    /// Answers a request. It may take from the request what it needs no more.
+    fn answer(&self, request: &mut ApiRequest) -> impl Future<Output = Response<Body>> + Send;
 
-    /// What a request is told that got no further. Of one whose body was not read, the body is empty here.
-    fn turn_away(&self, asked: &ApiRequest, why: RequestError) -> Response<Body>;
+    /// The response to a request that could not be read or answered. A body that was not read is empty here.
+    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body>;
 
-    /// Where it went, for the log: one of a few words, and nothing that the caller wrote.
-    fn route(&self, asked: &ApiRequest) -> &'static str;
+    /// The sender of a request that has not arrived whole, by the key in its head and in the beginning of its body. A key that is
+    /// wrong here may be cut off, so it does not count as a wrong key.
+    fn shown_early(&self, request: &ApiRequest, beginning: &[u8]) -> Shown;
 
-    /// Whether it is for what must work however many requests others have open: callbacks, health, metrics, the operator.
-    fn has_own_seat(&self, asked: &ApiRequest) -> bool;
-
-    /// Whose key a request shows in its head and in the beginning of its body, as far as that can be told before it has come whole. A
-    /// key that is wrong here may be no key at all, so it is not noted.
-    fn shown_early(&self, asked: &ApiRequest, beginning: &[u8]) -> Shown;
-
-    /// Whether there is one tenant at most, so that none can take anything from another.
+    /// Whether there is at most one tenant, so that no tenant can take anything from another.
     fn has_one_tenant(&self) -> bool;
 
-    /// Whether callers are let in without a key, so that there are no strangers.
+    /// Whether callers need no key, so that every caller is known.
     fn needs_no_key(&self) -> bool;
 }
 
@@ -89,7 +83,7 @@ struct Shared {
     /// How many KiB of bodies may be in memory.
     bodies: Arc<Semaphore>,
     requests: Semaphore,
-    /// Requests that have seats of their own.
+    /// Requests on reserved routes.
     own_requests: Semaphore,
     connections: Arc<Connections>,
     state: watch::Sender<State>,
@@ -286,7 +280,7 @@ impl Server {
             let (server, house, visitor) = (self.clone(), house.clone(), visitor.clone());
             Box::pin(async move {
                 let answering = visitor.stage.begin_answer();
-                let answer = server.attend(&house, request, &visitor).await;
+                let answer = server.handle(&house, request, &visitor).await;
                 let answer = answer.map(|body| server.until_closing(body, answering));
                 Ok::<_, Infallible>(answer)
             })

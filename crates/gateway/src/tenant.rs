@@ -4,6 +4,7 @@
 use quittance_engine::Targets;
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Reuse, Timestamp};
+use quittance_protocol::Dialect;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,9 +60,8 @@ pub struct TenantSettings {
     pub rate: Option<Rate>,
     /// How many of his orders may be open at once.
     pub open_max: Option<usize>,
-    /// How the JSON and classic doors speak to him, if no path says otherwise: `2captcha`, `anticaptcha`, `capsolver`,
-    /// `capmonster` or `captchaai`.
-    pub flavour: Option<String>,
+    /// The dialect of the tenant's requests that name none in the path.
+    pub dialect: Option<Dialect>,
     /// With what his callbacks are signed.
     pub webhook_secret: Option<[u8; 32]>,
     /// Whether it may see the balance of the provider's account, and so what all tenants together spend.
@@ -79,7 +79,7 @@ impl TenantSettings {
             reuse: None,
             rate: None,
             open_max: None,
-            flavour: None,
+            dialect: None,
             webhook_secret: None,
             sees_balance: false,
         }

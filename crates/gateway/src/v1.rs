@@ -18,7 +18,7 @@ pub use problem::native_code;
 pub(crate) use webhook_body::webhook_body;
 
 use crate::OrderService;
-use crate::api::{ApiRequest, Body};
+use crate::api::Body;
 use crate::server::RequestError;
 use axum::Router;
 use axum::extract::FromRef;
@@ -94,10 +94,9 @@ impl V1Api {
         Self { router: router.fallback(not_found).method_not_allowed_fallback(method_not_allowed) }
     }
 
-    pub(crate) async fn answer(&self, request: ApiRequest) -> hyper::Response<Body> {
-        let is_options = request.head.method == Method::OPTIONS;
-        let request = Request::from_parts(request.head, axum::body::Body::from(request.body));
-        let Ok(mut response) = self.router.clone().oneshot(request).await;
+    pub(crate) async fn answer(&self, request: Request<Bytes>) -> hyper::Response<Body> {
+        let is_options = request.method() == Method::OPTIONS;
+        let Ok(mut response) = self.router.clone().oneshot(request.map(axum::body::Body::from)).await;
         if is_options && response.status() == StatusCode::METHOD_NOT_ALLOWED {
             response = allowed_methods(&response);
         }
@@ -108,7 +107,7 @@ impl V1Api {
 }
 
 /// The response to a request that did not reach the API.
-pub(crate) fn turn_away(why: RequestError) -> hyper::Response<Body> {
+pub(crate) fn refuse_unread(why: RequestError) -> hyper::Response<Body> {
     let (code, again_in) = match why {
         RequestError::TooLarge => (Code::TooLarge, None),
         RequestError::TooSlow => (Code::TooSlow, None),

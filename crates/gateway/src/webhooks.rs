@@ -3,12 +3,14 @@
 
 mod alerts;
 mod call;
+mod format;
 mod message;
 mod other_method;
 mod post;
 mod reach;
 mod sign;
 
+pub use format::WebhookFormat;
 pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
 
@@ -16,11 +18,10 @@ use async_trait::async_trait;
 use call::call;
 use hyper::{StatusCode, Uri};
 use message::Message;
-pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
 use other_method::OtherMethods;
 use quittance_engine::Outcome;
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
-use quittance_lifecycle::{DeliveryOutcome, DeliveryState, HandOut, Order, Phase, Timestamp, Webhook};
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Webhook};
 use quittance_ports::{Clock, WebhookSender};
 use quittance_wire::call::Caller;
 use std::collections::BTreeMap;
@@ -161,29 +162,6 @@ impl Webhooks {
     }
 }
 
-/// What whoever listens is to be told of this order.
-fn outcome(order: &Order, now: Timestamp) -> Outcome {
-    let by = match &order.phase {
-        Phase::Claimed { by, .. } => *by,
-        _ => order.key,
-    };
-    match order.hand_out(by, order.terms.min_life, now) {
-        HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
-        HandOut::NotYet => Outcome::NotYet,
-        HandOut::Expired => Outcome::Expired,
-        // The delivery is what collects it: it is this caller's already, or others may have it, too.
-        HandOut::Claim => match &order.phase {
-            Phase::Claimed { answer, .. } => Outcome::Answered(answer.clone()),
-            Phase::Solved { answer, .. } if !order.must_be_claimed() => Outcome::Answered(answer.clone()),
-            // It stands in the stock: another caller will have it.
-            _ => Outcome::TakenByAnother,
-        },
-        HandOut::TakenByAnother => Outcome::TakenByAnother,
-        HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
-        HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
-    }
-}
-
 #[async_trait]
 impl WebhookSender for Webhooks {
     async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
@@ -201,12 +179,12 @@ impl Webhooks {
     /// Calls as the caller's dialect does. Where that method is not allowed (405), the other one is tried at once, and an
     /// address that takes it is called so from then on.
     async fn call_either_way(&self, order: &Order, webhook: &Webhook) -> Result<StatusCode, String> {
-        let dialect = self.other_methods.dialect_for(webhook);
-        let status = self.call_in(dialect, order, webhook).await?;
-        let Some(other) = other_method::other(dialect).filter(|_| status == StatusCode::METHOD_NOT_ALLOWED)
-        else {
-            return Ok(status);
-        };
+        let format = self.other_methods.format_for(webhook);
+        let format =
+            format.ok_or_else(|| format!("the webhook format `{}` is not known", webhook.dialect))?;
+        let status = self.call_in(format, order, webhook).await?;
+        let other = format.by_other_method().filter(|_| status == StatusCode::METHOD_NOT_ALLOWED);
+        let Some(other) = other else { return Ok(status) };
         let status = self.call_in(other, order, webhook).await?;
         if status != StatusCode::METHOD_NOT_ALLOWED {
             self.other_methods.remember(webhook, other);
@@ -214,21 +192,27 @@ impl Webhooks {
         Ok(status)
     }
 
-    async fn call_in(&self, dialect: &str, order: &Order, webhook: &Webhook) -> Result<StatusCode, String> {
+    async fn call_in(
+        &self,
+        format: WebhookFormat,
+        order: &Order,
+        webhook: &Webhook,
+    ) -> Result<StatusCode, String> {
         let now = self.clock.now();
-        let currency = &self.settings.currency;
-        let message = Message::compose(order, &outcome(order, now), webhook, dialect, now, currency)
-            .ok_or_else(|| format!("nobody speaks {dialect}"))?;
+        let (outcome, currency) = (Outcome::for_webhooks(order, now), &self.settings.currency);
+        let message = Message::compose(order, &outcome, webhook, format, now, currency)
+            .ok_or("there is nothing to send, or the address cannot be read")?;
         let id = sign::message_id(&order.key, order.born, webhook.number);
         let signed = sign::sign(&self.secret_of(&order.terms.tenant), id, now, message.payload());
         let called = call(&self.caller, &message, &signed, &self.settings.allow).await;
-        called.map_err(|trouble| trouble.to_string())
+        called.map_err(|error| error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_lifecycle::Timestamp;
 
     struct NoClock;
 

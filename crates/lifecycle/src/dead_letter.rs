@@ -1,9 +1,9 @@
 //! A dead letter, for the operator who decides about it: its cause, its age, its cost, and what a replay would do.
 //! Nothing here decides: the life cycle itself says what a replay does.
 
-use crate::afterwards::DeliveryState;
 use crate::answer::{Money, PriceSum};
 use crate::event::Event;
+use crate::follow_up::DeliveryState;
 use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
@@ -59,7 +59,7 @@ impl DeadLetterCause {
 pub enum OnReplay {
     /// The webhooks that failed are called again; nothing is bought.
     TellsAgain,
-    /// It goes on with a task that is paid for.
+    /// It resumes a task that is paid for.
     GoesOn,
     /// It waits for a word until then, and buys if none comes.
     WaitsFirst {
@@ -97,14 +97,16 @@ impl fmt::Display for OnReplay {
         f.write_str(match self {
             Self::TellsAgain => "calls the webhooks again that could not be called; nothing is bought",
             Self::GoesOn => {
-                "goes on with the task that is paid for, while the provider still has it; else pays for a new one"
+                "resumes the task that is paid for, while the provider still has it; else pays for a new one"
             }
             Self::WaitsFirst { .. } => {
                 "waits a while for word of the attempt that may have been paid for, then submits it again"
             }
             Self::MayPayTwice => "submits it again, although an earlier attempt may have been paid for",
             Self::Pays => "submits it again; no earlier attempt is known to wait for an answer",
-            Self::NotAllowed => "is refused: its site is not among those that may be automated (`targets.allow`)",
+            Self::NotAllowed => {
+                "is refused: its site is not among those that may be automated (`targets.allow`)"
+            }
         })
     }
 }

@@ -160,7 +160,7 @@ impl Key {
         u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
     }
 
-    /// Enough of it for people to tell orders apart.
+    /// The first characters of the key: enough for people to distinguish orders.
     #[must_use]
     pub fn short(&self) -> String {
         alloc::format!("{self}")[..12].into()

@@ -9,7 +9,6 @@
 extern crate alloc;
 
 pub mod account;
-pub mod afterwards;
 pub mod answer;
 pub mod backoff;
 pub mod bad_request;
@@ -17,6 +16,7 @@ pub mod counters;
 pub mod dead_letter;
 pub mod event;
 pub mod fault;
+pub mod follow_up;
 pub mod key;
 pub mod kind;
 pub mod order;
@@ -32,7 +32,6 @@ pub mod transition;
 mod tests;
 
 pub use account::{account, currency_of, is_in_another_currency, provider_of};
-pub use afterwards::{DeliveryState, Report, ReportState, Webhook};
 pub use answer::{Answer, Money, Payload, PriceSum, ProviderAnswer};
 pub use backoff::{Backoff, Jitter};
 pub use bad_request::BadRequest;
@@ -43,6 +42,7 @@ pub use event::{
     SubmitOutcome, Via,
 };
 pub use fault::{Evidence, Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy, Signal};
+pub use follow_up::{DeliveryState, Report, ReportState, Webhook};
 pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};

@@ -1,9 +1,9 @@
 //! One order is one record: what was agreed, where it stands, and every attempt that may still bring an answer.
 //! `due()`, `list_stock()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
 
-use crate::afterwards::{Report, Webhook};
 use crate::answer::{Answer, Money};
 use crate::fault::{Evidence, Fault, Signal};
+use crate::follow_up::{Report, Webhook};
 use crate::key::{Key, Target};
 use crate::terms::{Reuse, TIMEOUT_MAX, Terms};
 use crate::time::Timestamp;
@@ -124,7 +124,7 @@ impl fmt::Display for DeadCause {
 /// How far an attempt has come, as far as we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// On record; no word yet.
+    /// On record; the provider has not answered yet.
     Sent,
     /// The order waits for this one.
     Solving {
@@ -377,7 +377,7 @@ impl Order {
         (taken.due(), taken.forget_at())
     }
 
-    /// The name in which this order takes from the stock, as it stands now.
+    /// The claimant under which this order takes an answer from the stock. It changes with each life and attempt.
     #[must_use]
     pub fn claimant(&self) -> Key {
         self.key.claimant(self.life, self.last_attempt)

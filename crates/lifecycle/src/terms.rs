@@ -84,7 +84,7 @@ impl Reuse {
 }
 
 /// What a caller requests, as the API received it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
     pub tenant: String,
     pub params: BTreeMap<String, Value>,

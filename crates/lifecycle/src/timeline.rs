@@ -160,7 +160,7 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::InDoubt { attempt, until } => {
                 write!(
                     f,
-                    "attempt {attempt}: no word whether it was taken; waiting {:?} for it",
+                    "attempt {attempt}: not known whether it was taken; waiting {:?} for it",
                     until.since(self.at)
                 )
             }

@@ -1,7 +1,7 @@
 //! The decisions about money: what every event does to an order.
 //!
 //! An attempt is paid for in one function only, `NextOrder::submit`; everything else here, and in the files under
-//! this one, decides whether that function is reached. Both doors, [`place`] and [`transition`], are pure: the
+//! this one, decides whether that function is reached. Both entries, [`place`] and [`transition`], are pure: the
 //! caller commits the next order first and performs the effect after.
 
 mod answers;
@@ -9,7 +9,7 @@ mod charges;
 mod follow_ups;
 mod forgotten;
 mod people;
-mod words;
+mod provider_replies;
 
 pub use answers::{age_at_hand_out, from_stock_order, surplus_as_order, would_be_too_old};
 pub use people::{Origin, Placement, Refusal, place};

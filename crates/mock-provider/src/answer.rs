@@ -3,7 +3,7 @@
 
 use crate::request::{AnswerShape, ProviderRequest};
 use crate::rng::MockRng;
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 use quittance_protocol::classic::Form;
 use serde_json::{Map, Value, json};
 
@@ -50,9 +50,9 @@ impl MockAnswer {
         luck: u64,
         wanted: &ProviderRequest,
         form: &Form,
-        profile: Option<MockProfile>,
+        profile: Option<MockClassicDialect>,
     ) -> Self {
-        let is_captchaai = profile == Some(MockProfile::CaptchaAi);
+        let is_captchaai = profile == Some(MockClassicDialect::CaptchaAi);
         let mut own = MockRng::of(luck, "answer", 0);
         let token =
             |own: &mut MockRng, prefix: &str| format!("{prefix}sim-{id}-{}", own.letters(TOKEN, TOKEN_CHARS));
@@ -132,10 +132,10 @@ fn structured(shape: AnswerShape, picture_rng: &mut MockRng, form: &Form) -> Moc
     MockAnswer { value, beside: AnswerExtras::Nothing }
 }
 
-fn geetest(id: &str, own: &mut MockRng, form: &Form, profile: Option<MockProfile>) -> MockAnswer {
+fn geetest(id: &str, own: &mut MockRng, form: &Form, profile: Option<MockClassicDialect>) -> MockAnswer {
     let validate = format!("sim-{id}-{}", own.letters(TOKEN, 24));
-    let is_captchaai = profile == Some(MockProfile::CaptchaAi);
-    let prefix = if profile == Some(MockProfile::TwoCaptcha) { "geetest_" } else { "" };
+    let is_captchaai = profile == Some(MockClassicDialect::CaptchaAi);
+    let prefix = if profile == Some(MockClassicDialect::TwoCaptcha) { "geetest_" } else { "" };
     let fields: Map<String, Value> = [
         ("challenge", form.text("challenge").unwrap_or_default().to_owned()),
         ("seccode", format!("{validate}|jordan")),

@@ -3,12 +3,12 @@
 //! protocols.
 
 mod codes;
+mod format;
 mod kinds;
 mod task;
-mod tongue;
 
+pub(crate) use format::JsonFormat;
 pub(crate) use kinds::JsonKind;
-pub(crate) use tongue::JsonDialect;
 
 use crate::rng::{MockRng, hex};
 use crate::world::Endpoint;
@@ -22,7 +22,7 @@ const NO_CACHE: &str = "__nocache";
 /// Whose manner of speaking JSON is played; the first part of the path chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum MockFlavour {
+pub enum MockDialect {
     #[default]
     #[serde(rename = "2captcha")]
     TwoCaptcha,
@@ -31,7 +31,7 @@ pub enum MockFlavour {
     CapSolver,
 }
 
-impl MockFlavour {
+impl MockDialect {
     const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapMonster, Self::CapSolver];
 
     /// As the path has it, and the ledger.
@@ -119,7 +119,7 @@ enum Method {
 /// A path of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JsonEndpoint {
-    pub flavour: MockFlavour,
+    pub dialect: MockDialect,
     /// As the ledger counts it.
     pub name: &'static str,
     method: Method,
@@ -129,28 +129,28 @@ const COMMON: &[(&str, Method)] =
     &[("createTask", Method::Create), ("getTaskResult", Method::Result), ("getBalance", Method::Balance)];
 
 /// The reports that each provider takes.
-fn reports(flavour: MockFlavour) -> &'static [(&'static str, Method)] {
+fn reports(dialect: MockDialect) -> &'static [(&'static str, Method)] {
     use Concerns::{Anything, Hcaptcha, Pictures, Recaptcha, Tokens};
-    match flavour {
-        MockFlavour::TwoCaptcha => &[
+    match dialect {
+        MockDialect::TwoCaptcha => &[
             ("reportCorrect", Method::Good(Anything)),
             ("reportIncorrect", Method::Bad(Anything)),
             ("reportCorrectRecaptcha", Method::Good(Anything)),
             ("reportIncorrectRecaptcha", Method::Bad(Anything)),
             ("reportIncorrectImageCaptcha", Method::Bad(Anything)),
         ],
-        MockFlavour::AntiCaptcha => &[
+        MockDialect::AntiCaptcha => &[
             ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
             ("reportIncorrectRecaptcha", Method::Bad(Recaptcha)),
             ("reportCorrectRecaptcha", Method::Good(Recaptcha)),
             ("reportIncorrectHcaptcha", Method::Bad(Hcaptcha)),
         ],
-        MockFlavour::CapMonster => &[
+        MockDialect::CapMonster => &[
             ("reportIncorrectImageCaptcha", Method::Bad(Pictures)),
             ("reportIncorrectTokenCaptcha", Method::Bad(Tokens)),
             ("reportIncorrectRecaptcha", Method::Bad(Tokens)),
         ],
-        MockFlavour::CapSolver => &[("feedbackTask", Method::Feedback)],
+        MockDialect::CapSolver => &[("feedbackTask", Method::Feedback)],
     }
 }
 
@@ -159,14 +159,14 @@ impl JsonEndpoint {
     pub(crate) fn at(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let prefixed = path.split_once('/').and_then(|(first, rest)| {
-            Some((*MockFlavour::ALL.iter().find(|flavour| flavour.name() == first)?, rest))
+            Some((*MockDialect::ALL.iter().find(|dialect| dialect.name() == first)?, rest))
         });
-        let (flavour, wanted) = prefixed.unwrap_or((MockFlavour::TwoCaptcha, path));
-        let mut known = COMMON.iter().chain(reports(flavour));
+        let (dialect, wanted) = prefixed.unwrap_or((MockDialect::TwoCaptcha, path));
+        let mut known = COMMON.iter().chain(reports(dialect));
         match known.find(|(name, _)| *name == wanted) {
-            Some((name, method)) => Some(Self { flavour, name, method: *method }),
+            Some((name, method)) => Some(Self { dialect, name, method: *method }),
             // Below a provider's own path that provider says that there is no such method.
-            None if prefixed.is_some() => Some(Self { flavour, name: "unknown", method: Method::Unknown }),
+            None if prefixed.is_some() => Some(Self { dialect, name: "unknown", method: Method::Unknown }),
             None => None,
         }
     }
@@ -181,7 +181,7 @@ impl JsonEndpoint {
         let mut form = Form::default();
         let mut set = |name: &str, text: &str| form.0.insert(name.to_owned(), Part::Text(text.to_owned()));
         if let Some(key) = body.get("clientKey").and_then(Value::as_str) {
-            let is_capmonster = self.flavour == MockFlavour::CapMonster;
+            let is_capmonster = self.dialect == MockDialect::CapMonster;
             set("key", key.strip_suffix(NO_CACHE).filter(|_| is_capmonster).unwrap_or(key));
         }
         let mut ask = JsonTaskOptions {
@@ -216,7 +216,7 @@ impl JsonEndpoint {
             Method::Create | Method::Unknown => ("unknown", Concerns::Anything),
         };
         set("action", action);
-        if let Some(id) = body.get("taskId").and_then(|task_id| self.flavour.id_of(task_id)) {
+        if let Some(id) = body.get("taskId").and_then(|task_id| self.dialect.id_of(task_id)) {
             set("id", &id.to_string());
         }
         ask.concerns = concerns;
@@ -242,10 +242,10 @@ impl JsonTaskOptions {
         check_extras(body)?;
         let task_type = task.get("type").and_then(Value::as_str).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         task_type.clone_into(&mut self.task_type);
-        let flavour = self.door.flavour;
-        let (kind, proxies) = JsonKind::named(flavour, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
+        let dialect = self.door.dialect;
+        let (kind, proxies) = JsonKind::named(dialect, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         self.kind = Some(kind);
-        task::read(flavour, kind, proxies, task, form)
+        task::read(dialect, kind, proxies, task, form)
     }
 }
 
@@ -269,23 +269,23 @@ mod tests {
 
     #[test]
     fn the_path_chooses_the_provider_and_each_has_its_own_reports() {
-        let at = |path: &str| JsonEndpoint::at(path).map(|door| (door.flavour, door.name));
-        assert_eq!(at("/createTask"), Some((MockFlavour::TwoCaptcha, "createTask")));
-        assert_eq!(at("/capsolver/feedbackTask"), Some((MockFlavour::CapSolver, "feedbackTask")));
-        assert_eq!(at("/anticaptcha/reportCorrect"), Some((MockFlavour::AntiCaptcha, "unknown")));
+        let at = |path: &str| JsonEndpoint::at(path).map(|door| (door.dialect, door.name));
+        assert_eq!(at("/createTask"), Some((MockDialect::TwoCaptcha, "createTask")));
+        assert_eq!(at("/capsolver/feedbackTask"), Some((MockDialect::CapSolver, "feedbackTask")));
+        assert_eq!(at("/anticaptcha/reportCorrect"), Some((MockDialect::AntiCaptcha, "unknown")));
         assert_eq!(at("/feedbackTask"), None);
         assert_eq!(at("/unknown/createTask"), None);
     }
 
     #[test]
     fn an_id_comes_back_only_as_it_was_given_out() {
-        for flavour in MockFlavour::ALL {
-            assert_eq!(flavour.id_of(&flavour.id_value(70_000_000_012)), Some(70_000_000_012));
+        for dialect in MockDialect::ALL {
+            assert_eq!(dialect.id_of(&dialect.id_value(70_000_000_012)), Some(70_000_000_012));
         }
-        assert_eq!(MockFlavour::TwoCaptcha.id_of(&json!("70000000012")), None);
-        assert_eq!(MockFlavour::CapSolver.id_of(&json!(70_000_000_012_u64)), None);
+        assert_eq!(MockDialect::TwoCaptcha.id_of(&json!("70000000012")), None);
+        assert_eq!(MockDialect::CapSolver.id_of(&json!(70_000_000_012_u64)), None);
         let forged = uuid(7).replace("-4", "-5");
-        assert_eq!(MockFlavour::CapSolver.id_of(&json!(forged)), None);
+        assert_eq!(MockDialect::CapSolver.id_of(&json!(forged)), None);
         assert_eq!(uuid(u64::from(u32::MAX)).len(), 36);
     }
 }

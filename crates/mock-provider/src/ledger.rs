@@ -1,7 +1,7 @@
 //! What really happened, for tests and judges: which tasks were taken and paid for, and which answers were really
 //! given out. It holds no key, and of a file or a picture only the digest.
 
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Ledger {
     /// Milliseconds since 1970, as all moments here.
     pub now_ms: u64,
-    pub profile: MockProfile,
+    pub profile: MockClassicDialect,
     pub seed: u64,
     pub totals: Totals,
     /// In the order in which they were taken.
@@ -148,7 +148,7 @@ pub struct Totals {
 pub struct MockState {
     pub now_ms: u64,
     pub started_at_ms: u64,
-    pub profile: MockProfile,
+    pub profile: MockClassicDialect,
     pub seed: u64,
     pub speed: f64,
     pub accounts: Vec<AccountSummary>,

@@ -4,7 +4,7 @@
 //!
 //! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
 //! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
-//! `/capsolver/` before them put in the manner of each [`MockFlavour`]. All of them are one world with one ledger.
+//! `/capsolver/` before them put in the manner of each [`MockDialect`]. All of them are one world with one ledger.
 //! Under `/mock/`, only for this machine:
 //!
 //! | request | body | answer |
@@ -57,11 +57,12 @@ mod settings;
 mod world;
 
 pub use faults::{Faults, PingbackFaults, WireFaults};
-pub use json::MockFlavour;
+pub use json::MockDialect;
 pub use ledger::{AccountSummary, Ledger, LedgerTask, LedgerValue, MockState, Report, TaskState, Totals};
 pub use script::{BadScript, FaultAction, Rule, RulePlace};
 pub use settings::{
-    BanLimits, DEMO_KEY, JsonLimits, KEY_CHARS, MillisRange, MockAccount, MockKey, MockProfile, Settings,
+    BanLimits, DEMO_KEY, JsonLimits, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect, MockKey,
+    Settings,
 };
 pub use world::AccountChange;
 

@@ -1,6 +1,6 @@
 //! Pictures as they come: uploaded, in base64, with or without a `data:` prefix; and what the provider refuses of them.
 
-use crate::settings::{MockProfile, Settings};
+use crate::settings::{MockClassicDialect, Settings};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -39,7 +39,7 @@ pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static st
         return Err("ERROR_IMAGE_TYPE_NOT_SUPPORTED");
     };
     match settings.profile {
-        MockProfile::CaptchaAi
+        MockClassicDialect::CaptchaAi
             if size.is_some_and(|(width, height)| width.max(height) > settings.image_pixels_max) =>
         {
             Err("ERROR_IMAGE_DIMENSIONS_TOO_LARGE")
@@ -49,7 +49,7 @@ pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static st
 }
 
 /// None if it is no picture of a sort that is taken; the size only where the header tells it at a fixed place.
-fn size_of(bytes: &[u8], profile: MockProfile) -> Option<Option<(u32, u32)>> {
+fn size_of(bytes: &[u8], profile: MockClassicDialect) -> Option<Option<(u32, u32)>> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -59,7 +59,7 @@ fn size_of(bytes: &[u8], profile: MockProfile) -> Option<Option<(u32, u32)>> {
         return Some(short(6).zip(short(8)));
     }
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let is_taken_by_one = profile == MockProfile::CaptchaAi && (is_webp || bytes.starts_with(b"BM"));
+    let is_taken_by_one = profile == MockClassicDialect::CaptchaAi && (is_webp || bytes.starts_with(b"BM"));
     (bytes.starts_with(b"\xff\xd8\xff") || is_taken_by_one).then_some(None)
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_known_by_its_first_bytes() {
-        let settings = Settings::quick(MockProfile::CaptchaAi);
+        let settings = Settings::quick(MockClassicDialect::CaptchaAi);
         let with = |head: &[u8]| [head, &[0; 200]].concat();
         assert_eq!(check(&with(b"\xff\xd8\xff\xe0"), &settings), Ok(()));
         assert_eq!(check(b"\xff\xd8\xff\xe0", &settings), Err("ERROR_ZERO_CAPTCHA_FILESIZE"));

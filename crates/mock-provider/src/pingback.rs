@@ -5,7 +5,7 @@ use crate::answer::MockAnswer;
 use crate::rng::MockRng;
 use crate::script::FaultAction;
 use crate::server::MockShared;
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 use crate::world::TaskOutcome;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -157,7 +157,7 @@ async fn send(shared: &MockShared, url: &str, words: &Words) -> bool {
     matches!(timeout(wait, exchange(&address, request)).await, Ok(Some(StatusCode::OK)))
 }
 
-fn request(profile: MockProfile, address: &PingbackAddress, words: &Words) -> Request<Full<Bytes>> {
+fn request(profile: MockClassicDialect, address: &PingbackAddress, words: &Words) -> Request<Full<Bytes>> {
     let request = Request::builder().header(HOST, &address.authority);
     let post =
         |kind: &'static str| request.method(Method::POST).uri(&address.path).header(CONTENT_TYPE, kind);
@@ -169,8 +169,10 @@ fn request(profile: MockProfile, address: &PingbackAddress, words: &Words) -> Re
                 .append_pair("code", code)
                 .finish();
             match profile {
-                MockProfile::TwoCaptcha => post("application/x-www-form-urlencoded").body(Full::from(pairs)),
-                MockProfile::CaptchaAi => {
+                MockClassicDialect::TwoCaptcha => {
+                    post("application/x-www-form-urlencoded").body(Full::from(pairs))
+                }
+                MockClassicDialect::CaptchaAi => {
                     let joint = if address.path.contains('?') { '&' } else { '?' };
                     let target = format!("{}{joint}{pairs}", address.path);
                     Request::get(target).header(HOST, &address.authority).body(Full::default())

@@ -3,7 +3,7 @@
 
 use crate::answer::{AGENT, AnswerExtras, MockAnswer};
 use crate::json::{self, JsonKind};
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 use quittance_protocol::classic::{Form, Part};
 use serde_json::Value;
 use std::fmt::Write;
@@ -42,16 +42,16 @@ pub(crate) struct SolvedTask<'a> {
 
 /// How this client wants to be answered.
 #[derive(Clone, Debug)]
-pub(crate) enum ReplyDialect {
+pub(crate) enum ReplyFormat {
     Classic(Classic),
-    Json(json::JsonDialect),
+    Json(json::JsonFormat),
 }
 
-impl ReplyDialect {
+impl ReplyFormat {
     pub(crate) fn code(&self, code: &str) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.code(code),
-            Self::Json(tongue) => tongue.code(code),
+            Self::Classic(format) => format.code(code),
+            Self::Json(format) => format.code(code),
         }
     }
 
@@ -59,42 +59,42 @@ impl ReplyDialect {
     pub(crate) fn spelled<'a>(&self, code: &'a str) -> &'a str {
         match self {
             Self::Classic(_) => code,
-            Self::Json(tongue) => tongue.spelled(code),
+            Self::Json(format) => format.spelled(code),
         }
     }
 
     pub(crate) fn accepted(&self, id: u64, method: &str) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.accepted(id, method),
-            Self::Json(tongue) => tongue.accepted(id),
+            Self::Classic(format) => format.accepted(id, method),
+            Self::Json(format) => format.accepted(id),
         }
     }
 
     pub(crate) fn answer(&self, solved: &SolvedTask<'_>) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.answer(solved),
-            Self::Json(tongue) => tongue.answer(solved),
+            Self::Classic(format) => format.answer(solved),
+            Self::Json(format) => format.answer(solved),
         }
     }
 
     pub(crate) fn balance(&self, micros: u64) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.bare(&balance(micros)),
-            Self::Json(tongue) => tongue.balance(micros),
+            Self::Classic(format) => format.bare(&balance(micros)),
+            Self::Json(format) => format.balance(micros),
         }
     }
 
     pub(crate) fn reported(&self) -> MockReply {
         match self {
-            Self::Classic(tongue) => tongue.bare("OK_REPORT_RECORDED"),
-            Self::Json(tongue) => tongue.reported(),
+            Self::Classic(format) => format.bare("OK_REPORT_RECORDED"),
+            Self::Json(format) => format.reported(),
         }
     }
 
     /// For what only the classic protocol knows.
     pub(crate) fn classic(&self) -> Result<&Classic, String> {
         match self {
-            Self::Classic(tongue) => Ok(tongue),
+            Self::Classic(format) => Ok(format),
             Self::Json(_) => Err("ERROR_EMPTY_ACTION".to_owned()),
         }
     }
@@ -104,12 +104,12 @@ impl ReplyDialect {
 pub(crate) struct Classic {
     pub is_json: bool,
     is_open: bool,
-    profile: MockProfile,
+    profile: MockClassicDialect,
     dump: String,
 }
 
 impl Classic {
-    pub(crate) fn of(form: &Form, profile: MockProfile) -> Self {
+    pub(crate) fn of(form: &Form, profile: MockClassicDialect) -> Self {
         let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
         // Documented for geetest: JSON by default.
         let is_geetest = form.text("method").is_some_and(|method| method.starts_with("geetest"));
@@ -132,12 +132,12 @@ impl Classic {
     }
 
     fn code(&self, code: &str) -> MockReply {
-        if code == "ERROR_UPLOAD" && self.profile == MockProfile::CaptchaAi {
+        if code == "ERROR_UPLOAD" && self.profile == MockClassicDialect::CaptchaAi {
             // Observed at the real one: plain, whatever was requested.
             let plain = Self { is_json: false, ..self.clone() };
             return plain.reply(code, String::new);
         }
-        let text = error_text(code).filter(|_| self.profile == MockProfile::TwoCaptcha);
+        let text = error_text(code).filter(|_| self.profile == MockClassicDialect::TwoCaptcha);
         self.reply(code, || match text {
             Some(text) => {
                 format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(text))
@@ -157,7 +157,7 @@ impl Classic {
 
     fn accepted(&self, id: u64, method: &str) -> MockReply {
         // captchaai sends a number here, and only here.
-        if self.profile == MockProfile::CaptchaAi && method == "userrecaptcha" {
+        if self.profile == MockClassicDialect::CaptchaAi && method == "userrecaptcha" {
             return self.reply(&format!("OK|{id}"), || format!(r#"{{"status":1,"request":{id}}}"#));
         }
         self.ok(&id.to_string())

@@ -14,7 +14,7 @@ pub const KEY_CHARS: usize = 32;
 
 /// Whose habits are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MockProfile {
+pub enum MockClassicDialect {
     #[default]
     #[serde(rename = "2captcha")]
     TwoCaptcha,
@@ -157,7 +157,7 @@ impl BanLimits {
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub listen: SocketAddr,
-    pub profile: MockProfile,
+    pub profile: MockClassicDialect,
     pub accounts: Vec<MockAccount>,
     /// Same seed, same requests: same faults, same solve times.
     pub seed: u64,
@@ -196,7 +196,7 @@ impl Default for Settings {
         let pictures = ["post", "base64", "textcaptcha", "rotatecaptcha", "bls"];
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            profile: MockProfile::TwoCaptcha,
+            profile: MockClassicDialect::TwoCaptcha,
             accounts: vec![MockAccount {
                 name: "demo".to_owned(),
                 key: MockKey::new(DEMO_KEY),
@@ -233,7 +233,7 @@ impl Default for Settings {
 impl Settings {
     /// For tests: answers are there within milliseconds, and no client is banned.
     #[must_use]
-    pub fn quick(profile: MockProfile) -> Self {
+    pub fn quick(profile: MockClassicDialect) -> Self {
         Self {
             profile,
             solve_ms: MillisRange { from: 1, to: 2 },

@@ -12,14 +12,14 @@ pub use account::AccountChange;
 
 use crate::answer::MockAnswer;
 use crate::faults::Faults;
-use crate::json::{self, JsonKind, MockFlavour};
+use crate::json::{self, JsonKind, MockDialect};
 use crate::ledger::{LedgerValue, Report, Totals, count};
 use crate::pingback::Calls;
-use crate::reply::{Classic, MockReply, ReplyDialect, SolvedTask};
+use crate::reply::{Classic, MockReply, ReplyFormat, SolvedTask};
 use crate::request;
 use crate::rng::MockRng;
 use crate::script::{BadScript, FaultAction, RulePlace, RuleScript};
-use crate::settings::{MockProfile, Settings};
+use crate::settings::{MockClassicDialect, Settings};
 use account::{AccountRecord, Strangers};
 use quittance_protocol::classic::Form;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,8 +67,8 @@ impl ReadRequest {
         self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.door.name)
     }
 
-    fn flavour(&self) -> Option<MockFlavour> {
-        self.ask.as_ref().map(|ask| ask.door.flavour)
+    fn dialect(&self) -> Option<MockDialect> {
+        self.ask.as_ref().map(|ask| ask.door.dialect)
     }
 
     /// What the JSON protocol finds wrong with it; the classic one finds out by itself.
@@ -100,7 +100,7 @@ pub(crate) struct RequestStep {
     pub calls: Option<Calls>,
     /// solve.php: the answer to this task is the reply, when it is there.
     pub awaited: Option<(u64, u64)>,
-    pub tongue: ReplyDialect,
+    pub format: ReplyFormat,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub(crate) enum TaskOutcome {
 /// How a task of the JSON protocol was requested.
 #[derive(Debug)]
 pub(crate) struct JsonTaskDetails {
-    pub flavour: MockFlavour,
+    pub dialect: MockDialect,
     pub task_type: String,
     pub kind: &'static JsonKind,
 }
@@ -149,8 +149,8 @@ pub(crate) struct MockTask {
 }
 
 impl MockTask {
-    fn flavour(&self) -> Option<MockFlavour> {
-        self.spoken.as_ref().map(|spoken| spoken.flavour)
+    fn dialect(&self) -> Option<MockDialect> {
+        self.spoken.as_ref().map(|spoken| spoken.dialect)
     }
 
     fn solved_task<'a>(&self, id: u64, answer: &'a MockAnswer, with_price: bool) -> SolvedTask<'a> {
@@ -223,7 +223,7 @@ impl MockWorld {
         if arrival.endpoint == Endpoint::Res {
             count(&mut self.totals.actions, arrival.form.text("action").unwrap_or("none"));
         }
-        let tongue = self.tongue(arrival);
+        let format = self.format(arrival);
         let plan = self.plan(now, arrival);
         if let Some(action) = &plan.action {
             self.count_action(action);
@@ -232,14 +232,14 @@ impl MockWorld {
             action: plan.action.clone(),
             rng: plan.rng.clone(),
             // Of what was not taken only a broken part can be seen.
-            reply: tongue.code("ERROR_SERVER_ERROR"),
+            reply: format.code("ERROR_SERVER_ERROR"),
             mark: DeliveryMark::default(),
             calls: None,
             awaited: None,
-            tongue,
+            format,
         };
         match &plan.action {
-            Some(FaultAction::Code(code)) => step.reply = step.tongue.code(code),
+            Some(FaultAction::Code(code)) => step.reply = step.format.code(code),
             Some(action) if !action.is_taken() => {}
             _ => {
                 let reply_text = match arrival.endpoint {
@@ -247,8 +247,8 @@ impl MockWorld {
                     Endpoint::Res => self.poll(now, arrival, &plan, &mut step),
                 };
                 if let Err(code) = reply_text {
-                    count(&mut self.totals.codes, step.tongue.spelled(&code));
-                    step.reply = step.tongue.code(&code);
+                    count(&mut self.totals.codes, step.format.spelled(&code));
+                    step.reply = step.format.code(&code);
                 }
             }
         }
@@ -258,19 +258,18 @@ impl MockWorld {
     /// What was planned for the requests that cannot be read is nothing: they are refused.
     pub(crate) fn refuse_unreadable(&mut self, entrance: Entrance) -> MockReply {
         const CODE: &str = "ERROR_BAD_PARAMETERS";
-        let (name, tongue) = match entrance {
+        let (name, format) = match entrance {
             Entrance::Classic(endpoint) => {
-                let tongue = Classic::of(&Form::default(), self.settings.profile);
-                (endpoint.name(), ReplyDialect::Classic(tongue))
+                let format = Classic::of(&Form::default(), self.settings.profile);
+                (endpoint.name(), ReplyFormat::Classic(format))
             }
-            Entrance::Json(door) => (
-                door.name,
-                ReplyDialect::Json(json::JsonDialect { flavour: door.flavour, polled_task: None }),
-            ),
+            Entrance::Json(door) => {
+                (door.name, ReplyFormat::Json(json::JsonFormat { dialect: door.dialect, polled_task: None }))
+            }
         };
         count(&mut self.totals.requests, name);
-        count(&mut self.totals.codes, tongue.spelled(CODE));
-        tongue.code(CODE)
+        count(&mut self.totals.codes, format.spelled(CODE));
+        format.code(CODE)
     }
 
     fn count_action(&mut self, action: &FaultAction) {
@@ -280,19 +279,19 @@ impl MockWorld {
     }
 
     /// A poll of a task whose method defaults to JSON does, too.
-    fn tongue(&self, arrival: &ReadRequest) -> ReplyDialect {
+    fn format(&self, arrival: &ReadRequest) -> ReplyFormat {
         let task_of = self.task_of(&arrival.form);
-        if let Some(flavour) = arrival.flavour() {
-            return ReplyDialect::Json(json::JsonDialect {
-                flavour,
+        if let Some(dialect) = arrival.dialect() {
+            return ReplyFormat::Json(json::JsonFormat {
+                dialect,
                 polled_task: task_of.map(|(id, task)| (id, task.polls)),
             });
         }
-        let mut tongue = Classic::of(&arrival.form, self.settings.profile);
+        let mut format = Classic::of(&arrival.form, self.settings.profile);
         if arrival.endpoint == Endpoint::Res && !arrival.form.0.contains_key("json") {
-            tongue.is_json = task_of.is_some_and(|(_, task)| task.is_json_by_default);
+            format.is_json = task_of.is_some_and(|(_, task)| task.is_json_by_default);
         }
-        ReplyDialect::Classic(tongue)
+        ReplyFormat::Classic(format)
     }
 
     fn task_of(&self, form: &Form) -> Option<(u64, &MockTask)> {
@@ -361,8 +360,8 @@ impl MockWorld {
                 TaskOutcome::Code(_) => {
                     self.totals.failed += 1;
                     // anti-captcha pays its workers for trying.
-                    let is_kept = task.flavour() == Some(MockFlavour::AntiCaptcha);
-                    if self.settings.profile == MockProfile::TwoCaptcha && !is_kept {
+                    let is_kept = task.dialect() == Some(MockDialect::AntiCaptcha);
+                    if self.settings.profile == MockClassicDialect::TwoCaptcha && !is_kept {
                         refund(task, desk, &mut self.totals);
                     }
                 }

@@ -72,10 +72,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// One test of the suite. It needs a fresh store that only this test uses.
-pub type Promise = fn(Arc<dyn Store>) -> Promised;
+pub type Promise = fn(Arc<dyn Store>) -> PromiseFuture;
 
 /// It panics if the promise is broken.
-pub type Promised = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type PromiseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Makes a `#[test]` of each promise. Takes the `fn(Promise)` that runs one; see [the module](mod@crate::conformance).
 #[macro_export]
@@ -167,7 +167,7 @@ pub const PROMISES: &[(&str, Promise)] = conformance!(@each names []);
 /// Runs a future to its end on this thread. It panics if the future waits and nothing wakes it for as long as
 /// `timeout`: zero for a store that answers at once, real time for one that works behind the scenes.
 pub fn drive<T>(timeout: Duration, future: impl Future<Output = T>) -> T {
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(WakeFlag::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut future = pin!(future);
     loop {
@@ -185,12 +185,12 @@ pub fn drive<T>(timeout: Duration, future: impl Future<Output = T>) -> T {
 }
 
 #[derive(Default)]
-struct Bell {
+struct WakeFlag {
     rung: Mutex<bool>,
     ringing: Condvar,
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ringing.notify_one();

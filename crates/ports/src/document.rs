@@ -60,7 +60,7 @@ pub struct PoolDocument {
     pub spent: Spent,
     /// Refills that are counted in `spent` at a price that was expected, by place: what they really cost is not known
     /// yet.
-    pub reserved: BTreeMap<u32, Reserved>,
+    pub reserved: BTreeMap<u32, Reservation>,
     /// What its last answer cost. It holds only as long as `basis` does.
     pub price: Option<Money>,
     pub basis: PriceBasis,
@@ -78,7 +78,7 @@ pub struct PoolDocument {
 
 /// A refill that has been counted and has not come to an end yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reserved {
+pub struct Reservation {
     /// The hour in which it was counted.
     pub hour: u64,
     /// The price at which it was counted; `None` if none was known.

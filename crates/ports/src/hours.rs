@@ -1,4 +1,4 @@
-//! The part of the day in which a pool is kept filled. It is told in UTC, because nodes of one pool may stand in
+//! The part of the day in which a pool is kept filled. It is in UTC, because nodes of one pool may stand in
 //! different zones and must agree.
 
 use quittance_lifecycle::Timestamp;

@@ -24,7 +24,7 @@ pub const LEASES_FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
 
 /// What is leased of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leased {
+pub struct LeaseTotal {
     /// It changes whenever a node leases more.
     pub version: Version,
     /// The living leases of all other nodes together.
@@ -37,14 +37,14 @@ pub enum LeaseOutcome {
     /// The version of the lease, which is that of the limit as well until a node leases more.
     Done(Version),
     /// Another node was first. Count again before the next try, which expects the version that is named here.
-    Conflict(Leased),
+    Conflict(LeaseTotal),
 }
 
 /// Every call returns within a bounded time, as those of a store do. All moments are those of the store's own clock.
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// What nodes other than `node` have leased of this limit.
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError>;
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError>;
 
     /// Lets `node` have `amount` of this limit from now on until `life` has passed, in place of what it had, if no
     /// node has leased more since `expected` (where nothing is leased: [`Version::ABSENT`]). No version comes back
@@ -97,9 +97,9 @@ struct Lease {
 }
 
 impl Limit {
-    fn leased(&self, node: u64, now: Timestamp) -> Leased {
+    fn leased(&self, node: u64, now: Timestamp) -> LeaseTotal {
         let others = self.by_node.iter().filter(|(other, lease)| **other != node && lease.until > now);
-        Leased { version: self.version, by_others: others.map(|(_, lease)| lease.amount).sum() }
+        LeaseTotal { version: self.version, by_others: others.map(|(_, lease)| lease.amount).sum() }
     }
 }
 
@@ -125,8 +125,8 @@ impl fmt::Debug for MemoryLeases {
 
 #[async_trait]
 impl Leases for MemoryLeases {
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
-        let nothing = Leased { version: Version::ABSENT, by_others: 0 };
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
+        let nothing = LeaseTotal { version: Version::ABSENT, by_others: 0 };
         Ok(self.with_state(|state, now| {
             state.limits.get(limit).map_or(nothing, |limit| limit.leased(node, now))
         }))
@@ -144,7 +144,7 @@ impl Leases for MemoryLeases {
             let there = state.limits.get(limit).map_or(Version::ABSENT, |limit| limit.version);
             if there != expected {
                 let limit = state.limits.get(limit);
-                let nothing = Leased { version: there, by_others: 0 };
+                let nothing = LeaseTotal { version: there, by_others: 0 };
                 return LeaseOutcome::Conflict(limit.map_or(nothing, |limit| limit.leased(node, now)));
             }
             state.last_version += 1;

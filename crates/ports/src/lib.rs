@@ -26,11 +26,11 @@ pub mod webhook_sender;
 pub use clock::Clock;
 pub use document::{
     AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, Goal, LevelView, Mark, PoolDocument,
-    PoolSpec, PriceBasis, Reserved, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
+    PoolSpec, PriceBasis, Reservation, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 pub use fixed_provider::FixedProvider;
 pub use hours::{Hours, HoursError};
-pub use leases::{LeaseOutcome, Leased, Leases, MemoryLeases};
+pub use leases::{LeaseOutcome, LeaseTotal, Leases, MemoryLeases};
 pub use membership::{
     Demand, Finding, MarkRequest, Member, Members, Membership, MemoryMembership, NodeStats, NodeStatus,
     Reach, StoreForgot, StoreMark, Verdict,
@@ -45,6 +45,6 @@ pub use store::{
     Commit, Day, Due, OrderClass, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned,
     Which,
 };
-pub use trust::{HEARD_MAX, Heard, Trust};
+pub use trust::{AnswerReport, REPORTS_MAX, Trust};
 pub use watch::{Watch, Watchers};
 pub use webhook_sender::{MemoryWebhooks, WebhookSender};

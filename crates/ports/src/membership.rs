@@ -86,7 +86,7 @@ pub struct NodeStats {
     pub released: Option<Timestamp>,
     /// Whether the node submits nothing until an operator has fixed the provider's account.
     pub is_paused: bool,
-    /// The provider's own code for the pause, if this node received it, as much of it as a person needs.
+    /// The provider's code that led to the pause, shortened; `None` if this node did not receive it.
     pub pause_code: Option<String>,
     /// The store did not answer a moment ago.
     pub store_was_away: bool,
@@ -168,7 +168,7 @@ pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
 /// Nothing was written: the store is not the one that this node knows, and what it had in hand is put back first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it was flushed, restored or replaced, and the nodes put back first what they had in hand: this takes some seconds, try again"
+    "it was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some seconds"
 )]
 pub struct StoreForgot;
 

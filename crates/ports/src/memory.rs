@@ -135,7 +135,7 @@ impl MemoryRecords {
         Some(Versioned { version, order: taken })
     }
 
-    /// A counters of nothing opens no line.
+    /// Adds to one row of the usage. Counters that are all zero open no row.
     fn book(&mut self, line: UsageRow, counters: &Counters) {
         if *counters != Counters::default() {
             *self.usage.entry(line).or_default() += *counters;

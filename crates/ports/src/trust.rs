@@ -9,33 +9,33 @@ use quittance_lifecycle::Timestamp;
 use std::time::Duration;
 
 /// So many refusals, and as many approvals, are remembered.
-pub const HEARD_MAX: usize = 32;
+pub const REPORTS_MAX: usize = 32;
 /// For so long a refusal counts.
 const COUNTS_FOR: Duration = Duration::from_secs(24 * 3600);
-/// One or two refusals are nobody's proof.
+/// One or two refusals prove nothing.
 const LATE_MIN: usize = 3;
 
-/// What a caller said of one answer: when, and how old it was when it was handed out.
+/// A caller's report on one answer: when it came, and how old the answer was when it was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct AnswerReport {
     pub at: Timestamp,
     pub age: Duration,
 }
 
-/// What callers said of answers of one target: how old those were, when they were handed out, that the site refused or took.
+/// The reports on answers of one target: those that the site refused, and those that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    pub refusals: Vec<Heard>,
-    pub approvals: Vec<Heard>,
+    pub refusals: Vec<AnswerReport>,
+    pub approvals: Vec<AnswerReport>,
 }
 
 impl Trust {
     pub fn refused(&mut self, at: Timestamp, age: Duration) {
-        remember(&mut self.refusals, Heard { at, age });
+        remember(&mut self.refusals, AnswerReport { at, age });
     }
 
     pub fn approved(&mut self, at: Timestamp, age: Duration) {
-        remember(&mut self.approvals, Heard { at, age });
+        remember(&mut self.approvals, AnswerReport { at, age });
     }
 
     /// How long answers are trusted that should live for `life`: as long as that, or less if refusals come late in it.
@@ -54,16 +54,16 @@ impl Trust {
         if late >= LATE_MIN && late * 4 >= counted * 3 { youngest.max(half) } else { life }
     }
 
-    fn counts(&self, refusal: &Heard, now: Timestamp) -> bool {
-        let refutes = |approval: &Heard| approval.at >= refusal.at && approval.age >= refusal.age;
+    fn counts(&self, refusal: &AnswerReport, now: Timestamp) -> bool {
+        let refutes = |approval: &AnswerReport| approval.at >= refusal.at && approval.age >= refusal.age;
         now.since(refusal.at) < COUNTS_FOR && !self.approvals.iter().any(refutes)
     }
 }
 
-fn remember(heard: &mut Vec<Heard>, news: Heard) {
+fn remember(heard: &mut Vec<AnswerReport>, news: AnswerReport) {
     // Records from elsewhere may hold more than we would.
-    if heard.len() >= HEARD_MAX {
-        heard.drain(..=heard.len() - HEARD_MAX);
+    if heard.len() >= REPORTS_MAX {
+        heard.drain(..=heard.len() - REPORTS_MAX);
     }
     heard.push(news);
 }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn refusals_that_come_late_shorten_life_to_the_youngest_of_them() {
         assert_eq!(trusted_s(&Trust::default(), 10), 120);
-        assert_eq!(trusted_s(&refused_at_ages(&[100, 110]), 10), 120, "two are nobody's proof");
+        assert_eq!(trusted_s(&refused_at_ages(&[100, 110]), 10), 120, "two prove nothing");
         assert_eq!(trusted_s(&refused_at_ages(&[100, 110, 95]), 10), 95);
         assert_eq!(trusted_s(&refused_at_ages(&[100, 110, 95, 5]), 10), 95, "one early refusal among them");
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_drives_it_under_half_of_the_life() {
+    fn no_report_lowers_it_under_half_of_the_life() {
         assert_eq!(trusted_s(&refused_at_ages(&[61; 32]), 40), 61);
         let mut hostile = Trust::default();
         for second in 0..10_000 {
@@ -141,14 +141,14 @@ mod tests {
     #[test]
     fn only_the_newest_are_remembered() {
         let mut trust = refused_at_ages(&[100; 40]);
-        assert_eq!(trust.refusals.len(), HEARD_MAX);
+        assert_eq!(trust.refusals.len(), REPORTS_MAX);
         assert_eq!(trust.refusals[0].at, at(9));
         for second in 0..40 {
             trust.approved(at(second), LIFE);
         }
-        assert_eq!(trust.approvals.len(), HEARD_MAX);
-        trust.refusals = vec![Heard { at: at(1), age: LIFE }; 100];
+        assert_eq!(trust.approvals.len(), REPORTS_MAX);
+        trust.refusals = vec![AnswerReport { at: at(1), age: LIFE }; 100];
         trust.refused(at(2), LIFE);
-        assert_eq!(trust.refusals.len(), HEARD_MAX);
+        assert_eq!(trust.refusals.len(), REPORTS_MAX);
     }
 }

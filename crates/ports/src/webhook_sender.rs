@@ -16,8 +16,8 @@ pub trait WebhookSender: Send + Sync {
 #[derive(Debug, Default)]
 pub struct MemoryWebhooks(Mutex<VecDeque<Webhook>>);
 
-/// How many words are remembered.
-const TOLD_MAX: usize = 1024;
+/// How many calls are remembered.
+const DELIVERED_MAX: usize = 1024;
 
 impl MemoryWebhooks {
     /// The webhooks that were called, in order.
@@ -31,7 +31,7 @@ impl MemoryWebhooks {
 impl WebhookSender for MemoryWebhooks {
     async fn tell(&self, _order: &Order, webhook: &Webhook) -> DeliveryOutcome {
         let mut delivered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if delivered.len() >= TOLD_MAX {
+        if delivered.len() >= DELIVERED_MAX {
             delivered.pop_front();
         }
         delivered.push_back(webhook.clone());

@@ -4,12 +4,12 @@
 
 pub mod answer;
 pub mod code;
-pub mod document;
+pub mod dialect;
 pub mod encode;
 pub mod form;
+pub mod json_document;
 pub mod method;
-pub mod profile;
 
-pub use code::FaultCodes;
+pub use code::ClassicCodes;
+pub use dialect::ClassicDialect;
 pub use form::{BadForm, Form, Part};
-pub use profile::Profile;

@@ -1,7 +1,7 @@
 //! Which service writes a protocol, and which protocol: one name for each service, in settings, paths and tables.
 
-use crate::classic::Profile;
-use crate::json::Flavour;
+use crate::classic::ClassicDialect;
+use crate::json::JsonDialect;
 use std::fmt;
 use std::str::FromStr;
 
@@ -32,23 +32,43 @@ impl Dialect {
 
     /// How it writes the classic protocol, if it speaks that.
     #[must_use]
-    pub const fn profile(self) -> Option<Profile> {
+    pub const fn classic(self) -> Option<ClassicDialect> {
         match self {
-            Self::CaptchaAi => Some(Profile::CaptchaAi),
-            Self::TwoCaptcha => Some(Profile::TwoCaptcha),
+            Self::CaptchaAi => Some(ClassicDialect::CaptchaAi),
+            Self::TwoCaptcha => Some(ClassicDialect::TwoCaptcha),
             Self::AntiCaptcha | Self::CapSolver | Self::CapMonster => None,
         }
     }
 
     /// How it writes the JSON protocol, if it speaks that.
     #[must_use]
-    pub const fn flavour(self) -> Option<Flavour> {
+    pub const fn json(self) -> Option<JsonDialect> {
         match self {
             Self::CaptchaAi => None,
-            Self::TwoCaptcha => Some(Flavour::TwoCaptcha),
-            Self::AntiCaptcha => Some(Flavour::AntiCaptcha),
-            Self::CapSolver => Some(Flavour::CapSolver),
-            Self::CapMonster => Some(Flavour::CapMonster),
+            Self::TwoCaptcha => Some(JsonDialect::TwoCaptcha),
+            Self::AntiCaptcha => Some(JsonDialect::AntiCaptcha),
+            Self::CapSolver => Some(JsonDialect::CapSolver),
+            Self::CapMonster => Some(JsonDialect::CapMonster),
+        }
+    }
+}
+
+impl Dialect {
+    /// How its callers are answered over the classic protocol: as 2captcha answers, if it does not speak that.
+    #[must_use]
+    pub const fn classic_reply(self) -> ClassicDialect {
+        match self.classic() {
+            Some(dialect) => dialect,
+            None => ClassicDialect::TwoCaptcha,
+        }
+    }
+
+    /// How its callers are answered over the JSON protocol: as 2captcha answers, if it does not speak that.
+    #[must_use]
+    pub const fn json_reply(self) -> JsonDialect {
+        match self.json() {
+            Some(dialect) => dialect,
+            None => JsonDialect::TwoCaptcha,
         }
     }
 }
@@ -74,8 +94,8 @@ impl FromStr for Dialect {
 /// A protocol, and how one service writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    Classic(Profile),
-    Json(Flavour),
+    Classic(ClassicDialect),
+    Json(JsonDialect),
 }
 
 impl Protocol {
@@ -90,11 +110,13 @@ impl Protocol {
     #[must_use]
     pub const fn dialect(self) -> Dialect {
         match self {
-            Self::Classic(Profile::CaptchaAi) => Dialect::CaptchaAi,
-            Self::Classic(Profile::TwoCaptcha) | Self::Json(Flavour::TwoCaptcha) => Dialect::TwoCaptcha,
-            Self::Json(Flavour::AntiCaptcha) => Dialect::AntiCaptcha,
-            Self::Json(Flavour::CapSolver) => Dialect::CapSolver,
-            Self::Json(Flavour::CapMonster) => Dialect::CapMonster,
+            Self::Classic(ClassicDialect::CaptchaAi) => Dialect::CaptchaAi,
+            Self::Classic(ClassicDialect::TwoCaptcha) | Self::Json(JsonDialect::TwoCaptcha) => {
+                Dialect::TwoCaptcha
+            }
+            Self::Json(JsonDialect::AntiCaptcha) => Dialect::AntiCaptcha,
+            Self::Json(JsonDialect::CapSolver) => Dialect::CapSolver,
+            Self::Json(JsonDialect::CapMonster) => Dialect::CapMonster,
         }
     }
 }
@@ -114,8 +136,8 @@ mod tests {
     #[test]
     fn a_dialect_has_one_name_in_both_protocols() {
         for dialect in Dialect::ALL {
-            let classic = dialect.profile().map(|profile| (profile.name(), Protocol::Classic(profile)));
-            let json = dialect.flavour().map(|flavour| (flavour.name(), Protocol::Json(flavour)));
+            let classic = dialect.classic().map(|classic| (classic.name(), Protocol::Classic(classic)));
+            let json = dialect.json().map(|json| (json.name(), Protocol::Json(json)));
             assert!(classic.is_some() || json.is_some(), "{dialect}");
             for (name, protocol) in classic.into_iter().chain(json) {
                 assert_eq!((name, protocol.dialect()), (dialect.name(), dialect));

@@ -1,10 +1,10 @@
 //! How the JSON task protocol (`createTask` / `getTaskResult`) is spelled. Which task type
-//! stands for which kind, what a solution looks like, what each code means and what a server of each flavour
+//! stands for which kind, what a solution looks like, what each code means and what a server of each dialect
 //! answers.
 
 pub mod answer;
 pub mod code;
-pub mod flavour;
+pub mod dialect;
 pub mod id;
 mod meaning;
 mod money;
@@ -16,12 +16,12 @@ pub use answer::{
     CreateReply, JsonAccountReply, JsonSight, REPLY_BYTES_MAX, ReportReply, ResultReply, read_balance,
     read_callback, read_create, read_report, read_result,
 };
-pub use code::{CodeRow, FaultCodes, error_id};
-pub use flavour::{Facts, Flavour};
+pub use code::{CodeRow, JsonCodes, error_id};
+pub use dialect::{JsonDialect, JsonFacts};
 pub use id::{TaskId, id_of_uuid, read_task_id, uuid_of};
 pub use meaning::meaning;
 pub use reply::{
-    Finished, Statistic, balance, created, error, error_because, processing, ready, reported, statistic,
+    FinishedTask, Statistic, balance, created, error, error_because, processing, ready, reported, statistic,
 };
 pub use solution::{name_the_agent, read_solution, solution};
 pub use task::{BadTask, CannotSpellTask, Leaf, OrderParams, leaves, spell, understand};

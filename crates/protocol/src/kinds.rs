@@ -5,20 +5,28 @@
 //! protocol, whichever API an order came through.
 
 mod cookies;
+mod kind_row;
 mod order_fields;
 mod pictures;
 mod prices;
-mod row;
 mod tokens;
 mod undescribed;
 
+use kind_row::KindRow;
+pub use kind_row::{CONTROL, JSON_TEXTS};
 pub use order_fields::{ORDER_FIELDS, order_field, order_field_meant};
 pub use prices::{PriceList, price_list, price_lists};
-use quittance_lifecycle::Kind;
-use row::KindRow;
-pub use row::{CONTROL, JSON_TEXTS};
+use quittance_lifecycle::{Kind, Value};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 pub use undescribed::{PARAMETERS, UNDESCRIBED};
+
+/// A kind and its parameters, in the words of the catalogue: what each protocol reads from a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderParams {
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+}
 
 fn rows() -> impl Iterator<Item = &'static KindRow> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()
@@ -46,5 +54,5 @@ pub fn label(name: &str) -> &str {
 /// towards paying twice, never towards handing out an answer that does not fit.
 #[must_use]
 pub fn open_kind(name: impl Into<String>) -> Kind {
-    Kind { name: Cow::Owned(name.into()), ..row::OPEN.kind() }
+    Kind { name: Cow::Owned(name.into()), ..kind_row::OPEN.kind() }
 }

@@ -6,8 +6,8 @@
 //! | list | where | what a row says |
 //! | --- | --- | --- |
 //! | kinds | `kinds/{tokens,pictures,cookies}.rs` | parameters, what identifies the answer, its life, how long it takes |
-//! | classic methods | `classic/method/table.rs` | the `method` of `in.php`, where it differs from the kind's name |
-//! | JSON task types | `json/task/rows.rs` | the `type` of `createTask` and the names of its fields, for each dialect |
+//! | classic methods | `classic/method/classic_methods.rs` | the `method` of `in.php`, where it differs from the kind's name |
+//! | JSON task types | `json/task/task_rows.rs` | the `type` of `createTask` and the names of its fields, for each dialect |
 //! | JSON solutions | `json/solution.rs` | in which field of `solution` the answer stands |
 //!
 //! A kind in none of them still works as an undescribed kind, where the operator allows that.

@@ -2,7 +2,7 @@
 //! secret to where it does not belong, is refused here and not at the first order.
 
 use quittance_lifecycle::FaultClass;
-use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::dialect::PollQuota;
 use quittance_wire::{ApiKey, BadSettings, Base, Client};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::clock::FleetClock;
 use crate::memory::StoreMemory;
-use crate::place::{OpenError, Opened, Place, SecretError};
+use crate::place::{Opened, Place, SecretError, StoreOpenError};
 use crate::presence::Presence;
 use crate::server::{ServerSetup, Webhooks};
 use crate::{BackgroundTasks, Quittance, secret};
@@ -38,7 +38,7 @@ pub enum StartError {
     #[error(transparent)]
     BadPattern(#[from] BadPattern),
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] StoreOpenError),
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     #[error(
@@ -175,10 +175,10 @@ impl Builder {
     #[cfg(feature = "classic")]
     pub fn classic_provider(
         self,
-        profile: crate::Profile,
+        dialect: crate::ClassicDialect,
         settings: crate::ProviderSettings,
     ) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::ClassicProvider::new(profile, settings)?))
+        Ok(self.provider(crate::ClassicProvider::new(dialect, settings)?))
     }
 
     /// Submits to a service that speaks the JSON protocol (`createTask`, `getTaskResult`). Fails if its key or its
@@ -211,10 +211,10 @@ impl Builder {
     #[cfg(feature = "json")]
     pub fn json_provider(
         self,
-        flavour: crate::Flavour,
+        dialect: crate::JsonDialect,
         settings: crate::ProviderSettings,
     ) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::JsonProvider::new(flavour, settings)?))
+        Ok(self.provider(crate::JsonProvider::new(dialect, settings)?))
     }
 
     /// A page host that may be automated: `shop.example.org`, `*.example.org`, or `*`.

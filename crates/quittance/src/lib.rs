@@ -2,14 +2,14 @@
 //! never stale, in plain sight.
 //!
 //! ```no_run
-//! use quittance::{ApiKey, Profile, ProviderSettings, Quittance, RecaptchaV2};
+//! use quittance::{ApiKey, ClassicDialect, ProviderSettings, Quittance, RecaptchaV2};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = std::env::var("CAPTCHAAI_API_KEY")?;
 //! let provider = ProviderSettings::new("main", "https://ocr.captchaai.com", ApiKey::new(key));
 //! let quittance = Quittance::builder()
 //!     .embedded("./quittance-data")
-//!     .classic_provider(Profile::CaptchaAi, provider)?
+//!     .classic_provider(ClassicDialect::CaptchaAi, provider)?
 //!     .allow("*.example.org")
 //!     .start()
 //!     .await?;
@@ -63,11 +63,11 @@ pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,
 };
-pub use place::{OpenError, Opened, Place, SecretError};
+pub use place::{Opened, Place, SecretError, StoreOpenError};
 #[cfg(feature = "gateway")]
 pub use quittance_admin as admin;
 pub use quittance_engine::{
-    LifeRule, PlaceError, Placed, PoolError, PoolView, Settings, Targets, Throttle, targets,
+    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, Settings, Targets, Throttle, targets,
 };
 #[cfg(feature = "gateway")]
 pub use quittance_gateway::{self as gateway, Limits};
@@ -83,9 +83,9 @@ pub use quittance_ports::{
 };
 pub use quittance_ports::{Goal, Hours, HoursError};
 #[cfg(feature = "classic")]
-pub use quittance_protocol::classic::Profile;
+pub use quittance_protocol::classic::ClassicDialect;
 #[cfg(feature = "json")]
-pub use quittance_protocol::json::Flavour;
+pub use quittance_protocol::json::JsonDialect;
 #[cfg(feature = "classic")]
 pub use quittance_provider::ClassicProvider;
 #[cfg(feature = "json")]
@@ -103,7 +103,7 @@ pub use secret::SECRET_NAME;
 #[cfg(feature = "gateway")]
 pub use server::{Callbacks, GatewaySetup};
 
-use quittance_engine::{Applied, Dropped, Engine, Outcome};
+use quittance_engine::{ApplyOutcome, DropOutcome, Engine, Outcome};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
 use server::{CallbackServer, Server};
@@ -169,7 +169,7 @@ impl Drop for BackgroundTasks {
 /// A caller's claim on an order.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    pub placed: Placed,
+    pub placed: PlacedOrder,
     engine: Arc<Engine>,
 }
 
@@ -248,8 +248,14 @@ impl Quittance {
         let Some(order) = self.read(key).await? else { return Ok(None) };
         let min_life = order.terms.min_life;
         let until = SystemClock.now() + order.terms.timeout;
-        let placed =
-            Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until, order: Some(order) };
+        let placed = PlacedOrder {
+            key: *key,
+            claimant: *key,
+            origin: Origin::Joined,
+            min_life,
+            until,
+            order: Some(order),
+        };
         Ok(Some(Ticket { placed, engine: Arc::clone(&self.engine) }))
     }
 
@@ -270,19 +276,19 @@ impl Quittance {
 
     /// No caller wants the order any more. What may be paid for goes on, for the stock.
     pub async fn cancel(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(matches!(self.engine.cancel(key).await?, Applied::Advanced { .. }))
+        Ok(matches!(self.engine.cancel(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
     /// Sends a dead letter on its way again; says whether there was one.
     pub async fn replay(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(matches!(self.engine.replay(key).await?, Applied::Advanced { .. }))
+        Ok(matches!(self.engine.replay(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
     /// Gives a dead letter up for good; says whether there was one. An unreadable record is removed, which frees its
     /// key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
         let dropped = self.engine.drop_dead_letter(key).await?;
-        Ok(matches!(dropped, Dropped::Discarded | Dropped::Applied(Applied::Advanced { .. })))
+        Ok(matches!(dropped, DropOutcome::Discarded | DropOutcome::Applied(ApplyOutcome::Advanced { .. })))
     }
 
     /// The usage of these days, both included.

@@ -42,16 +42,16 @@ pub enum Place {
 
 /// Why a place cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum StoreOpenError {
     #[cfg(feature = "embedded")]
     #[error(transparent)]
-    Embedded(#[from] quittance_store_embedded::OpenError),
+    Embedded(#[from] quittance_store_embedded::EmbeddedOpenError),
     #[cfg(feature = "redis")]
     #[error(transparent)]
-    Redis(#[from] quittance_store_redis::OpenError),
+    Redis(#[from] quittance_store_redis::RedisOpenError),
     #[cfg(feature = "postgres")]
     #[error(transparent)]
-    Postgres(#[from] quittance_store_postgres::OpenError),
+    Postgres(#[from] quittance_store_postgres::PostgresOpenError),
 }
 
 /// The callback secret cannot be read or kept.
@@ -132,7 +132,7 @@ impl Place {
     }
 
     /// Needs a tokio runtime.
-    pub async fn open(&self) -> Result<Opened, OpenError> {
+    pub async fn open(&self) -> Result<Opened, StoreOpenError> {
         Ok(match self {
             Self::Memory => Opened {
                 store: Arc::new(MemoryStore::default()),

@@ -105,13 +105,13 @@ pub(crate) enum SignalRecord {
     Doubt(Evidence),
 }
 
-mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a>, said: Text<'a> } }
+mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a>, text: Text<'a> } }
 
 impl<'a> FaultRecord<'a> {
     pub(crate) fn of(fault: &'a Fault) -> Self {
-        let Fault { class, code, text: said } = fault;
-        let said = if said.is_empty() { None } else { text(said) };
-        Self { class: class.text(), code: text(code), said }
+        let Fault { class, code, text: reply } = fault;
+        let reply = if reply.is_empty() { None } else { text(reply) };
+        Self { class: class.text(), code: text(code), text: reply }
     }
 
     pub(crate) fn read(raw: Option<Self>) -> Result<Fault, RecordError> {
@@ -121,18 +121,18 @@ impl<'a> FaultRecord<'a> {
 
     /// An attempt in doubt is written as a fault of a class of its own.
     pub(crate) fn of_doubt(evidence: &'a Evidence) -> Self {
-        let Evidence { summary, text: said } = evidence;
-        let said = if said.is_empty() { None } else { text(said) };
-        Self { class: text(IN_DOUBT), code: text(summary), said }
+        let Evidence { summary, text: reply } = evidence;
+        let reply = if reply.is_empty() { None } else { text(reply) };
+        Self { class: text(IN_DOUBT), code: text(summary), text: reply }
     }
 
     /// The fault, or what was seen of an attempt in doubt.
     pub(crate) fn read_either(raw: Option<Self>) -> Result<SignalRecord, RecordError> {
         match raw {
-            Some(Self { class: Some(class), code, said }) if class == IN_DOUBT => {
+            Some(Self { class: Some(class), code, text }) if class == IN_DOUBT => {
                 Ok(SignalRecord::Doubt(Evidence {
                     summary: need_text(code, "code").within("fault")?,
-                    text: said.map(Cow::into_owned).unwrap_or_default(),
+                    text: text.map(Cow::into_owned).unwrap_or_default(),
                 }))
             }
             raw => Self::read(raw).map(SignalRecord::Fault),
@@ -144,7 +144,7 @@ impl<'a> FaultRecord<'a> {
         Ok(Fault {
             class: FaultClass::read(self.class, "class")?,
             code: need_text(self.code, "code")?,
-            text: self.said.map(Cow::into_owned).unwrap_or_default(),
+            text: self.text.map(Cow::into_owned).unwrap_or_default(),
         })
     }
 }

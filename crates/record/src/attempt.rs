@@ -1,11 +1,11 @@
 //! How one attempt is written: how far it came under `is`, flat beside its number, so that it reads as one line.
 
-use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
 };
+use crate::follow_up::ReportRecord;
 use quittance_lifecycle::{Attempt, Money, Progress, Timestamp};
 
 names! { enum ProgressName {

@@ -1,19 +1,19 @@
 //! How documents are written: pools, with the generation of each of their places, and what reports taught about a site.
 
 use crate::VERSION;
-use crate::chores::{AlertRecord, BulkRecord, MarkRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse,
     span, stamp, text, unless_default, write,
 };
+use crate::operator_documents::{AlertRecord, BulkRecord, MarkRecord};
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::{Money, Timestamp};
 use quittance_ports::{
-    AlertDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument, Spent,
+    AlertDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation, SharedDocument, Spent,
     TrustDocument,
 };
-use quittance_ports::{Goal, Heard, Hours, Trust};
+use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use std::time::Duration;
 
 names! { enum DocumentName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts" } }
@@ -134,7 +134,8 @@ impl<'a> PoolRecord<'a> {
             generations: Some(generations.iter().filter_map(|generation| stamp(*generation)).collect()),
             first_generation: unless_default(*first_generation),
             reserved: (!reserved.is_empty()).then(|| {
-                let row = |(place, of): (&u32, &Reserved)| (*place, of.hour, of.price.map(|price| price.0));
+                let row =
+                    |(place, of): (&u32, &Reservation)| (*place, of.hour, of.price.map(|price| price.0));
                 reserved.iter().map(row).collect()
             }),
             price_basis: if basis.digest == 0 { None } else { stamp(basis.digest) },
@@ -183,7 +184,7 @@ impl<'a> PoolRecord<'a> {
             first_generation: self.first_generation.unwrap_or_default(),
             reserved: {
                 let read = |(place, hour, price): (u32, u64, Option<u64>)| {
-                    (place, Reserved { hour, price: price.map(Money) })
+                    (place, Reservation { hour, price: price.map(Money) })
                 };
                 self.reserved.unwrap_or_default().into_iter().map(read).collect()
             },
@@ -251,20 +252,21 @@ mirror! { TrustRecord<'a> {
 mirror! { HeardRecord { at: u64, age_ms: u64 } }
 
 impl HeardRecord {
-    fn of(entries: &Heard) -> Self {
+    fn of(entries: &AnswerReport) -> Self {
         Self { at: moment(entries.at), age_ms: span(entries.age) }
     }
 
-    fn read(self) -> Result<Heard, RecordError> {
-        Ok(Heard { at: need_moment(self.at, "at")?, age: need_span(self.age_ms, "age_ms")? })
+    fn read(self) -> Result<AnswerReport, RecordError> {
+        Ok(AnswerReport { at: need_moment(self.at, "at")?, age: need_span(self.age_ms, "age_ms")? })
     }
 }
 
 impl<'a> TrustRecord<'a> {
     fn of(document: &'a TrustDocument) -> Self {
         let TrustDocument { tenant, kind, site, trust: Trust { refusals, approvals } } = document;
-        let all =
-            |entries: &[Heard]| (!entries.is_empty()).then(|| entries.iter().map(HeardRecord::of).collect());
+        let all = |entries: &[AnswerReport]| {
+            (!entries.is_empty()).then(|| entries.iter().map(HeardRecord::of).collect())
+        };
         Self {
             tenant: text(tenant),
             kind: text(kind),

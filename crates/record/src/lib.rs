@@ -11,17 +11,17 @@
 //! - A version or a name that the reader does not know is an error: money depends on it, so there is no guess.
 #![forbid(unsafe_code)]
 
-mod afterwards;
 mod answer;
 mod arrival;
 mod attempt;
-mod chores;
 mod disk;
 mod document;
 mod error;
 mod fields;
+mod follow_up;
 mod frame;
 mod node_status;
+mod operator_documents;
 mod order;
 mod phase;
 mod receipt;

@@ -2,13 +2,13 @@
 //! is written at every step.
 
 use crate::VERSION;
-use crate::afterwards::WebhookRecord;
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, need, need_digest, need_moment, parse, read_key,
     unless_default, write,
 };
+use crate::follow_up::WebhookRecord;
 use crate::phase::PhaseRecord;
 use crate::timeline::EntryRecord;
 use quittance_lifecycle::{Attempt, Key, Order, Signal, Terms, Timeline, TimelineEntry, Timestamp, Webhook};

@@ -2,7 +2,7 @@
 
 use crate::program::program;
 use crate::redis::Redis;
-use crate::wait::until;
+use crate::until::until;
 use std::process::{Command, Stdio};
 
 const MASTERS: usize = 3;

@@ -5,7 +5,7 @@
 use crate::port::free_port;
 use crate::proc::{children, is_alive, signal};
 use crate::program::User;
-use crate::wait::until;
+use crate::until::until;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::fs;

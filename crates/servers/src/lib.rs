@@ -14,7 +14,7 @@ mod program;
 mod redis;
 mod sentinel;
 mod tap;
-mod wait;
+mod until;
 
 pub use cluster::RedisCluster;
 pub use pooler::Pooler;

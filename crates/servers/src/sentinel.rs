@@ -2,7 +2,7 @@
 //! is gone. The master's name is `main`.
 
 use crate::redis::Redis;
-use crate::wait::until;
+use crate::until::until;
 use std::fs;
 
 const QUICK: [&str; 8] = [

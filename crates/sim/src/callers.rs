@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::truth::{CallerResult, SimOrder, Truth, Visit};
 use crate::weather::Weather;
 use futures_util::future::{Either, select};
-use quittance_engine::{Engine, Outcome, PlaceError, Placed};
+use quittance_engine::{Engine, Outcome, PlaceError, PlacedOrder};
 use quittance_lifecycle::{Draft, FailCause, Key, Origin, Refusal, Reuse};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -215,7 +215,7 @@ async fn serve(
     ended: ReplySlot<PlacementNews>,
 ) {
     let mut connection = CallerConnection(Some([accepted.clone(), ended.clone()]));
-    let placed: Placed = match engine.place(kind, draft).await {
+    let placed: PlacedOrder = match engine.place(kind, draft).await {
         Ok(placed) => placed,
         Err(error) => {
             connection.0 = None;
@@ -241,7 +241,7 @@ async fn serve(
 }
 
 /// A caller that was given an id and looks now and then, as clients of the older protocols do.
-async fn look(executor: &Executor, engine: &Engine, placed: &Placed, pause: u64) -> Outcome {
+async fn look(executor: &Executor, engine: &Engine, placed: &PlacedOrder, pause: u64) -> Outcome {
     let until = executor.now() + LOOKS_FOR;
     while executor.now() < until {
         // The first look comes soon if there is an answer already: in time for what was promised.

@@ -139,7 +139,7 @@ impl Executor {
         drop((tasks, timers));
     }
 
-    /// Kills a group after so many more polls of its tasks.
+    /// Kills a group after this many more polls of its tasks.
     pub fn doom(&self, group: Group, polls: u64) {
         locked(&self.inner).doomed.insert(group, polls);
     }

@@ -8,7 +8,7 @@ use crate::judge::Breach;
 use crate::rng::Rng;
 use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
-use quittance_engine::{Engine, Outcome, Placed, Settings, World};
+use quittance_engine::{Engine, Outcome, PlacedOrder, Settings, World};
 use quittance_lifecycle::{
     Counters, Decision, Draft, Event, Evidence, Gate, Money, Order, Origin, Payload, Placement, Policy,
     ProviderAnswer, Reuse, Slot, SubmitOutcome, Timestamp, place, transition,
@@ -228,7 +228,7 @@ impl HandoutField {
         }
     }
 
-    async fn judge(&mut self, placed: Box<Placed>, token: String, needs: u64) {
+    async fn judge(&mut self, placed: Box<PlacedOrder>, token: String, needs: u64) {
         self.drilled.handed_out += 1;
         let now = self.now.load(Ordering::Relaxed);
         let times = self.times_given.entry(token.clone()).or_default();
@@ -249,7 +249,7 @@ impl HandoutField {
         if self.rng.chance(60) {
             self.drilled.repeats += 1;
             let node = self.rng.index(self.nodes.len());
-            let again = Placed { order: None, ..*placed };
+            let again = PlacedOrder { order: None, ..*placed };
             match self.nodes[node].engine.peek(&again).await {
                 Ok(Some(Outcome::Answered(answer))) if answer.payload.text == token => {}
                 // By another node's clock it may just have become too old.
@@ -300,7 +300,7 @@ impl HandoutField {
 }
 
 enum HandoutNews {
-    Given { placed: Box<Placed>, token: String, needs: u64 },
+    Given { placed: Box<PlacedOrder>, token: String, needs: u64 },
     None,
     Gone,
 }

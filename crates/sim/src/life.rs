@@ -13,7 +13,7 @@ use crate::storm::{brew, clear_up, supervise};
 use crate::truth::{SimOrder, Truth};
 use crate::weather::Weather;
 use futures_util::FutureExt;
-use quittance_engine::{Applied, CallbackAddress, Settings};
+use quittance_engine::{ApplyOutcome, CallbackAddress, Settings};
 use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
 use quittance_ports::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
@@ -24,7 +24,7 @@ const START: u64 = 1_800_000_000_000;
 /// How long after the storm everything must have come to an end.
 const CALM: u64 = 3_600_000;
 
-/// When the last thing that people do to a calm system is done.
+/// The last operator action of a calm life happens before this moment, in milliseconds.
 const SETTLED: u64 = 60_000;
 
 /// How a life went.
@@ -188,7 +188,7 @@ fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<S
         service.executor.sleep(40_000).await;
         let Some((engine, _)) = fleet.pick() else { return };
         for order in all_orders(&store).iter().filter(|order| matches!(order.phase, Phase::Dead { .. })) {
-            if let Ok(Applied::Advanced { now, .. }) = engine.replay(&order.key).await {
+            if let Ok(ApplyOutcome::Advanced { now, .. }) = engine.replay(&order.key).await {
                 let name = now.order.terms.params.get("soft_id").map(|who| who.as_bytes().to_vec());
                 locked(&service.truth)
                     .replayed

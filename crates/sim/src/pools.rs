@@ -3,7 +3,7 @@
 
 mod print;
 mod promises;
-mod script;
+mod rate_script;
 mod stock;
 mod study;
 

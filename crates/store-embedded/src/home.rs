@@ -27,7 +27,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a store cannot be opened, and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum EmbeddedOpenError {
     #[error(
         "the store {} cannot be written: {source}: {}",
         dir.display(),
@@ -97,7 +97,7 @@ fn writing_remedy(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'
     }
 }
 
-impl OpenError {
+impl EmbeddedOpenError {
     fn not_writable(dir: &Path, source: io::Error) -> Self {
         Self::NotWritable { dir: dir.to_owned(), source: source.into() }
     }
@@ -117,16 +117,17 @@ pub(crate) struct StoreHome {
 }
 
 impl StoreHome {
-    pub(crate) fn enter(dir: &Path) -> Result<Self, OpenError> {
-        let failed = |source| OpenError::not_writable(dir, source);
+    pub(crate) fn enter(dir: &Path) -> Result<Self, EmbeddedOpenError> {
+        let failed = |source| EmbeddedOpenError::not_writable(dir, source);
         if make_private_dir(dir).map_err(failed)? {
             sync_dir(parent(dir)).map_err(failed)?;
         }
         // One name for it, whatever the caller's was and wherever the process goes.
         let dir = dir.canonicalize().map_err(failed)?;
         let lock = take_lock(&dir)?;
-        let is_restored = files::adopt(&dir).map_err(|source| OpenError::not_writable(&dir, source))?;
-        let failed = |source| OpenError::not_writable(&dir, source);
+        let is_restored =
+            files::adopt(&dir).map_err(|source| EmbeddedOpenError::not_writable(&dir, source))?;
+        let failed = |source| EmbeddedOpenError::not_writable(&dir, source);
         // SQLite gives the files beside it the mode that this one has.
         let database = open_private(&dir.join(DATABASE)).map_err(failed)?;
         database.sync_all().map_err(failed)?;
@@ -216,20 +217,22 @@ impl StoreHome {
     }
 
     /// What a failure of SQLite means for opening the store.
-    pub(crate) fn misses(&self, error: rusqlite::Error) -> OpenError {
+    pub(crate) fn misses(&self, error: rusqlite::Error) -> EmbeddedOpenError {
         let dir = self.dir.clone();
         match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => OpenError::NotOurs { path: self.database() },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { dir, pid: None },
-            code if is_damage(code) => OpenError::Broken { dir, source: error.into() },
+            Some(ErrorCode::NotADatabase) => EmbeddedOpenError::NotOurs { path: self.database() },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                EmbeddedOpenError::InUse { dir, pid: None }
+            }
+            code if is_damage(code) => EmbeddedOpenError::Broken { dir, source: error.into() },
             Some(
                 ErrorCode::DiskFull
                 | ErrorCode::ReadOnly
                 | ErrorCode::CannotOpen
                 | ErrorCode::PermissionDenied
                 | ErrorCode::SystemIoFailure,
-            ) => OpenError::NotWritable { dir, source: error.into() },
-            _ => OpenError::Broken { dir, source: error.into() },
+            ) => EmbeddedOpenError::NotWritable { dir, source: error.into() },
+            _ => EmbeddedOpenError::Broken { dir, source: error.into() },
         }
     }
 }
@@ -258,13 +261,13 @@ impl Drop for DirLock {
     }
 }
 
-fn take_lock(dir: &Path) -> Result<DirLock, OpenError> {
-    let failed = |source| OpenError::not_writable(dir, source);
+fn take_lock(dir: &Path) -> Result<DirLock, EmbeddedOpenError> {
+    let failed = |source| EmbeddedOpenError::not_writable(dir, source);
     let mut file = open_private(&dir.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Err(OpenError::InUse { dir: dir.to_owned(), pid: read_pid(&mut file) });
+            return Err(EmbeddedOpenError::InUse { dir: dir.to_owned(), pid: read_pid(&mut file) });
         }
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }

@@ -31,7 +31,7 @@
 //! in its table until a person discards it, its order answers with
 //! [`StoreError::Corrupt`], and nothing else stops. A disk that is full, or
 //! fails, makes calls [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in
-//! the middle of a commit, the store reads its files again before it answers. [`OpenError`] says why a store does not
+//! the middle of a commit, the store reads its files again before it answers. [`EmbeddedOpenError`] says why a store does not
 //! open.
 #![forbid(unsafe_code)]
 
@@ -65,7 +65,7 @@ mod watchdog;
 mod writer;
 
 pub use files::RESCUED;
-pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
+pub use home::{DATABASE, EmbeddedOpenError, FILLING, LOCK, SEAL};
 pub use shared::Settings;
 pub use trail::{TRAIL, trail_note};
 
@@ -98,18 +98,20 @@ struct EmbeddedInner {
 impl EmbeddedStore {
     /// Opens the store in this directory, whatever a crash has left there, and makes it if its parent exists. It reads
     /// every row once, which takes some seconds for a million, on the thread that calls it.
-    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+    pub fn open(dir: &Path) -> Result<Self, EmbeddedOpenError> {
         Self::open_with(dir, &Settings::default())
     }
 
-    pub fn open_with(dir: &Path, settings: &Settings) -> Result<Self, OpenError> {
+    pub fn open_with(dir: &Path, settings: &Settings) -> Result<Self, EmbeddedOpenError> {
         let home = StoreHome::enter(dir)?;
         let failed = |error| home.misses(error);
         schema::settle(&home, &home.connect().map_err(failed)?)?;
         let (conn, ScanResult { mut ledger, last_version, next_id }) =
             EmbeddedWriter::open(&home).map_err(failed)?;
-        let not_writable =
-            |source: std::io::Error| OpenError::NotWritable { dir: dir.to_owned(), source: source.into() };
+        let not_writable = |source: std::io::Error| EmbeddedOpenError::NotWritable {
+            dir: dir.to_owned(),
+            source: source.into(),
+        };
         let (mut trail, lines) = Trail::open(home.dir()).map_err(not_writable)?;
         let trail_noted = notes::read(&conn, notes::TRAIL);
         let is_trail_lost = if lines.is_there {
@@ -144,7 +146,7 @@ impl EmbeddedStore {
         let mut inner = EmbeddedInner { shared, watchdog: Arc::default(), threads: Vec::new() };
         inner
             .start(writer)
-            .map_err(|source| OpenError::Broken { dir: dir.to_owned(), source: source.into() })?;
+            .map_err(|source| EmbeddedOpenError::Broken { dir: dir.to_owned(), source: source.into() })?;
         Ok(Self(Arc::new(inner)))
     }
 
@@ -231,7 +233,7 @@ fn lost(missing: usize, stale: usize) -> String {
 
 fn restored() -> String {
     format!(
-        "the files of the store were deleted, moved or overwritten while a node had it open, and it goes on with {RESCUED}, the copy \
+        "the files of the store were deleted, moved or overwritten while a node had it open, and it continues with {RESCUED}, the copy \
          that the node saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
          then mark this alert as seen"
     )

@@ -1,7 +1,7 @@
 //! Whether a database is ours, which schema it has, and how it is made. The tables are in `schema.sql`, and what
 //! people read is in `views.sql`.
 
-use crate::home::{OpenError, StoreHome};
+use crate::home::{EmbeddedOpenError, StoreHome};
 use crate::notes;
 use crate::sum::Sum;
 use crate::usage::columns;
@@ -19,25 +19,29 @@ const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");
 
 /// Makes sure that the database is a store of ours that can be written, and makes one of it if it is empty.
-pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), OpenError> {
+pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), EmbeddedOpenError> {
     let failed = |error| home.misses(error);
     match identity(conn).map_err(failed)? {
         SchemaIdentity::Ours(record) if record > VERSION => {
-            return Err(OpenError::Newer { dir: home.dir().to_owned(), found: record, known: VERSION });
+            return Err(EmbeddedOpenError::Newer {
+                dir: home.dir().to_owned(),
+                found: record,
+                known: VERSION,
+            });
         }
-        SchemaIdentity::Stranger => return Err(OpenError::NotOurs { path: home.database() }),
+        SchemaIdentity::Stranger => return Err(EmbeddedOpenError::NotOurs { path: home.database() }),
         SchemaIdentity::Ours(_) | SchemaIdentity::Empty => {}
     }
     if conn.is_readonly("main").map_err(failed)? {
         let source = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem).into();
-        return Err(OpenError::NotWritable { dir: home.dir().to_owned(), source });
+        return Err(EmbeddedOpenError::NotWritable { dir: home.dir().to_owned(), source });
     }
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
         // Some file systems of networks cannot, and nothing here would be durable.
         let source =
             format!("its file system cannot keep a write-ahead log, but only a journal `{mode}`").into();
-        return Err(OpenError::NotWritable { dir: home.dir().to_owned(), source });
+        return Err(EmbeddedOpenError::NotWritable { dir: home.dir().to_owned(), source });
     }
     // Nothing is written where all is there already: a store whose disk is full can still be opened and read.
     if is_up_to_date(conn).map_err(failed)? { Ok(()) } else { write(conn).map_err(failed) }

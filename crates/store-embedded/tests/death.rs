@@ -8,7 +8,7 @@ use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::drive;
 use quittance_ports::conformance::samples::{self, START, SampleOrder};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Which};
-use quittance_store_embedded::{DATABASE, EmbeddedStore, LOCK, OpenError};
+use quittance_store_embedded::{DATABASE, EmbeddedOpenError, EmbeddedStore, LOCK};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -177,7 +177,7 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
 fn a_second_process_learns_which_process_has_the_store_and_what_to_do() {
     if let Some(dir) = store_of_child() {
         match EmbeddedStore::open(&dir) {
-            Err(error @ OpenError::InUse { .. }) => println!("\nrefused: {error}"),
+            Err(error @ EmbeddedOpenError::InUse { .. }) => println!("\nrefused: {error}"),
             other => println!("\nopened: {other:?}"),
         }
         return;
@@ -221,7 +221,7 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
     if let Some(dir) = store_of_child() {
         for dir in [dir.join("store"), dir.join("new")] {
             match EmbeddedStore::open(&dir) {
-                Err(error @ OpenError::NotWritable { .. }) => println!("\nrefused: {error}"),
+                Err(error @ EmbeddedOpenError::NotWritable { .. }) => println!("\nrefused: {error}"),
                 other => println!("\nopened: {other:?}"),
             }
         }

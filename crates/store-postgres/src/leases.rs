@@ -6,7 +6,7 @@ use crate::lane::SqlParams;
 use crate::row::{self, column};
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
-use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use quittance_ports::{LeaseOutcome, LeaseTotal, Leases, StoreError, Version};
 use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -29,17 +29,17 @@ fn read_outcome(rows: &[Row]) -> Result<LeaseOutcome, PostgresError> {
         return Ok(LeaseOutcome::Done(row::version(version)));
     }
     let (version, by_others) = (row::version(column(row, 1)?), amount_of(column(row, 2)?));
-    Ok(LeaseOutcome::Conflict(Leased { version, by_others }))
+    Ok(LeaseOutcome::Conflict(LeaseTotal { version, by_others }))
 }
 
-fn read_leased(rows: &[Row]) -> Result<Leased, PostgresError> {
+fn read_leased(rows: &[Row]) -> Result<LeaseTotal, PostgresError> {
     let row = first(rows)?;
-    Ok(Leased { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
+    Ok(LeaseTotal { version: row::version(column(row, 0)?), by_others: amount_of(column(row, 1)?) })
 }
 
 #[async_trait]
 impl Leases for PostgresStore {
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
         let (limit, node) = (limit.as_bytes(), node.cast_signed());
         let params: SqlParams<'_> = &[(&limit, Type::BYTEA), (&node, Type::INT8)];
         let rows = self.shared().ask(&self.shared().statements.leased, params).await;

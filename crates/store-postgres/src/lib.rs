@@ -25,7 +25,7 @@
 //! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its timer, because
 //! it may be a newer version that wrote it. A server that is away, slow, read-only or full makes calls
 //! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it is, and everything goes on by itself
-//! afterwards. A closed store answers with [`Sealed`] behind that error. [`OpenError`] says why a store does not
+//! afterwards. A closed store answers with [`Sealed`] behind that error. [`PostgresOpenError`] says why a store does not
 //! open.
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,7 @@ mod tls;
 mod writer;
 
 pub use failure::Sealed;
-pub use schema::{Migrated, OpenError};
+pub use schema::{Migrated, PostgresOpenError};
 pub use settings::{BadPostgresUrl, Settings};
 
 use crate::lane::{Dial, Lane};
@@ -94,15 +94,16 @@ impl Drop for PostgresInner {
 impl PostgresStore {
     /// Opens the store, and makes or updates its schema unless the settings say otherwise. It returns once it is
     /// known whether notices of other nodes arrive; if they do not, it opens all the same, and says so.
-    pub async fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub async fn open(settings: Settings) -> Result<Self, PostgresOpenError> {
         let address = settings.address();
-        let bad_ca = |error: BadCa| OpenError::BadCa { address: address.clone(), why: error.to_string() };
+        let bad_ca =
+            |error: BadCa| PostgresOpenError::BadCa { address: address.clone(), why: error.to_string() };
         let dial = Dial::main(&settings).map_err(bad_ca)?;
         let listening = Dial::listening(&settings).map_err(bad_ca)?;
         let schema = Schema { name: &settings.schema, address: &address };
         let mut client = schema.dial(&dial.patient()).await?;
         schema.settle(&mut client, settings.migrate).await?;
-        let node = draw(&client).await.map_err(|error| OpenError::Failed {
+        let node = draw(&client).await.map_err(|error| PostgresOpenError::Failed {
             address: address.clone(),
             why: failure::PostgresError::of(&error).to_string(),
         })?;
@@ -139,9 +140,10 @@ impl PostgresStore {
     }
 
     /// Makes the schema, or brings it up to date, and nothing else.
-    pub async fn migrate(settings: &Settings) -> Result<Migrated, OpenError> {
+    pub async fn migrate(settings: &Settings) -> Result<Migrated, PostgresOpenError> {
         let address = settings.address();
-        let bad_ca = |error: BadCa| OpenError::BadCa { address: address.clone(), why: error.to_string() };
+        let bad_ca =
+            |error: BadCa| PostgresOpenError::BadCa { address: address.clone(), why: error.to_string() };
         let dial = Dial::main(settings).map_err(bad_ca)?;
         let schema = Schema { name: &settings.schema, address: &address };
         let mut client = schema.dial(&dial.patient()).await?;

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS {schema}.schema_versions (
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresOpenError {
     #[error("PostgreSQL at {address} cannot be reached: {why}")]
     Unreachable { address: String, why: String },
     #[error(
@@ -137,51 +137,56 @@ pub(crate) fn script(name: &str) -> String {
 }
 
 impl Schema<'_> {
-    pub(crate) async fn dial(&self, dial: &Dial) -> Result<Client, OpenError> {
+    pub(crate) async fn dial(&self, dial: &Dial) -> Result<Client, PostgresOpenError> {
         let (client, wire) = dial.connect().await.map_err(|refused| self.refused(&refused))?;
         // It ends with the client, and its end is reported to the calls.
         drop(tokio::spawn(wire));
         Ok(client)
     }
 
-    fn refused(&self, refused: &LaneRefusal) -> OpenError {
+    fn refused(&self, refused: &LaneRefusal) -> PostgresOpenError {
         match refused {
-            LaneRefusal::Silent(_) => {
-                OpenError::Unreachable { address: self.address.into(), why: refused.failure().to_string() }
-            }
+            LaneRefusal::Silent(_) => PostgresOpenError::Unreachable {
+                address: self.address.into(),
+                why: refused.failure().to_string(),
+            },
             LaneRefusal::Replied(error) => self.failed(error),
         }
     }
 
-    fn failed(&self, error: &tokio_postgres::Error) -> OpenError {
+    fn failed(&self, error: &tokio_postgres::Error) -> PostgresOpenError {
         let failure = PostgresError::of(error);
         let (address, why) = (self.address.to_owned(), failure.to_string());
         match error.code() {
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => OpenError::NoDatabase { address, why },
-            Some(code) if code.code().starts_with("28") => OpenError::Refused { address, why },
-            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => OpenError::NotAllowed { address, why },
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
+                PostgresOpenError::NoDatabase { address, why }
+            }
+            Some(code) if code.code().starts_with("28") => PostgresOpenError::Refused { address, why },
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                PostgresOpenError::NotAllowed { address, why }
+            }
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
-                OpenError::ReadOnly { address, why }
+                PostgresOpenError::ReadOnly { address, why }
             }
             // It is starting up, shutting down, or full.
             Some(code) if ["57P", "53", "08"].iter().any(|class| code.code().starts_with(class)) => {
-                OpenError::Unreachable { address, why }
+                PostgresOpenError::Unreachable { address, why }
             }
-            Some(_) => OpenError::Failed { address, why },
+            Some(_) => PostgresOpenError::Failed { address, why },
             None => match failure {
                 PostgresError::Away(why)
                     if why.starts_with("authentication") || why.contains("password missing") =>
                 {
-                    OpenError::Refused { address, why }
+                    PostgresOpenError::Refused { address, why }
                 }
-                PostgresError::Away(why) => OpenError::Unreachable { address, why },
-                _ => OpenError::Unreachable { address, why },
+                PostgresError::Away(why) => PostgresOpenError::Unreachable { address, why },
+                _ => PostgresOpenError::Unreachable { address, why },
             },
         }
     }
 
     /// Makes sure that the tables are there and understood.
-    pub(crate) async fn settle(&self, client: &mut Client, migrate: bool) -> Result<(), OpenError> {
+    pub(crate) async fn settle(&self, client: &mut Client, migrate: bool) -> Result<(), PostgresOpenError> {
         self.check_server(client).await?;
         let record = self.version(client).await?;
         let version = record.map_or(0, |record| record.version);
@@ -190,28 +195,36 @@ impl Schema<'_> {
             return Ok(());
         }
         if !migrate {
-            return Err(OpenError::Older { address: self.address.into(), found: version, known: known() });
+            return Err(PostgresOpenError::Older {
+                address: self.address.into(),
+                found: version,
+                known: known(),
+            });
         }
         self.migrate(client).await.map(drop)
     }
 
-    async fn check_server(&self, client: &Client) -> Result<(), OpenError> {
+    async fn check_server(&self, client: &Client) -> Result<(), PostgresOpenError> {
         let failed = |error| self.failed(&error);
         let ask = "SELECT current_setting('server_version_num')::int4, current_setting('server_version')";
         let row = client.query_typed_one(ask, &[]).await.map_err(failed)?;
         let (number, record): (i32, String) =
             (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
         if number < SERVER_MIN {
-            return Err(OpenError::ServerTooOld { address: self.address.into(), found: record });
+            return Err(PostgresOpenError::ServerTooOld { address: self.address.into(), found: record });
         }
         Ok(())
     }
 
     /// What has been made before is not made again; what is newer is good if it says that we can use it.
-    fn is_older(&self, record: Option<SchemaVersion>) -> Result<bool, OpenError> {
+    fn is_older(&self, record: Option<SchemaVersion>) -> Result<bool, PostgresOpenError> {
         match record {
             Some(record) if record.version > known() && record.usable_from > known() => {
-                Err(OpenError::Newer { address: self.address.into(), found: record.version, known: known() })
+                Err(PostgresOpenError::Newer {
+                    address: self.address.into(),
+                    found: record.version,
+                    known: known(),
+                })
             }
             Some(record) => Ok(record.version < known()),
             None => Ok(true),
@@ -220,7 +233,7 @@ impl Schema<'_> {
 
     /// What the list of versions says. Where it says less than this version knows, the tables themselves are looked
     /// at: they may stand while their list is lost.
-    async fn version(&self, client: &Client) -> Result<Option<SchemaVersion>, OpenError> {
+    async fn version(&self, client: &Client) -> Result<Option<SchemaVersion>, PostgresOpenError> {
         let record = self.listed_version(client).await?;
         let listed = record.map_or(0, |record| record.version);
         if listed >= known() {
@@ -233,13 +246,13 @@ impl Schema<'_> {
             }
             // An older schema that lacks something says so when the next step fails.
             SchemaShape::Differs(differs) if listed == 0 => {
-                Err(OpenError::Incomplete { address: self.address.into(), differs })
+                Err(PostgresOpenError::Incomplete { address: self.address.into(), differs })
             }
             SchemaShape::Nothing | SchemaShape::Whole(_) | SchemaShape::Differs(_) => Ok(record),
         }
     }
 
-    async fn listed_version(&self, client: &Client) -> Result<Option<SchemaVersion>, OpenError> {
+    async fn listed_version(&self, client: &Client) -> Result<Option<SchemaVersion>, PostgresOpenError> {
         let failed = |error| self.failed(&error);
         // Read as a table: what a session remembers of names may be from before it waited for the lock.
         let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n \
@@ -256,7 +269,7 @@ impl Schema<'_> {
         Ok(Some(SchemaVersion { version, usable_from, listed: version }))
     }
 
-    pub(crate) async fn migrate(&self, client: &mut Client) -> Result<Migrated, OpenError> {
+    pub(crate) async fn migrate(&self, client: &mut Client) -> Result<Migrated, PostgresOpenError> {
         self.check_server(client).await?;
         let transaction = client.transaction().await.map_err(|error| self.failed(&error))?;
         // A process that freezes in the middle of it must not keep the others out for ever.
@@ -289,7 +302,7 @@ impl Schema<'_> {
     }
 
     /// Fails if tables or functions are gone although the list of versions says that they were made.
-    async fn check_tables(&self, client: &Client) -> Result<(), OpenError> {
+    async fn check_tables(&self, client: &Client) -> Result<(), PostgresOpenError> {
         let (relations, functions) = (shape::relations(), shape::functions());
         let params: SqlParams<'_> =
             &[(&self.name, Type::TEXT), (&relations, Type::TEXT_ARRAY), (&functions, Type::TEXT_ARRAY)];
@@ -302,7 +315,7 @@ impl Schema<'_> {
             return Ok(());
         }
         let differs = format!("missing are {}", shape::name_some(missing));
-        Err(OpenError::Incomplete { address: self.address.into(), differs })
+        Err(PostgresOpenError::Incomplete { address: self.address.into(), differs })
     }
 
     /// Writes down again that the steps behind `listed` and up to `taken` were taken.

@@ -2,6 +2,7 @@
 //! so a pooler may give each of them to another one. Each is a transaction of its own, so a node that freezes holds
 //! no lock.
 
+use crate::notices::hex;
 use sha2::{Digest, Sha256};
 
 pub(crate) struct Statements {
@@ -55,8 +56,7 @@ impl Statements {
         let quoted = quote(schema);
         let say = |sql: &str| sql.replace("{schema}", &quoted);
         let digest = Sha256::digest(schema);
-        let channel =
-            digest[..8].iter().fold("quittance_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+        let channel = format!("quittance_{}", hex(&digest[..8]));
         // The name of the sequence is a text that holds an identifier.
         let sequence = format!("{quoted}.versions").replace('\'', "''");
         let orders = format!("{quoted}.orders").replace('\'', "''");

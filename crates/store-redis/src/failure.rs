@@ -69,7 +69,7 @@ impl RedisFailure {
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum RedisOpenError {
     #[error("{address} cannot be reached: {why}; see that Redis runs there and lets this machine in")]
     Unreachable { address: String, why: String },
     #[error(
@@ -101,7 +101,7 @@ pub enum OpenError {
     Unusable { address: String, why: String },
 }
 
-impl OpenError {
+impl RedisOpenError {
     pub(crate) fn of(address: &str, failure: &RedisFailure) -> Self {
         let (address, why) = (address.to_owned(), failure.to_string());
         match failure {

@@ -9,7 +9,7 @@ use crate::row::{read_version, text};
 use crate::scripts::Lua;
 use async_trait::async_trait;
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;
-use quittance_ports::{LeaseOutcome, Leased, Leases, StoreError, Version};
+use quittance_ports::{LeaseOutcome, LeaseTotal, Leases, StoreError, Version};
 use redis::Value;
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ impl RedisStore {
     }
 }
 
-fn read_leased(values: Vec<Value>) -> Result<Leased, RedisFailure> {
+fn read_leased(values: Vec<Value>) -> Result<LeaseTotal, RedisFailure> {
     let [version, by_others] = <[Value; 2]>::try_from(values).map_err(|_| RedisFailure::Garbled)?;
     let number = |value| {
         let text = text(value)?.and_then(|text| String::from_utf8(text).ok());
         text.and_then(|text| text.parse::<u64>().ok()).ok_or(RedisFailure::Garbled)
     };
-    Ok(Leased { version: Version(number(version)?), by_others: number(by_others)? })
+    Ok(LeaseTotal { version: Version(number(version)?), by_others: number(by_others)? })
 }
 
 fn read_outcome(answer: ScriptAnswer) -> Result<LeaseOutcome, RedisFailure> {
@@ -49,7 +49,7 @@ fn read_outcome(answer: ScriptAnswer) -> Result<LeaseOutcome, RedisFailure> {
 
 #[async_trait]
 impl Leases for RedisStore {
-    async fn leased(&self, limit: &str, node: u64) -> Result<Leased, StoreError> {
+    async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError> {
         let node = node.to_string();
         let answer = self.run_lease(&self.inner().scripts.leased, limit, &[node.as_bytes()]).await;
         answer

@@ -47,7 +47,7 @@ mod url;
 mod usage;
 mod wire;
 
-pub use failure::OpenError;
+pub use failure::RedisOpenError;
 pub use settings::Settings;
 pub use url::BadRedisUrl;
 
@@ -98,7 +98,7 @@ impl Drop for Tasks {
 impl RedisStore {
     /// Reaches the store, or says within seconds why not, and settles how it is laid out. It needs a tokio runtime, on
     /// which its tasks run until the last handle is dropped.
-    pub async fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub async fn open(settings: Settings) -> Result<Self, RedisOpenError> {
         open::open(&settings).await
     }
 

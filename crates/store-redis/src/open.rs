@@ -1,7 +1,7 @@
 //! How a store is opened: it is reached, checked, and its layout settled, before it is handed out.
 
 use crate::checkup::{Release, read_info, release};
-use crate::failure::{OpenError, RedisFailure};
+use crate::failure::{RedisFailure, RedisOpenError};
 use crate::layout::{FORMAT, Layout};
 use crate::link::Link;
 use crate::notices::{NoticeListener, OwnWrites, recheck};
@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring;
 
-pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
+pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, RedisOpenError> {
     let address = settings.address();
-    let failed = |failure: RedisFailure| OpenError::of(&address, &failure);
+    let failed = |failure: RedisFailure| RedisOpenError::of(&address, &failure);
     if settings.url.is_tls {
         // The first node has chosen; the error says no more than that.
         let _chosen = ring::default_provider().install_default();
@@ -60,20 +60,21 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
 }
 
 impl RedisInner {
-    fn check_release(&self, server_info: Value) -> Result<(), OpenError> {
-        let server_info = read_info(server_info).map_err(|failure| OpenError::of(&self.address, &failure))?;
+    fn check_release(&self, server_info: Value) -> Result<(), RedisOpenError> {
+        let server_info =
+            read_info(server_info).map_err(|failure| RedisOpenError::of(&self.address, &failure))?;
         // A user without the right to ask gets nothing; what matters will show.
         match release(&server_info) {
             Release { label, is_enough: false } if !server_info.is_empty() => {
-                Err(OpenError::TooOld { address: self.address.clone(), found: label })
+                Err(RedisOpenError::TooOld { address: self.address.clone(), found: label })
             }
             _ => Ok(()),
         }
     }
 
     /// Two nodes that divide the orders differently would pay twice, so a later node does as the first did.
-    async fn settle(&mut self, is_look: bool) -> Result<(), OpenError> {
-        let failed = |failure: &RedisFailure| OpenError::of(&self.address, failure);
+    async fn settle(&mut self, is_look: bool) -> Result<(), RedisOpenError> {
+        let failed = |failure: &RedisFailure| RedisOpenError::of(&self.address, failure);
         let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());
         let args = [format.as_bytes(), partitions.as_bytes()];
         let args: &[&[u8]] = if is_look { &[] } else { &args };
@@ -83,19 +84,27 @@ impl RedisInner {
         };
         self.check_release(values.pop().unwrap_or(Value::Nil))?;
         if is_look && values.iter().all(|value| *value == Value::Nil) {
-            return Err(OpenError::Missing { address: self.address.clone() });
+            return Err(RedisOpenError::Missing { address: self.address.clone() });
         }
         let mut numbers = values.into_iter().map(|value| {
             let digits = text(value).ok()??;
             std::str::from_utf8(&digits).ok()?.parse::<u64>().ok()
         });
-        let not_ours = || OpenError::NotOurs { address: self.address.clone() };
+        let not_ours = || RedisOpenError::NotOurs { address: self.address.clone() };
         let record = numbers.next().flatten().ok_or_else(not_ours)?;
         if record > FORMAT {
-            return Err(OpenError::Newer { address: self.address.clone(), found: record, known: FORMAT });
+            return Err(RedisOpenError::Newer {
+                address: self.address.clone(),
+                found: record,
+                known: FORMAT,
+            });
         }
         if record < FORMAT {
-            return Err(OpenError::Older { address: self.address.clone(), found: record, known: FORMAT });
+            return Err(RedisOpenError::Older {
+                address: self.address.clone(),
+                found: record,
+                known: FORMAT,
+            });
         }
         let partitions = numbers.next().flatten().and_then(|count| u16::try_from(count).ok());
         let partitions = partitions.filter(|count| *count > 0).ok_or_else(not_ours)?;

@@ -16,4 +16,4 @@ pub mod words;
 pub use alert_engine::{AlertEngine, Change, Named};
 pub use readings::{DeadLetters, Health, Node, Pool, Readings};
 pub use rule::{Rule, Thresholds};
-pub use window::Counts;
+pub(crate) use window::difference;

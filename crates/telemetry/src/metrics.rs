@@ -43,9 +43,14 @@ impl Page {
         _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {metric_type}");
     }
 
-    fn single(&mut self, name: &str, metric_type: MetricType, help: &str, value: impl Display) {
-        self.head(name, metric_type, help);
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head(name, MetricType::Gauge, help);
         _ = writeln!(self.0, "{name} {value}");
+    }
+
+    fn counter(&mut self, name: &str, help: &str, count: u64) {
+        self.head(name, MetricType::Counter, help);
+        _ = writeln!(self.0, "{name} {count}");
     }
 
     /// One sample for each named value, with the name as label.
@@ -207,7 +212,7 @@ fn add_node(page: &mut Page, engine: &Engine) {
         ("forged_callbacks", engine.forged(), "Callbacks with an invalid signature."),
     ];
     for (name, count, help) in counts {
-        page.single(&format!("quittance_node_{name}_total"), MetricType::Counter, help, count);
+        page.counter(&format!("quittance_node_{name}_total"), help, count);
     }
     let states = [
         ("in_hand", node_stats.in_hand, "Orders that this node is working on."),
@@ -220,7 +225,7 @@ fn add_node(page: &mut Page, engine: &Engine) {
         ("spilled", u64::from(node_stats.has_spilled), "1 if this node's spill is not empty."),
     ];
     for (name, state, help) in states {
-        page.single(&format!("quittance_node_{name}"), MetricType::Gauge, help, state);
+        page.gauge(&format!("quittance_node_{name}"), help, state);
     }
     let name = "quittance_node_ignored_total";
     page.head(name, MetricType::Counter, "Events that changed nothing, by reason.");
@@ -268,26 +273,13 @@ fn add_provider(page: &mut Page, engine: &Engine) {
 
 fn add_account(page: &mut Page, account: Account) {
     if let Some(balance) = account.balance {
-        page.single(
-            "quittance_balance_micros",
-            MetricType::Gauge,
-            "Balance of the provider's account, in millionths.",
-            balance.0,
-        );
+        let help = "Balance of the provider's account, in millionths.";
+        page.gauge("quittance_balance_micros", help, balance.0);
     }
     if let Some(threads) = account.threads {
-        page.single(
-            "quittance_threads",
-            MetricType::Gauge,
-            "Threads that the provider account has.",
-            threads.total,
-        );
-        page.single(
-            "quittance_threads_working",
-            MetricType::Gauge,
-            "Threads of the provider account that are in use.",
-            threads.working,
-        );
+        page.gauge("quittance_threads", "Threads that the provider account has.", threads.total);
+        let help = "Threads of the provider account that are in use.";
+        page.gauge("quittance_threads_working", help, threads.working);
     }
 }
 
@@ -310,11 +302,10 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
         tokio::join!(engine.pools(), engine.usage(yesterday, today), engine.order_counts());
     let is_up = pools.is_ok() && usage.is_ok() && order_counts.is_ok();
     let mut page = Page(String::new(), engine.currency().to_owned());
-    page.single("quittance_store_up", MetricType::Gauge, "1 if the store answers.", u8::from(is_up));
+    page.gauge("quittance_store_up", "1 if the store answers.", u8::from(is_up));
     if let Ok(OrderCounts { open, dead }) = order_counts {
-        let help = "Orders without an outcome yet, on all nodes.";
-        page.single("quittance_open_orders", MetricType::Gauge, help, open);
-        page.single("quittance_dead_letters", MetricType::Gauge, "Dead letters, on all nodes.", dead);
+        page.gauge("quittance_open_orders", "Orders without an outcome yet, on all nodes.", open);
+        page.gauge("quittance_dead_letters", "Dead letters, on all nodes.", dead);
     }
     add_node(&mut page, engine);
     add_api_counts(&mut page, counts);
@@ -325,9 +316,9 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
     add_account(&mut page, monitor.read_account().await.unwrap_or_default());
     if let Some(traces) = traces {
         let help = "Trace spans that the collector accepted.";
-        page.single("quittance_traces_sent_total", MetricType::Counter, help, traces.sent());
+        page.counter("quittance_traces_sent_total", help, traces.sent());
         let help = "Trace spans dropped: rejected by the collector, or no buffer space.";
-        page.single("quittance_traces_left_out_total", MetricType::Counter, help, traces.dropped());
+        page.counter("quittance_traces_left_out_total", help, traces.dropped());
     }
     page.samples(POOL_METRICS, "pool", &pool_states(&pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
@@ -339,14 +330,9 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
 
 fn add_api_counts(page: &mut Page, counts: ApiCounts) {
     let ApiCounts { shared_single_use, wrong_keys } = counts;
-    page.single(
-        "quittance_node_shared_single_use_total",
-        MetricType::Counter,
-        "Placements at this node that got a single-use answer that another placement got too.",
-        shared_single_use,
-    );
-    let help = "Requests with an unknown key.";
-    page.single("quittance_wrong_keys_total", MetricType::Counter, help, wrong_keys);
+    let help = "Placements at this node that got a single-use answer that another placement got too.";
+    page.counter("quittance_node_shared_single_use_total", help, shared_single_use);
+    page.counter("quittance_wrong_keys_total", "Requests with an unknown key.", wrong_keys);
 }
 
 /// Name of a reason why an event changed nothing.

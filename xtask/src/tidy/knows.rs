@@ -26,7 +26,11 @@ const fn rule(
 
 const CRATE_RULES: &[CrateRule] = &[
     rule("quittance-lifecycle", Only(&["sha2"]), &[]),
-    rule("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
+    rule(
+        "quittance-hosts",
+        Only(&["base64", "idna_adapter", "psl", "unicode-normalization", "url"]),
+        &["idna"],
+    ),
     rule("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
     rule(
         "quittance-record",
@@ -78,6 +82,7 @@ const CRATE_RULES: &[CrateRule] = &[
             "hashbrown",
             "rusqlite",
             "thiserror",
+            "xxhash-rust",
         ]),
         &["futures-util", "rustix", "tempfile"],
     ),
@@ -282,7 +287,7 @@ const CRATE_RULES: &[CrateRule] = &[
             "toml",
             "tracing",
         ]),
-        &["quittance-provider", "rcgen", "tempfile"],
+        &["rcgen", "tempfile"],
     ),
     rule("quittance-cli", Anything, &[]),
     rule("quittance-e2e", Only(&["serde_json"]), &["quittance-servers", "rustix", "tempfile", "tokio"]),

@@ -385,7 +385,7 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
 }
 
-/// The same order once more, as `dies` placed it.
+/// Places the order of `dies` once more.
 async fn place_again(room: &Room, sitekey: &str) -> Answered {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
     room.ask(

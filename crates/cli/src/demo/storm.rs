@@ -8,7 +8,7 @@ use crate::output;
 use quittance::lifecycle::{Counters, Order};
 use quittance::{Day, Quittance, Which};
 use quittance_mock_provider::{
-    BanLimits, Faults, Ledger, MillisRange, MockAccount, MockKey, MockProfile, MockProvider, Settings,
+    BanLimits, Faults, Ledger, MillisRange, MockAccount, MockClassicDialect, MockKey, MockProvider, Settings,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn provider(plan: Plan) -> Settings {
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: MockProfile::TwoCaptcha,
+        profile: MockClassicDialect::TwoCaptcha,
         accounts: vec![account],
         seed: plan.seed,
         solve_ms: MillisRange { from: 50, to: 500 },

@@ -6,10 +6,15 @@ use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
 use quittance_config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use quittance_ports::Clock;
+use std::net::IpAddr;
 use std::path::Path;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use x509_parser::extensions::GeneralName;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::time::{Time, Validity};
 
 const DAY_SECONDS: i64 = 24 * 3600;
 /// When it is time to think of the next certificate.
@@ -60,22 +65,23 @@ struct Facts {
 
 fn facts(path: &Path) -> Option<Facts> {
     let der = CertificateDer::pem_slice_iter(&quittance_config::read_file(path).ok()?).next()?.ok()?;
-    let (_, cert) = x509_parser::parse_x509_certificate(&der).ok()?;
-    let validity = cert.validity();
-    let names = cert.subject_alternative_name().ok().flatten().map(|found| &found.value.general_names);
-    let name = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes).ok().map(|bytes| std::net::IpAddr::from(bytes).to_string()),
-            _ => <[u8; 16]>::try_from(*bytes).ok().map(|bytes| std::net::IpAddr::from(bytes).to_string()),
+    let cert = Certificate::from_der(&der).ok()?.tbs_certificate;
+    let names = cert.get::<SubjectAltName>().ok().flatten().map(|(_, found)| found.0).unwrap_or_default();
+    let name = |name: &GeneralName| match name {
+        GeneralName::DnsName(name) => Some(name.to_string()),
+        GeneralName::IpAddress(bytes) => match bytes.as_bytes() {
+            v4 if v4.len() == 4 => <[u8; 4]>::try_from(v4).ok().map(|v4| IpAddr::from(v4).to_string()),
+            v6 => <[u8; 16]>::try_from(v6).ok().map(|v6| IpAddr::from(v6).to_string()),
         },
         _ => None,
     };
+    let seconds = |time: Time| i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX);
+    let Validity { not_before, not_after } = cert.validity;
     Some(Facts {
-        names: names.map(|names| names.iter().filter_map(name).collect()).unwrap_or_default(),
-        from: validity.not_before.timestamp(),
-        until: validity.not_after.timestamp(),
-        until_words: validity.not_after.to_string(),
+        names: names.iter().filter_map(name).collect(),
+        from: seconds(not_before),
+        until: seconds(not_after),
+        until_words: not_after.to_string(),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use quittance_config::Config;
 use quittance_lifecycle::FaultClass;
-use quittance_protocol::classic::code::Place;
-use quittance_protocol::classic::{FaultCodes, Profile};
+use quittance_protocol::classic::code::CodePlace;
+use quittance_protocol::classic::{ClassicCodes, ClassicDialect};
 use quittance_protocol::{Dialect, Protocol};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) struct Row {
     pub(super) code: String,
     pub(super) is_prefix: bool,
     /// Where it is answered, if that is known.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<CodePlace>,
     pub(super) class: FaultClass,
     pub(super) meaning: String,
     pub(super) advice: String,
@@ -21,8 +21,8 @@ pub(super) struct Row {
 }
 
 pub(super) enum Codes {
-    Classic(FaultCodes),
-    Json(quittance_protocol::json::FaultCodes),
+    Classic(ClassicCodes),
+    Json(quittance_protocol::json::JsonCodes),
 }
 
 /// The dialects, by name.
@@ -40,24 +40,24 @@ impl Codes {
         if let Some(provider) = configured {
             return match provider.protocol {
                 Protocol::Classic(_) => Self::Classic(provider.codes()),
-                Protocol::Json(flavour) => {
-                    let codes = quittance_protocol::json::FaultCodes::of(flavour);
+                Protocol::Json(dialect) => {
+                    let codes = quittance_protocol::json::JsonCodes::of(dialect);
                     let corrections = provider.corrections().iter();
                     Self::Json(corrections.fold(codes, |codes, (code, class)| codes.with(code, *class)))
                 }
             };
         }
         let dialect = profile.and_then(|name| name.parse().ok()).unwrap_or(Dialect::CaptchaAi);
-        match (dialect.profile(), dialect.flavour()) {
-            (None, Some(flavour)) => Self::Json(quittance_protocol::json::FaultCodes::of(flavour)),
-            (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(Profile::CaptchaAi))),
+        match (dialect.classic(), dialect.json()) {
+            (None, Some(dialect)) => Self::Json(quittance_protocol::json::JsonCodes::of(dialect)),
+            (profile, _) => Self::Classic(ClassicCodes::of(profile.unwrap_or(ClassicDialect::CaptchaAi))),
         }
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Self::Classic(codes) => codes.profile().name(),
-            Self::Json(codes) => codes.flavour().name(),
+            Self::Classic(codes) => codes.dialect().name(),
+            Self::Json(codes) => codes.dialect().name(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Codes {
     }
 }
 
-fn of_classic(row: &quittance_protocol::classic::code::Row<'_>) -> Row {
+fn of_classic(row: &quittance_protocol::classic::code::ClassicCodeRow<'_>) -> Row {
     Row {
         code: row.code.to_owned(),
         is_prefix: row.is_prefix,

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use quittance::lifecycle::Counters;
 use quittance::{Day, Order, Quittance, Which};
 use quittance_config::Config;
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_telemetry::money::in_currency;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -223,7 +223,7 @@ fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (V
         found.and_then(|found| found.get("id").cloned()).unwrap_or_default()
     };
     // JSON does not say which of two values counts, so the line is refused, as on `/v1`.
-    if let Err(doubled @ BadDocument::SentTwice { .. }) = document::read(line) {
+    if let Err(doubled @ BadDocument::SentTwice { .. }) = json_document::read(line) {
         return Err((id_of(), format!("line {number} is not an order: {doubled}")));
     }
     let line: Line = serde_json::from_slice(line)

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use quittance::lifecycle::{Reuse, Value as Param};
-use quittance::{DEFAULT_TENANT, OpenError, Order, Quittance, SolveError, Solved, Ticket};
+use quittance::{DEFAULT_TENANT, Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
 use quittance_config::{Config, Environment, TENANT_KEY};
 use quittance_gateway::v1::problem::Problem;
 use quittance_gateway::v1::{OrderInFull, Status};
@@ -195,7 +195,7 @@ impl Solver {
                 Err(in_use) => in_use,
             };
             if began.elapsed() >= wait {
-                let mut error = place::open_error(&OpenError::Embedded(in_use));
+                let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
                 error.what += ". Nothing was placed";
                 return Err(error);
             }

@@ -34,7 +34,7 @@ static GATEWAY: &[Setting] = rows! {
     "tls.cert_file" [tls.cert_file] Shape::File, "certificate with its intermediate certificates, in PEM";
     "tls.key_file" [tls.key_file] Shape::File,
         "private key of the certificate, in PEM; both files are reloaded when they change";
-    "gateway.flavour" [flavour] Shape::Dialect, "dialect for callers, where neither the path nor the tenant sets it";
+    "gateway.dialect" [dialect] Shape::Dialect, "dialect for callers, where neither the path nor the tenant sets it";
     "admin.key_sha256" [] Shape::KeyHash, "hash of the operator's key, from `quittance tenant new --admin`";
     "admin.key_env" [] Shape::Variable, "variable with the operator's key";
     "admin.key_file" [] Shape::File, "file with the operator's key";
@@ -68,7 +68,7 @@ static TENANTS: &[Setting] = rows! {
     "tenant.*.balance" [sees_balance] Shape::Flag,
         "whether the tenant may see the balance of the provider's account, and so what all tenants spend; absent: it \
          sees 10";
-    "tenant.*.flavour" [flavour] Shape::Dialect, "overrides gateway.flavour for this tenant";
+    "tenant.*.dialect" [dialect] Shape::Dialect, "overrides gateway.dialect for this tenant";
     "tenant.*.webhook_secret_env" [] Shape::Variable, "variable with the secret that signs the tenant's webhooks";
     "tenant.*.webhook_secret_file" [] Shape::File, "file with the secret that signs the tenant's webhooks";
 };

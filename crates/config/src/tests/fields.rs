@@ -195,7 +195,7 @@ fn every_setting_sets_a_field() {
         "tls.listen",
         "tls.cert_file",
         "tls.key_file",
-        "gateway.flavour",
+        "gateway.dialect",
         "admin.key_sha256",
         "admin.key_env",
         "admin.key_file",

@@ -4,6 +4,7 @@ use super::{Place, config_with, show, show_json};
 use crate::CallerKey;
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use quittance_lifecycle::Reuse;
+use quittance_protocol::Dialect;
 use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -26,7 +27,7 @@ key_file = "key.pem"
 [admin]
 key_env = "ADMIN_KEY"
 [gateway]
-flavour = "2captcha"
+dialect = "2captcha"
 [callbacks_out]
 allow = ["hooks.example.org", "10.0.0.7", "10.1.0.0/16", "fd00::/8"]
 [log]
@@ -40,7 +41,7 @@ kinds = ["turnstile", "image"]
 reuse = "exclusive"
 rate = "10/s"
 open_max = 7
-flavour = "capsolver"
+dialect = "capsolver"
 balance = true
 webhook_secret_env = "HOOK"
 "#
@@ -52,13 +53,13 @@ webhook_secret_env = "HOOK"
 fn every_setting_of_a_tenant_reaches_the_gateway() {
     let config = full().load().unwrap();
     let settings = config.tenants[0].settings(&config.targets).unwrap();
-    let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, flavour, webhook_secret, .. } =
+    let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, dialect, webhook_secret, .. } =
         settings;
     assert!(settings.sees_balance);
     assert_eq!((name.as_str(), key), ("team-a", KeyDigest::of(KEY)));
     assert_eq!(targets.unwrap().allow[0].to_string(), "*.example.org");
     assert_eq!(kinds.unwrap(), ["turnstile", "image"]);
-    assert_eq!((reuse, open_max, flavour.as_deref()), (Some(Reuse::Exclusive), Some(7), Some("capsolver")));
+    assert_eq!((reuse, open_max, dialect), (Some(Reuse::Exclusive), Some(7), Some(Dialect::CapSolver)));
     assert_eq!(rate, Some(Rate { every: Duration::from_millis(100), burst: 10 }));
     assert_eq!(webhook_secret, Some([0x0f; 32]));
     let outbound = config.webhook_settings().unwrap();
@@ -78,7 +79,7 @@ fn the_other_settings_of_the_daemon_are_understood() {
         "meant from where the file is"
     );
     assert_eq!(config.admin.as_ref().unwrap().digest().unwrap(), KeyDigest::of(&KEY.replace('0', "1")));
-    assert_eq!(config.flavour.as_deref(), Some("2captcha"));
+    assert_eq!(config.dialect, Some(Dialect::TwoCaptcha));
     assert_eq!((config.log.level, config.log.is_json), (tracing::Level::DEBUG, true));
     let usual = Place::empty().load().unwrap();
     assert_eq!((usual.log.level, usual.log.is_json), (tracing::Level::INFO, false));
@@ -152,7 +153,7 @@ fn what_a_tenant_cannot_mean_is_told_with_its_line() {
         ("kinds = [\"turnstyle\"]", &["tenant.a.kinds", "did you mean `turnstile`?"]),
         ("kinds = [\"moon_phase\"]", &["tenant.a.kinds", "kinds.moon_phase.new = true"]),
         ("open_max = 0", &["tenant.a.open_max", "from 1 to"]),
-        ("flavour = \"3captcha\"", &["tenant.a.flavour", "capmonster"]),
+        ("dialect = \"3captcha\"", &["tenant.a.dialect", "capmonster"]),
         ("key = \"s3cr3t\"", &["tenant.a.key", "_env"]),
         ("webhook_secret = \"s3cr3t\"", &["tenant.a.webhook_secret", "_file"]),
     ] {

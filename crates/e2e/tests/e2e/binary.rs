@@ -82,7 +82,7 @@ pub(crate) fn run_with(command: Command, input: &[u8]) -> Ran {
     run_within(LONG, command, input)
 }
 
-/// The same for a command that takes its time by itself.
+/// Runs a command that may take long to its end, at most for this time.
 pub(crate) fn run_within(limit: Duration, mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = ChildProcess::start(&mut command);

@@ -212,7 +212,7 @@ fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
 pub(crate) fn paid_once(ended: &EngineEnd, ledger: &SimLedger) {
     let (taken, paid) = (ledger.accepted(), ended.book("paid"));
     let bought = ledger.by_page().len() as u64;
-    // A task that gave nothing may be bought again; so may one of which no word came, and that is counted as a double.
+    // A task that gave nothing may be bought again; so may one without a reply, and that is counted as a double.
     let for_nothing = ledger.total("failed") + ledger.total("vanished") + ended.book("wasted");
     let doubles = ended.book("possible_doubles");
     assert!(

@@ -1,4 +1,4 @@
-//! Either protocol served from either: a provider of each flavour of the JSON protocol behind both doors, and the
+//! Either protocol served from either: a provider of each dialect of the JSON protocol behind both APIs, and the
 //! ledger's word for what it gave.
 
 use crate::http::{call, try_call};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const OURS: &str = "0123456789abcdef0123456789abcdef";
 
-fn sandbox(sim: &Sim, flavour: &str) -> Sandbox {
+fn sandbox(sim: &Sim, dialect: &str) -> Sandbox {
     let url = &sim.url;
     Sandbox::with_config(&format!(
         r#"
@@ -35,8 +35,8 @@ p99 = "200ms"
 [[provider]]
 name = "main"
 protocol = "json"
-profile = "{flavour}"
-url = "{url}/{flavour}"
+profile = "{dialect}"
+url = "{url}/{dialect}"
 key_env = "{KEY_VARIABLE}"
 "#
     ))
@@ -69,9 +69,9 @@ fn in_json(base: &str, task: &Value) -> Value {
     })
 }
 
-fn is_served(sim: &Sim, flavour: &str) {
-    let serve = Serve::start(sandbox(sim, flavour));
-    let page = |name: &str| format!("https://{flavour}-{name}.example.com/");
+fn is_served(sim: &Sim, dialect: &str) {
+    let serve = Serve::start(sandbox(sim, dialect));
+    let page = |name: &str| format!("https://{dialect}-{name}.example.com/");
     let turnstile =
         classic(&serve.http, &format!("method=turnstile&sitekey=0x4AAAAAAAB&pageurl={}", page("classic")));
     let recaptcha = in_json(
@@ -87,10 +87,10 @@ fn is_served(sim: &Sim, flavour: &str) {
     let ledger = sim.ledger();
     for (name, answers) in [("classic", turnstile), ("json", recaptcha), ("v3", score)] {
         let tasks = &ledger.by_page()[page(name).as_str()];
-        assert_eq!(tasks.len(), 1, "{flavour} {name}: paid once");
+        assert_eq!(tasks.len(), 1, "{dialect} {name}: paid once");
         assert_eq!(
             (&tasks[0]["protocol"], &tasks[0]["answer"]),
-            (&json!(flavour), &json!(answers)),
+            (&json!(dialect), &json!(answers)),
             "{name}"
         );
     }
@@ -98,10 +98,10 @@ fn is_served(sim: &Sim, flavour: &str) {
 }
 
 #[test]
-fn a_provider_of_any_flavour_serves_clients_of_either_protocol() {
+fn a_provider_of_any_dialect_serves_clients_of_either_protocol() {
     let sim = Sim::start();
     assert_eq!(KEY.len(), 32);
-    for flavour in ["2captcha", "anticaptcha", "capsolver", "capmonster"] {
-        is_served(&sim, flavour);
+    for dialect in ["2captcha", "anticaptcha", "capsolver", "capmonster"] {
+        is_served(&sim, dialect);
     }
 }

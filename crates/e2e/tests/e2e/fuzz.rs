@@ -18,7 +18,7 @@ const OPERATOR: &str = "0be7a70e0be7a70e0be7a70e0be7a70e";
 const TENANT_VARIABLE: &str = "E2E_TENANT_KEY";
 const OPERATOR_VARIABLE: &str = "E2E_OPERATOR_KEY";
 
-/// The same in every run, so that what it finds is found again.
+/// Fixed, so that every run sends the same requests and finds the same faults.
 const SEED: &str = "20261116";
 const EXAMPLES_MAX: &str = "30";
 /// It asks thousands of questions.

@@ -31,9 +31,9 @@ impl Sandbox {
 
     pub(crate) fn at(provider: &str, profile: &str) -> Self {
         let port = free_port();
-        let doors = format!("listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n");
+        let gateway = format!("listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n");
         let callbacks = Some(format!("http://127.0.0.1:{port}/callback"));
-        Self { callbacks, ..Self::with_config(&format!("{doors}{}", config(provider, profile))) }
+        Self { callbacks, ..Self::with_config(&format!("{gateway}{}", config(provider, profile))) }
     }
 
     /// Calls this provider and is called back, and has every other setting as it comes: spans are as long as in life.
@@ -59,14 +59,14 @@ impl Sandbox {
         Self { dir, key: KEY.to_owned(), callbacks: None, overrides: Vec::new() }
     }
 
-    /// Overrules a setting: `timing.deadline=5s`.
+    /// Sets a setting: `timing.deadline=5s`.
     pub(crate) fn set(mut self, setting: &str) -> Self {
         self.overrides.push(setting.to_owned());
         self
     }
 
-    /// The same for what was set before, and is something else from now on.
-    pub(crate) fn overrule(&mut self, name: &str, value: &str) {
+    /// Replaces a setting that `set` or the config file has set before.
+    pub(crate) fn override_setting(&mut self, name: &str, value: &str) {
         self.leave_out(name);
         self.overrides.push(format!("{name}={value}"));
     }

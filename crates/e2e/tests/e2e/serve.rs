@@ -1,4 +1,4 @@
-//! The gateway as a process of its own, `quittance serve`, with both of its doors: http, and https with a certificate
+//! The gateway as a process of its own, `quittance serve`, on both of its ports: http, and https with a certificate
 //! of its own making.
 
 use crate::binary::{ChildProcess, drain};
@@ -55,7 +55,7 @@ impl Serve {
         self.child.0.id()
     }
 
-    /// The https door by its name.
+    /// The https port by its name.
     pub(crate) fn named(&self) -> String {
         self.https.replace("127.0.0.1", "localhost")
     }

@@ -1,6 +1,6 @@
 //! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was
-//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lays at the
-//! door of a doubt, or of an answer that never came; where nothing was lost there is none.
+//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lists as
+//! in doubt, or as an answer that never came; where nothing was lost there is none.
 
 use crate::provider::{Sim, SimLedger};
 use crate::sandbox::Sandbox;
@@ -82,7 +82,7 @@ pub(crate) fn usage_equals_ledger(sandbox: &Sandbox, sim: &Sim) -> Agreement {
     }
 }
 
-/// The same where no word was lost for good: not a cent is missing.
+/// Waits until the usage equals the ledger, where no reply was lost for good: not a cent is missing.
 #[track_caller]
 pub(crate) fn usage_equals_ledger_to_the_cent(sandbox: &Sandbox, sim: &Sim) {
     let agreement = usage_equals_ledger(sandbox, sim);

@@ -22,7 +22,7 @@ pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     until_within(LONG, what, look)
 }
 
-/// The same for what takes its time by itself.
+/// Looks until there is something to see, at most for this time.
 pub(crate) fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = now() + limit;
     loop {

@@ -1,8 +1,8 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same
 //! places; if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
 
+use super::budget::{self, Affordable, settle};
 use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
-use super::money::{self, Affordable, settle};
 use super::{alive, pool_draft};
 use crate::sizing::{LIVES_UNTIL_IDLE, shortfall};
 use crate::{Engine, lock};
@@ -111,7 +111,7 @@ impl Engine {
         for stored in documents {
             if let SharedDocument::Pool(pool) = &stored.document
                 && pool.is_removed
-                && !money::has_spent(pool, now)
+                && !budget::has_spent(pool, now)
             {
                 // If another node has won the race, the document is gone, or it is a pool again.
                 _ = self.world.membership.write_document(&stored.name, stored.version, None).await?;
@@ -303,7 +303,7 @@ impl Engine {
     ) -> Result<Vec<usize>, StoreError> {
         let now = self.now();
         local.places.resize(document.generations.len().max(local.places.len()), PoolPlace::Unknown);
-        let mut unsure = Vec::new();
+        let mut to_check = Vec::new();
         let secret = self.keys().secret;
         for (number, generation) in document.generations.iter().enumerate() {
             let key = local.key(number, *generation, secret.as_ref());
@@ -315,7 +315,7 @@ impl Engine {
                 PoolPlace::Free => {}
                 PoolPlace::OnItsWay { looked }
                     if looked <= now && now.since(looked) < CHECK_SPAN && !class.contains(&key) => {}
-                PoolPlace::OnItsWay { .. } | PoolPlace::Unknown => unsure.push((number, key)),
+                PoolPlace::OnItsWay { .. } | PoolPlace::Unknown => to_check.push((number, key)),
             }
         }
         for place in local.places.iter_mut().skip(document.generations.len()) {
@@ -323,7 +323,7 @@ impl Engine {
         }
         let is_void = document.level.as_ref().is_none_or(|level| now.since(level.at) >= VOID_AFTER);
         let mut announced = Vec::new();
-        for some in unsure.chunks(AT_ONCE) {
+        for some in to_check.chunks(AT_ONCE) {
             let loads = some.iter().map(|(_, key)| self.world.store.load(key));
             for ((number, _), stored) in some.iter().zip(join_all(loads).await) {
                 match stored {

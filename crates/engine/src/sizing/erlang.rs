@@ -17,7 +17,7 @@
 
 /// What to expect of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
+pub struct PoolForecast {
     /// The share of orders that the stock serves.
     pub served: f64,
     /// The share of the answers bought for the stock that expire there.
@@ -38,9 +38,9 @@ pub fn erlang_b(servers: u32, load: f64) -> f64 {
 /// What to expect of a pool of this size, where `load` orders come while one answer is on its way and `per_life` orders in an
 /// answer's usable life.
 #[must_use]
-pub fn expected(size: u32, load: f64, per_life: f64) -> Expected {
+pub fn expected(size: u32, load: f64, per_life: f64) -> PoolForecast {
     let mut ladder = Ladder::new(load, per_life);
-    (0..size).fold(Expected { served: 0.0, expired: 0.0 }, |_, _| ladder.climb())
+    (0..size).fold(PoolForecast { served: 0.0, expired: 0.0 }, |_, _| ladder.climb())
 }
 
 /// Pools of size one, two, three and so on, each from the one before.
@@ -65,7 +65,7 @@ impl Ladder {
         Self { load: load.max(TINY), per_life, size: 0.0, inverse: 1.0, inverse_spoiling: 0.0, ln_ratio: 0.0 }
     }
 
-    pub(crate) fn climb(&mut self) -> Expected {
+    pub(crate) fn climb(&mut self) -> PoolForecast {
         let Self { load, per_life, size, .. } = *self;
         let both = load + per_life;
         if size == 0.0 {
@@ -81,10 +81,10 @@ impl Ladder {
         let rest = self.inverse - ratio * self.inverse_spoiling;
         if !rest.is_finite() || rest < self.inverse * TINY {
             // So large a pool for so few orders that all but a few answers expire: each place is filled once in lead and life.
-            return Expected { served: 1.0, expired: (1.0 - both / self.size).clamp(0.0, 1.0) };
+            return PoolForecast { served: 1.0, expired: (1.0 - both / self.size).clamp(0.0, 1.0) };
         }
         let (served, expired) = ((1.0 - 1.0 / rest).clamp(0.0, 1.0), ratio / rest);
-        Expected { served, expired: if expired > 0.0 { expired / (expired + served) } else { 0.0 } }
+        PoolForecast { served, expired: if expired > 0.0 { expired / (expired + served) } else { 0.0 } }
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     /// One place: it is on its way for the lead, then waits for an order or for its end, whichever is first.
     #[test]
-    fn a_pool_of_one_agrees_with_what_can_be_said_by_hand() {
+    fn a_pool_of_one_agrees_with_the_formula_worked_out_by_hand() {
         let (load, per_life) = (0.8_f64, 3.0_f64);
         let (waits, taken) = (1.0 - (-per_life).exp(), 1.0 - (-per_life).exp());
         let found = expected(1, load, per_life);
@@ -141,7 +141,7 @@ mod tests {
         for size in [0, 1, 5, 1000] {
             for load in [0.0, 1e-6, 0.5, 200.0, 1e5] {
                 for per_life in [0.0, 1e-6, 3.0, 800.0, 1e7] {
-                    let Expected { served, expired } = expected(size, load, per_life);
+                    let PoolForecast { served, expired } = expected(size, load, per_life);
                     let are_shares = (0.0..=1.0).contains(&served) && (0.0..=1.0).contains(&expired);
                     assert!(are_shares, "{size} {load} {per_life}: {served} {expired}");
                 }

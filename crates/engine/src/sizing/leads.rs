@@ -16,11 +16,11 @@ const COHORT_MIN: u32 = 16;
 const PROOF_MAX: f64 = 8.0;
 /// A bound, for a clock or a lead that does what it likes.
 const COHORTS_MAX: usize = 16;
-/// The lead that we were told of is worth so many that we have seen.
-const TOLD: f64 = 2.0;
+/// The lead that the kind states counts as much as this many measured leads.
+const STATED_WEIGHT: f64 = 2.0;
 /// Leads are thought to change once in so many cohorts.
 const COHORTS_BETWEEN_CHANGES: f64 = 500.0;
-/// Nobody needs to know it better, and nothing is divided by zero.
+/// The shortest lead, in seconds: precise enough, and nothing is divided by zero.
 const LEAD_S_MIN: f64 = 0.001;
 
 #[derive(Clone, Debug)]
@@ -39,11 +39,14 @@ struct Cohort {
 }
 
 impl Leads {
-    pub(crate) fn new(told: Duration) -> Self {
+    pub(crate) fn new(stated: Duration) -> Self {
         let settings =
             Settings { apart: 0.0, change: 1.0 / COHORTS_BETWEEN_CHANGES, prior: 2.0, rate_min: 0.0 };
-        let told_s = told.as_secs_f64().max(LEAD_S_MIN);
-        Self { regimes: Regimes::new(TOLD, TOLD * told_s, settings), cohorts: VecDeque::new() }
+        let stated_s = stated.as_secs_f64().max(LEAD_S_MIN);
+        Self {
+            regimes: Regimes::new(STATED_WEIGHT, STATED_WEIGHT * stated_s, settings),
+            cohorts: VecDeque::new(),
+        }
     }
 
     pub(crate) fn mean_s(&self) -> f64 {
@@ -111,8 +114,8 @@ mod tests {
     }
 
     impl World {
-        fn new(told_s: u64) -> Self {
-            let leads = Leads::new(Duration::from_secs(told_s));
+        fn new(stated_s: u64) -> Self {
+            let leads = Leads::new(Duration::from_secs(stated_s));
             Self { leads, second: 1_000, bought: 0, coming: Vec::new() }
         }
 
@@ -144,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_learned_whatever_was_told() {
-        for told_s in [1, 20, 100] {
-            let found = World::new(told_s).after(4_000, 1);
-            assert!(is_near(found, MIX_MEAN_S), "told {told_s}: {found}");
+    fn the_mean_is_learned_whatever_lead_was_stated() {
+        for stated_s in [1, 20, 100] {
+            let found = World::new(stated_s).after(4_000, 1);
+            assert!(is_near(found, MIX_MEAN_S), "stated {stated_s}: {found}");
         }
     }
 

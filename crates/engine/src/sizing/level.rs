@@ -42,7 +42,7 @@ pub enum Why {
         load: f64,
     },
     Fixed,
-    /// A fixed size, and nobody has asked for so long that none of it is worth its money.
+    /// A fixed size, but no order has come for so long that the pool holds nothing.
     Idle {
         lives: u32,
     },
@@ -51,7 +51,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NothingSeenYet => f.write_str("nobody has asked yet, so nothing is held"),
+            Self::NothingSeenYet => f.write_str("no order has come yet, so nothing is held"),
             Self::TooLittleDemand { per_life, usable } => {
                 // Rounded down, so that it is fewer in print as well.
                 let per_life = (per_life * 10.0).floor() / 10.0;
@@ -86,7 +86,7 @@ impl fmt::Display for Why {
             Self::Idle { lives } => {
                 write!(
                     f,
-                    "the size was set, but nobody has asked for {lives} usable lives of an answer, so nothing is held"
+                    "the size was set, but no order has come for {lives} usable lives of an answer, so nothing is held"
                 )
             }
         }

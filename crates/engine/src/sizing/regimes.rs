@@ -42,7 +42,7 @@ const REGIMES_MAX: usize = 40;
 const ODDS_MIN: f64 = 1e-9;
 
 impl Regimes {
-    /// Begins with `count` events in `span` that it has only been told of.
+    /// Begins with `count` events in `span` that were stated, not measured.
     pub(crate) fn new(count: f64, span: f64, settings: Settings) -> Self {
         let first = Regime { odds: 1.0, count, span, began: 0.0 };
         Self { regimes: vec![first], elapsed: 0.0, last_began: 0.0, settings }

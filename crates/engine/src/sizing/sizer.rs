@@ -1,7 +1,7 @@
 //! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the stock.
 //! The level is the smallest that serves the share of orders that was asked for, unless too much of it would expire.
 
-use super::erlang::{Expected, Ladder, expected};
+use super::erlang::{Ladder, PoolForecast, expected};
 use super::leads::Leads;
 use super::level::{Level, Why};
 use super::regimes::{Regimes, Settings};
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const PER_LIFE_MIN: f64 = 3.0;
 /// The most that may expire of what is bought for a stock.
 pub const EXPIRED_MAX: f64 = 0.05;
-/// A fixed pool that nobody has asked for so many usable lives holds nothing until somebody does: an idle pool costs nothing.
+/// A fixed pool without an order for this many usable lives holds nothing until one comes: an idle pool costs nothing.
 pub const LIVES_UNTIL_IDLE: u32 = 10;
 
 /// Whatever an answer's life, demand is followed as if it were no longer than this.
@@ -25,7 +25,7 @@ const FOLLOW_MIN: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 64;
 /// New memories of demand begin so often in a life.
 const BEGINNINGS: u32 = 16;
-/// Demand is thought to change once in so many lives.
+/// The model assumes that the demand changes once in this many lives of an answer.
 const LIVES_BETWEEN_CHANGES: f64 = 100.0;
 /// Longer silence than so many lives is a clock that jumped or a node that slept, and says no more than this much.
 const SILENCE_LIVES_MAX: u32 = 4;
@@ -100,7 +100,7 @@ impl Sizer {
         self.is_stale = true;
     }
 
-    /// The operator changed his mind.
+    /// Sets another goal; the next size follows from it.
     pub fn set_goal(&mut self, goal: Goal) {
         self.goal = goal;
         self.is_stale = true;
@@ -162,7 +162,7 @@ impl Recent {
 
 /// What a pool is sized by.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct DemandLoad {
     /// Orders in a lead.
     load: f64,
     /// Orders in a usable life.
@@ -173,14 +173,14 @@ impl Sizer {
     fn size(&mut self, now: Timestamp) -> Level {
         let rate = if self.recent.last.is_some() { self.demand.rate() } else { 0.0 };
         let lead = self.leads.mean_s();
-        let seen = Seen { load: rate * lead, per_life: rate * self.usable.as_secs_f64() };
+        let seen = DemandLoad { load: rate * lead, per_life: rate * self.usable.as_secs_f64() };
         let held = self.level.map_or(0, |level| level.size);
         let (size, why) = match self.goal {
             Goal::Fixed { size } => self.fixed(size.min(SIZE_MAX), now),
             Goal::Served { .. } if self.recent.last.is_none() => (0, Why::NothingSeenYet),
             Goal::Served { permille } => self.steadied(permille, seen, held),
         };
-        let Expected { served, expired } = expected(size, seen.load, seen.per_life);
+        let PoolForecast { served, expired } = expected(size, seen.load, seen.per_life);
         let level = Level { size, why, rate, lead: Duration::from_secs_f64(lead), served, expired };
         self.level = Some(level);
         self.is_stale = false;
@@ -197,7 +197,7 @@ impl Sizer {
 
     /// The size for what is seen, or the one that is held as long as that is right for something very near to it: two
     /// sizes are never taken in turn because of a hair's breadth.
-    fn steadied(&self, permille: u32, seen: Seen, held: u32) -> (u32, Why) {
+    fn steadied(&self, permille: u32, seen: DemandLoad, held: u32) -> (u32, Why) {
         let (size, why) = self.sized(permille, seen);
         if size == held {
             return (size, why);
@@ -215,13 +215,13 @@ impl Sizer {
         } else {
             1.0 + hair
         };
-        let near = Seen { load: seen.load * nudge, per_life: seen.per_life * nudge };
+        let near = DemandLoad { load: seen.load * nudge, per_life: seen.per_life * nudge };
         let (size_near, why_near) = self.sized(permille, near);
         if size_near == held { (held, why_near) } else { (size, why) }
     }
 
-    fn sized(&self, permille: u32, seen: Seen) -> (u32, Why) {
-        let Seen { load, per_life } = seen;
+    fn sized(&self, permille: u32, seen: DemandLoad) -> (u32, Why) {
+        let DemandLoad { load, per_life } = seen;
         if per_life < PER_LIFE_MIN {
             return (0, Why::TooLittleDemand { per_life, usable: self.usable });
         }
@@ -229,7 +229,7 @@ impl Sizer {
         let mut ladder = Ladder::new(load, per_life);
         let mut keeps = None;
         for size in 1..=SIZE_MAX {
-            let Expected { served, expired } = ladder.climb();
+            let PoolForecast { served, expired } = ladder.climb();
             if expired > EXPIRED_MAX && keeps.is_none() {
                 keeps = Some((size - 1).max(1));
             }

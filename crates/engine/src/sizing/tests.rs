@@ -1,4 +1,4 @@
-//! How a pool sizes itself, as whoever keeps it sees it: orders and leads go in, levels come out.
+//! How a pool sizes itself, as its keeper sees it: orders and leads go in, levels come out.
 
 use super::{Level, Sizer, Why, erlang_b, shortfall};
 use quittance_lifecycle::Timestamp;
@@ -62,25 +62,25 @@ fn erlangs(load: f64) -> u32 {
 }
 
 #[test]
-fn nothing_is_held_before_anybody_has_asked() {
+fn nothing_is_held_before_the_first_order() {
     let mut pool = Pool::new(GOAL, USABLE, 20);
     let level = pool.after(3600, 0.0);
     assert_eq!((level.size, level.why), (0, Why::NothingSeenYet));
-    assert_eq!(level.why.to_string(), "nobody has asked yet, so nothing is held");
+    assert_eq!(level.why.to_string(), "no order has come yet, so nothing is held");
 }
 
 #[test]
-fn demand_that_is_too_low_is_said_and_nothing_is_held() {
+fn demand_that_is_too_low_is_reported_and_nothing_is_held() {
     let mut pool = Pool::new(GOAL, USABLE, 20);
     let mut held = 0;
     let level = pool.lives(100 * 80, 1.5 / 80.0, |_, level| held += u64::from(level.size > 0));
     assert!(held < 80, "in {held} of 8000 seconds");
     let Why::TooLittleDemand { per_life, usable } = level.why else { panic!("{level:?}") };
     assert!((1.0..2.0).contains(&per_life) && usable == USABLE, "{level:?}");
-    let said = Why::TooLittleDemand { per_life: 2.14, usable }.to_string();
-    assert_eq!(said, "2.1 orders in an answer's usable life of 80 s: fewer than 3, so nothing is held");
-    let said = Why::TooLittleDemand { per_life: 2.999, usable }.to_string();
-    assert!(said.starts_with("2.9 orders"), "{said}");
+    let text = Why::TooLittleDemand { per_life: 2.14, usable }.to_string();
+    assert_eq!(text, "2.1 orders in an answer's usable life of 80 s: fewer than 3, so nothing is held");
+    let text = Why::TooLittleDemand { per_life: 2.999, usable }.to_string();
+    assert!(text.starts_with("2.9 orders"), "{text}");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn steady_demand_is_held_at_erlangs_level_within_one_up_to_two_hundred_on_their_
         assert!(level.served > 0.945 && level.expired < 0.01, "{level:?}");
         assert!((level.rate / rate - 1.0).abs() < 0.05, "{level:?}");
     }
-    let said = Why::Served { permille: 950, load: 20.04 }.to_string();
-    assert_eq!(said, "20.0 orders come while an answer is on its way: the fewest that serve 95 % of orders");
+    let text = Why::Served { permille: 950, load: 20.04 }.to_string();
+    assert_eq!(text, "20.0 orders come while an answer is on its way: the fewest that serve 95 % of orders");
     assert!(Why::Served { permille: 995, load: 1.0 }.to_string().contains("99.5 %"));
 }
 
@@ -116,7 +116,7 @@ fn tenfold_steps_are_followed_within_one_lifetime_however_long_it_was_steady() {
 }
 
 #[test]
-fn a_pool_that_nobody_asks_any_more_soon_holds_nothing() {
+fn a_pool_without_orders_soon_holds_nothing() {
     for (rate, lives) in [(0.1, 3), (1.0, 1), (10.0, 1)] {
         let mut pool = Pool::new(GOAL, USABLE, 20);
         assert!(pool.after(10_000, rate).size > 0);
@@ -146,15 +146,15 @@ fn one_or_two_orders_after_a_long_silence_buy_nothing() {
 }
 
 #[test]
-fn a_goal_that_would_expire_too_much_is_not_reached_and_that_is_said() {
+fn a_goal_that_would_expire_too_much_is_not_reached_and_that_is_reported() {
     let mut pool = Pool::new(GOAL, USABLE, 20);
     let level = pool.after(80_000, 4.5 / 80.0);
     let Why::ExpiresTooSoon { asked, held, expired_if_asked } = level.why else { panic!("{level:?}") };
     assert!(held == level.size && held < asked && expired_if_asked > 0.05, "{level:?}");
     assert!(level.served < 0.95 && level.expired < 0.07, "{level:?}");
-    let said = Why::ExpiresTooSoon { asked: 5, held: 3, expired_if_asked: 0.117 }.to_string();
+    let text = Why::ExpiresTooSoon { asked: 5, held: 3, expired_if_asked: 0.117 }.to_string();
     assert_eq!(
-        said,
+        text,
         "the goal asks for 5, of which 12 % would expire: 3 is the most of which no more than about 5 % does"
     );
 }
@@ -173,7 +173,7 @@ fn two_levels_are_not_taken_in_turn_because_of_a_hairs_breadth() {
 }
 
 #[test]
-fn orders_that_are_told_in_batches_count_as_those_told_one_by_one() {
+fn orders_that_are_reported_in_batches_count_as_those_reported_one_by_one() {
     let (mut singly, mut batched) =
         (Sizer::new(GOAL, USABLE, USABLE / 4), Sizer::new(GOAL, USABLE, USABLE / 4));
     for tick in 1..=4000_u64 {
@@ -214,13 +214,13 @@ fn a_clock_that_jumps_costs_a_lifetime_of_learning_and_no_more() {
 }
 
 #[test]
-fn a_fixed_size_is_held_until_nobody_has_asked_for_long() {
+fn a_fixed_size_is_held_until_no_order_has_come_for_long() {
     let mut pool = Pool::new(Goal::Fixed { size: 5 }, USABLE, 20);
     assert_eq!((pool.level().size, pool.level().why), (5, Why::Fixed));
     assert_eq!(pool.after(799, 0.0).size, 5);
     let level = pool.after(20, 0.0);
     assert_eq!((level.size, level.why), (0, Why::Idle { lives: 10 }));
-    assert!(level.why.to_string().contains("nobody has asked for 10 usable lives"), "{}", level.why);
+    assert!(level.why.to_string().contains("no order has come for 10 usable lives"), "{}", level.why);
     pool.sizer.asked(Timestamp::from_millis(pool.now_ms), 1);
     assert_eq!(pool.after(2, 0.0).size, 5, "the next order wakes it");
     pool.sizer.set_goal(Goal::Fixed { size: u32::MAX });

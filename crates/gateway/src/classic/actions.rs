@@ -2,7 +2,7 @@
 //! the provider for an order: clients poll without a pause, and providers ban whoever passes that on.
 
 use super::response_format::{ResponseFormat, plain};
-use super::{ClassicApi, Code, PLACE_WAIT, code_of_not_seen};
+use super::{ClassicApi, ClassicReply, Code, PLACE_WAIT, code_of_not_seen};
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
 use crate::id::OrderId;
@@ -22,8 +22,6 @@ const IDS_MAX: usize = 1000;
 /// What a client is told that cannot start without it, where the provider sells no threads: there is room.
 const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
 
-type ClassicReply = Result<Response<Body>, Code>;
-
 impl ClassicApi {
     pub(super) async fn act(
         &self,
@@ -40,15 +38,10 @@ impl ClassicApi {
             "reportgood" => self.report(caller, form, response_format, true).await,
             "reportbad" => self.report(caller, form, response_format, false).await,
             "threadsinfo" => Ok(self.threads(&caller, response_format).await),
-            "add_pingback" => {
-                self.pingbacks.add(caller.tenant.name(), address(form)?)?;
-                Ok(response_format.bare("OK"))
-            }
-            "del_pingback" => {
-                self.pingbacks.remove(caller.tenant.name(), address(form)?);
-                Ok(response_format.bare("OK"))
-            }
-            "get_pingback" => Ok(response_format.ok(&self.pingbacks.listed(caller.tenant.name()))),
+            // A pingback address needs no registration here, and there is no list. Clients that register one go on.
+            "add_pingback" | "del_pingback" if form.text("addr").is_some() => Ok(response_format.bare("OK")),
+            "add_pingback" | "del_pingback" => Err(codes::BAD_PARAMETERS.into()),
+            "get_pingback" => Ok(response_format.ok("")),
             "stats" | "getstats" if response_format.is_json => {
                 Ok(response_format.json(r#"{"status":1,"request":[]}"#.to_owned()))
             }
@@ -140,8 +133,4 @@ impl ClassicApi {
 
 fn order_id(text: &str) -> Result<OrderId, Code> {
     text.trim().parse().map_err(|_| codes::NO_ID.into())
-}
-
-fn address(form: &Form) -> Result<&str, Code> {
-    form.text("addr").map(str::trim).ok_or_else(|| codes::BAD_PARAMETERS.into())
 }

@@ -1,15 +1,13 @@
 //! Responses of the classic API to requests that did not reach it or cannot be read. Their parameters are not parsed, so a search for
 //! a few words in the query and the body decides whether they want JSON.
 
+use super::Code;
 use super::response_format::ResponseFormat;
-use super::{Code, Page};
-use crate::api::{ApiRequest, Body};
+use crate::api::{ApiRequest, Body, SMALL_BODY_BYTES};
 use crate::codes;
+use crate::route::ClassicPage;
 use crate::server::RequestError;
 use hyper::Response;
-
-/// In a longer body nothing is searched for.
-const SEARCHED_BYTES_MAX: usize = 16 * 1024;
 
 const JSON_WANTED: [&str; 5] =
     ["json=1", "\"json\":1", "\"json\": 1", "\"json\":\"1\"", "name=\"json\"\r\n\r\n1"];
@@ -17,9 +15,9 @@ const OPEN_WANTED: [&str; 3] = ["header_acao=1", "\"header_acao\":1", "\"header_
 /// Questions that `CAPCHA_NOT_READY` is no answer to.
 const NOT_POLLS: [&str; 4] = ["getbalance", "report", "pingback", "threadsinfo"];
 
-pub(super) fn answer(request: &ApiRequest, why: RequestError) -> Response<Body> {
-    let is_poll =
-        Page::of(&request.path) == Some(Page::Res) && !NOT_POLLS.iter().any(|word| says(request, word));
+/// The response to a request that could not be read or answered.
+pub(crate) fn refuse_unread(page: ClassicPage, request: &ApiRequest, why: RequestError) -> Response<Body> {
+    let is_poll = page == ClassicPage::Res && !NOT_POLLS.iter().any(|word| says(request, word));
     let code = match why {
         // The order may be paid for, and the caller only has to poll again.
         RequestError::Overloaded | RequestError::Panicked | RequestError::TooSlow | RequestError::Broken
@@ -35,14 +33,20 @@ pub(super) fn answer(request: &ApiRequest, why: RequestError) -> Response<Body> 
     refuse(request, &code.into())
 }
 
+/// The response to a request that is not allowed at all.
+pub(crate) fn forbid(request: &ApiRequest, code: &str, why: &str) -> Response<Body> {
+    refuse(request, &Code::because(code, why))
+}
+
 pub(super) fn refuse(request: &ApiRequest, code: &Code) -> Response<Body> {
     let sends_json = request.content_type().is_some_and(|kind| kind.contains("json"));
     let is_json = JSON_WANTED.iter().any(|word| says(request, word)) || sends_json;
     let is_open = OPEN_WANTED.iter().any(|word| says(request, word));
-    ResponseFormat { is_json, is_open, ..ResponseFormat::default() }.refuse(code)
+    ResponseFormat { is_json, is_open }.refuse(code)
 }
 
+/// Whether the query or the beginning of the body has this word.
 fn says(request: &ApiRequest, word: &str) -> bool {
-    let body = request.body.get(..request.body.len().min(SEARCHED_BYTES_MAX)).unwrap_or_default();
+    let body = request.body.get(..request.body.len().min(SMALL_BODY_BYTES)).unwrap_or_default();
     request.query().contains(word) || body.windows(word.len()).any(|window| window == word.as_bytes())
 }

@@ -1,7 +1,6 @@
 //! How one client wants to be answered: plain or in JSON, readable for any page or not. No newline ends an answer.
 
 use super::Code;
-use super::dump::dump;
 use crate::api::{self, Body};
 use crate::gateway::PLAIN;
 use crate::orders::OrderView;
@@ -9,7 +8,8 @@ use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, He
 use hyper::{Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Money, Order, Payload, Value};
-use quittance_protocol::classic::{Form, Profile, method};
+use quittance_protocol::Dialect;
+use quittance_protocol::classic::{Form, method};
 use serde::de::IgnoredAny;
 use std::fmt::Write;
 
@@ -21,13 +21,11 @@ const IN_REQUEST_ONLY: &str = "captchafox";
 /// Members that an answer has of its own.
 const OWN: [&str; 4] = ["status", "request", "result", "price"];
 
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseFormat {
     pub(super) is_json: bool,
     /// Whether any page may read it.
     pub(super) is_open: bool,
-    /// What was understood, for whoever asked to see it.
-    pub(super) dump: String,
 }
 
 impl ResponseFormat {
@@ -36,17 +34,11 @@ impl ResponseFormat {
     pub(super) fn of(form: &Form) -> Self {
         let is_set =
             |name: &str| form.text(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));
-        Self {
-            is_json: is_set("json"),
-            is_open: is_set("header_acao"),
-            dump: if is_set("debug_dump") { dump(form) } else { String::new() },
-        }
+        Self { is_json: is_set("json"), is_open: is_set("header_acao") }
     }
 
-    fn reply(&self, is_json: bool, said: String) -> Response<Body> {
-        let content_type = if is_json && self.dump.is_empty() { JSON } else { PLAIN };
-        let said = if self.dump.is_empty() { said } else { format!("{}{said}", self.dump) };
-        let mut answer = api::answer(StatusCode::OK, content_type, said);
+    fn reply(&self, is_json: bool, body: String) -> Response<Body> {
+        let mut answer = api::answer(StatusCode::OK, if is_json { JSON } else { PLAIN }, body);
         let headers = answer.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if self.is_open {
@@ -128,7 +120,7 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
     let Payload { text, is_json, extras } = &answer.payload;
     let terms = &order.terms;
     let is_agent = |name: &str| name.replace('_', "").eq_ignore_ascii_case("useragent");
-    let is_bound = method::has_companions(Profile::CaptchaAi, &terms.kind, &terms.params);
+    let is_bound = method::has_companions(Dialect::CaptchaAi.classic_reply(), &terms.kind, &terms.params);
     let value = if *is_json && is_document(text) { text.clone() } else { quoted(text) };
     let mut json = format!(r#"{{"status":1,"request":{value}"#);
     if is_bound && terms.kind != IN_REQUEST_ONLY {

@@ -4,7 +4,8 @@
 use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FailCause, Fault, FaultClass};
-use quittance_protocol::classic::{FaultCodes, Profile};
+use quittance_protocol::Dialect;
+use quittance_protocol::classic::ClassicCodes;
 use std::borrow::Cow;
 
 const IN_DOUBT: &str = "it is not known whether the provider took the task, so it is not sent again by itself: the operator \
@@ -84,7 +85,8 @@ pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
 }
 
 fn is_listed(code: &str) -> bool {
-    FaultCodes::of(Profile::TwoCaptcha).is_known(code) || quittance_protocol::json::code::row(code).is_some()
+    ClassicCodes::of(Dialect::TwoCaptcha.classic_reply()).is_known(code)
+        || quittance_protocol::json::code::row(code).is_some()
 }
 
 /// The code that clients of the classic protocol know for one that only the JSON protocol has: strict ones stop at any other.
@@ -92,7 +94,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
     use quittance_protocol::json::code::row;
     match row(code) {
         _ if code == super::DOMAIN => "ERROR_PAGEURL",
-        Some(_) if FaultCodes::of(Profile::TwoCaptcha).is_known(code) => code,
+        Some(_) if ClassicCodes::of(Dialect::TwoCaptcha.classic_reply()).is_known(code) => code,
         Some(row) => nearest(row.class),
         None => code,
     }
@@ -100,7 +102,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
 
 /// The code that clients of the JSON protocol know for one that only the classic protocol has.
 pub(crate) fn in_json(code: &str) -> &str {
-    let classic = FaultCodes::of(Profile::TwoCaptcha);
+    let classic = ClassicCodes::of(Dialect::TwoCaptcha.classic_reply());
     if quittance_protocol::json::code::row(code).is_some() || !classic.is_known(code) {
         return code;
     }

@@ -158,7 +158,7 @@ mod tests {
     /// Our refusals, in every dialect: what a caller can be told is in the list.
     #[test]
     fn every_code_that_the_gateway_borrows_is_explained() {
-        use quittance_protocol::json::Flavour;
+        use quittance_protocol::Dialect;
         let codes = [
             crate::codes::NO_SLOT,
             crate::codes::BAD_PARAMETERS,
@@ -178,8 +178,8 @@ mod tests {
         ];
         for code in codes {
             assert!(own_code(code).is_some(), "{code}");
-            for flavour in Flavour::ALL {
-                let spelled = crate::json::spelled(flavour, code);
+            for dialect in Dialect::ALL {
+                let spelled = crate::json::spelled(dialect, code);
                 assert!(own_code(spelled).is_some(), "{spelled}");
             }
         }

@@ -1,10 +1,10 @@
 //! Whose manners a client expects that has not said so. A wrong guess costs it its answer, so nothing is guessed that no
-//! other flavour's client would ever send.
+//! other dialect's client would ever send.
 
 use super::said::JsonBody;
 use hyper::HeaderMap;
 use hyper::header::USER_AGENT;
-use quittance_protocol::json::Flavour;
+use quittance_protocol::Dialect;
 
 /// How CapSolver alone spells its task types.
 const CAP_SOLVER_SPELLINGS: [&str; 5] =
@@ -14,7 +14,7 @@ const CAP_SOLVER_KEY: &str = "CAP-";
 /// What its own client says of itself; it sends types that others have, too.
 const CAP_SOLVER_HEADER: &str = "x-capsolver-client-user-agent";
 
-pub(super) fn guess(headers: &HeaderMap, said: &JsonBody) -> Flavour {
+pub(super) fn guess(headers: &HeaderMap, said: &JsonBody) -> Dialect {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let agent = agent.to_ascii_lowercase();
     let is_spelled = |name: &str| CAP_SOLVER_SPELLINGS.iter().any(|spelling| name.contains(spelling));
@@ -25,11 +25,11 @@ pub(super) fn guess(headers: &HeaderMap, said: &JsonBody) -> Flavour {
         || said.has_cap_solver_fields()
         || said.task_id_text().is_some_and(is_uuid);
     if is_cap_solver {
-        Flavour::CapSolver
+        Dialect::CapSolver
     } else if agent.contains("capmonster") {
-        Flavour::CapMonster
+        Dialect::CapMonster
     } else {
-        Flavour::TwoCaptcha
+        Dialect::TwoCaptcha
     }
 }
 

@@ -3,12 +3,15 @@
 
 use super::wrong::Wrong;
 use crate::id::OrderId;
-use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
+use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
+use crate::webhooks::WebhookFormat;
 use hyper::HeaderMap;
-use quittance_protocol::classic::document::{self, BadDocument};
-use quittance_protocol::json::{Flavour, OrderParams};
+use quittance_lifecycle::Draft;
+use quittance_protocol::Dialect;
+use quittance_protocol::classic::json_document::{self, BadDocument};
+use quittance_protocol::json::OrderParams;
 use quittance_protocol::kinds::CONTROL;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ impl JsonBody {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-        match document::read(body) {
+        match json_document::read(body) {
             Ok(Value::Object(fields)) => {
                 check_spellings(&fields)?;
                 Ok(Self(fields))
@@ -87,8 +90,8 @@ impl JsonBody {
         invalid.map(|is_invalid| !is_invalid).ok_or(Wrong::NoVerdict)
     }
 
-    pub(super) fn request(mut self, flavour: Flavour, headers: &HeaderMap) -> Result<OrderRequest, Wrong> {
-        let callback = self.callback()?.map(|url| (url, dialect(flavour)));
+    pub(super) fn request(mut self, dialect: Dialect, headers: &HeaderMap) -> Result<OrderRequest, Wrong> {
+        let webhook = self.callback()?.map(|url| (url, WebhookFormat::Json(dialect)));
         let Some(Value::Object(mut task)) = self.take_field("task") else { return Err(Wrong::TaskAbsent) };
         if task.is_empty() {
             return Err(Wrong::TaskAbsent);
@@ -98,15 +101,9 @@ impl JsonBody {
         if let Some(pool) = self.take_field("languagePool").filter(|pool| pool != "en") {
             task.entry("languagePool").or_insert(pool);
         }
-        let options = OrderOptions::read(headers, &self.take_options(&mut task)?)?;
+        let draft = self.take_options(&mut task)?.draft(headers)?;
         let OrderParams { kind, params } = quittance_protocol::json::understand(&task)?;
-        Ok(OrderRequest {
-            kind,
-            params,
-            collected_in: crate::orders::COLLECTED_IN,
-            callback,
-            ..options.request()
-        })
+        Ok(OrderRequest { kind, draft: Draft { params, ..draft }, webhook, is_strict: false })
     }
 
     /// Refuses what stands beside the task and belongs into it, if the task does not say the same. Nothing beside the task goes to a
@@ -229,16 +226,6 @@ fn truth(value: &Value) -> Option<bool> {
         Value::String(text) if text == "1" || text.eq_ignore_ascii_case("true") => Some(true),
         Value::String(text) if text == "0" || text.eq_ignore_ascii_case("false") => Some(false),
         _ => None,
-    }
-}
-
-/// What the order's record says about how to call back.
-const fn dialect(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::TwoCaptcha => "json:2captcha",
-        Flavour::AntiCaptcha => "json:anticaptcha",
-        Flavour::CapSolver => "json:capsolver",
-        Flavour::CapMonster => "json:capmonster",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a request, or with what has become of an order, in the codes and numbers of the flavour. The
+//! What can be wrong with a request, or with what has become of an order, in the codes and numbers of the dialect. The
 //! words say what to mend and repeat nothing that may be a secret.
 
 use crate::codes;
@@ -6,7 +6,8 @@ use crate::order_options::BadOption;
 use crate::orders::Declined;
 use quittance_engine::{Outcome, PlaceError};
 use quittance_lifecycle::BadRequest;
-use quittance_protocol::json::{BadTask, Flavour};
+use quittance_protocol::Dialect;
+use quittance_protocol::json::BadTask;
 use serde_json::Value;
 
 /// Some words quote a name that the client has made up, which may be as long as a request.
@@ -62,13 +63,13 @@ pub(super) enum Wrong {
 
 impl Wrong {
     /// The whole answer.
-    pub(super) fn told(&self, flavour: Flavour) -> String {
+    pub(super) fn told(&self, dialect: Dialect) -> String {
         let code = self.code();
-        let code = spelled(flavour, &code);
+        let code = spelled(dialect, &code);
         let words = in_their_names(&self.to_string());
         format!(
             "{{\"errorId\":{},\"errorCode\":{},\"errorDescription\":{}}}",
-            quittance_protocol::json::error_id(flavour, code),
+            quittance_protocol::json::error_id(dialect.json_reply(), code),
             Value::from(code),
             Value::from(words)
         )
@@ -111,30 +112,32 @@ fn in_their_names(words: &str) -> String {
 }
 
 /// A code in the spelling that clients of this dialect know.
-pub(crate) fn spelled(flavour: Flavour, code: &str) -> &str {
+pub(crate) fn spelled(dialect: Dialect, code: &str) -> &str {
     let code = match code {
         "ERROR_WRONG_USER_KEY" => "ERROR_KEY_DOES_NOT_EXIST",
         "ERROR_WRONG_CAPTCHA_ID" | "ERROR_WRONG_ID_FORMAT" => "ERROR_NO_SUCH_CAPCHA_ID",
         "ERROR_GOOGLEKEY" | "ERROR_WRONG_GOOGLEKEY" => "ERROR_RECAPTCHA_INVALID_SITEKEY",
         code => codes::in_json(code),
     };
-    match (flavour, code) {
-        (Flavour::TwoCaptcha | Flavour::AntiCaptcha, codes::TIMEOUT) => codes::UNSOLVABLE,
-        (Flavour::CapMonster, codes::TIMEOUT) => "ERROR_MAXIMUM_TIME_EXCEED",
-        (Flavour::TwoCaptcha, codes::DOMAIN) => "ERROR_PAGEURL",
-        (Flavour::AntiCaptcha, codes::DOMAIN) => "ERROR_RECAPTCHA_INVALID_DOMAIN",
-        (Flavour::CapSolver, codes::DOMAIN) => "ERROR_INVALID_TASK_DATA",
-        (Flavour::CapSolver, "ERROR_NO_SUCH_CAPCHA_ID") => "ERROR_TASKID_INVALID",
+    match (dialect, code) {
+        (Dialect::TwoCaptcha | Dialect::CaptchaAi | Dialect::AntiCaptcha, codes::TIMEOUT) => {
+            codes::UNSOLVABLE
+        }
+        (Dialect::CapMonster, codes::TIMEOUT) => "ERROR_MAXIMUM_TIME_EXCEED",
+        (Dialect::TwoCaptcha | Dialect::CaptchaAi, codes::DOMAIN) => "ERROR_PAGEURL",
+        (Dialect::AntiCaptcha, codes::DOMAIN) => "ERROR_RECAPTCHA_INVALID_DOMAIN",
+        (Dialect::CapSolver, codes::DOMAIN) => "ERROR_INVALID_TASK_DATA",
+        (Dialect::CapSolver, "ERROR_NO_SUCH_CAPCHA_ID") => "ERROR_TASKID_INVALID",
         (
-            Flavour::CapSolver,
+            Dialect::CapSolver,
             "ERROR_TASK_ABSENT"
             | "ERROR_BAD_PARAMETERS"
             | "ERROR_PAGEURL"
             | "ERROR_RECAPTCHA_INVALID_SITEKEY",
         ) => "ERROR_INVALID_TASK_DATA",
         // The spelling is the provider's.
-        (Flavour::CapSolver, "ERROR_NO_SLOT_AVAILABLE") => "ERROR_SERVICE_UNAVALIABLE",
-        (Flavour::CapSolver, "ERROR_NO_SUCH_METHOD") => "ERROR_BAD_REQUEST",
+        (Dialect::CapSolver, "ERROR_NO_SLOT_AVAILABLE") => "ERROR_SERVICE_UNAVALIABLE",
+        (Dialect::CapSolver, "ERROR_NO_SUCH_METHOD") => "ERROR_BAD_REQUEST",
         (_, code) => code,
     }
 }

@@ -9,7 +9,7 @@ use crate::wrong_keys::WrongKeys;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hashbrown::HashSet;
-use quittance_engine::{PlaceError, Placed};
+use quittance_engine::{PlaceError, PlacedOrder};
 use quittance_lifecycle::{Draft, Money};
 use quittance_ports::{Leases, StoreError, Threads, Which};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) enum Admission {
     /// It opened no order, and is done.
-    Repeat(Placed),
+    Repeat(PlacedOrder),
     /// It may open an order with this place.
     Place(Place),
 }

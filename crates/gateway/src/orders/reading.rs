@@ -4,7 +4,7 @@
 use super::{Accepted, Inner, NotSeen, OrderService, OrderView, PAGE, PAGES_MAX};
 use crate::id::OrderId;
 use crate::tenant::Caller;
-use quittance_engine::{Outcome, Placed};
+use quittance_engine::{Outcome, PlacedOrder};
 use quittance_lifecycle::{Key, Order, Origin, Phase, Timestamp};
 use quittance_ports::{OrderClass, StoreError, Which};
 use quittance_telemetry::trace::TraceParent;
@@ -56,7 +56,7 @@ impl OrderService {
     async fn wait_for(
         &self,
         order: Arc<Order>,
-        placed: Placed,
+        placed: PlacedOrder,
         timeout: Duration,
         above: Option<TraceParent>,
     ) -> Result<OrderView, NotSeen> {
@@ -68,7 +68,7 @@ impl OrderService {
             return self.look_at(order, &placed, above).await;
         };
         let since = self.inner.engine.now();
-        let waited = Placed { until: since + timeout, ..placed };
+        let waited = PlacedOrder { until: since + timeout, ..placed };
         let mut is_closing = self.inner.is_closing.subscribe();
         let outcome = tokio::select! {
             biased;
@@ -96,7 +96,7 @@ impl OrderService {
     async fn look_at(
         &self,
         order: Arc<Order>,
-        placed: &Placed,
+        placed: &PlacedOrder,
         above: Option<TraceParent>,
     ) -> Result<OrderView, NotSeen> {
         let since = self.inner.engine.now();
@@ -105,13 +105,13 @@ impl OrderService {
     }
 
     /// The order that an id names, if it is this caller's, and his claim on it.
-    async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, Placed), NotSeen> {
+    async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, PlacedOrder), NotSeen> {
         let order = self.find(caller, id).await?;
         let claimant = match &order.phase {
             Phase::Claimed { by, .. } if id.is_from_stock() => *by,
             _ => order.key,
         };
-        let placed = Placed {
+        let placed = PlacedOrder {
             key: order.key,
             claimant,
             origin: if id.is_from_stock() { Origin::Stock } else { Origin::Joined },

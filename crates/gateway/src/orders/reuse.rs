@@ -2,11 +2,11 @@
 //! say; where none of them says anything, the kind decides. And the one place that notices when a single-use answer goes to a
 //! second placement: a site takes it once, so the operator must be able to see which setting does that.
 
-use super::{OrderRequest, OrderService};
+use super::OrderService;
 use crate::once::Once;
 use crate::tenant::Caller;
-use quittance_engine::Placed;
-use quittance_lifecycle::{Origin, Reuse, Value};
+use quittance_engine::PlacedOrder;
+use quittance_lifecycle::{Draft, Origin, Reuse, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was decided, and by what.
@@ -26,19 +26,19 @@ pub(super) struct SharedSingleUse {
 }
 
 impl OrderService {
-    pub(super) fn decide_reuse(&self, caller: &Caller, request: &OrderRequest) -> ReuseDecision {
+    pub(super) fn decide_reuse(&self, caller: &Caller, kind: &str, draft: &Draft) -> ReuseDecision {
         let decided = |reuse, by: &str| ReuseDecision { reuse: Some(reuse), by: by.to_owned() };
         if caller.is_fresh_wanted {
             return decided(Reuse::Exclusive, "the end of the caller's key, __nocache");
         }
-        if let Some(reuse) = request.reuse {
+        if let Some(reuse) = draft.reuse {
             return decided(reuse, "the request's own field `reuse`");
         }
-        let page = match request.params.get("pageurl") {
+        let page = match draft.params.get("pageurl") {
             Some(Value::Text(page)) => Some(page.as_str()),
             _ => None,
         };
-        match self.inner.tenants.reuse(&caller.tenant.settings, &request.kind, page) {
+        match self.inner.tenants.reuse(&caller.tenant.settings, kind, page) {
             Some(setting) => decided(setting.reuse, &setting.name),
             None => ReuseDecision { reuse: None, by: "the kind".to_owned() },
         }
@@ -46,7 +46,7 @@ impl OrderService {
 
     /// Counts a placement that is given an answer which the site takes once and another placement is given too, and logs the
     /// first one of each target. A repeat with an idempotency key is the same job, and nothing to notice.
-    pub(super) fn note_shared(&self, placed: &Placed, decision: &ReuseDecision) {
+    pub(super) fn note_shared(&self, placed: &PlacedOrder, decision: &ReuseDecision) {
         let Some(order) = &placed.order else { return };
         let terms = &order.terms;
         let is_second = matches!(placed.origin, Origin::Joined | Origin::Cached);

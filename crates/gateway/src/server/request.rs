@@ -1,14 +1,14 @@
-//! One request: read whole, within its limits; handed to the house; and whatever happens there, answered.
+//! One request: read whole and within its limits, passed to its API, and answered whatever happens there.
 
 use super::patient::Answering;
 use super::{RequestHandler, Server, Shared, State, Visitor, count, reached};
-use crate::api::{ApiRequest, Body, FLAVOURS, OverTls};
+use crate::api::{ApiRequest, Body, OverTls, SMALL_BODY_BYTES};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use std::panic::AssertUnwindSafe;
@@ -18,8 +18,6 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 
 pub(super) const KIB: usize = 1024;
-/// Of every body so much is let in without asking whether there is room.
-const FREE_BYTES: usize = 16 * KIB;
 /// So much of a body is searched for a key while the rest is on its way.
 const BEGINNING_BYTES: usize = 4 * KIB;
 /// Whoever sends too much is read on up to this, and thrown away: else he would not hear the answer for his own voice.
@@ -43,80 +41,78 @@ pub(crate) enum RequestError {
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Server {
-    pub(super) async fn attend<H: RequestHandler>(
+    /// Reads a request, and answers it whatever happens.
+    pub(super) async fn handle<H: RequestHandler>(
         &self,
-        house: &H,
+        handler: &H,
         request: Request<Incoming>,
         visitor: &Visitor,
     ) -> Response<Body> {
-        let counters = &self.shared.counters;
-        count(&counters.requests);
+        count(&self.shared.counters.requests);
         let began = Instant::now();
         let (head, body) = request.into_parts();
-        let mut asked = arrived(head);
-        let (guest, is_alone) = (Arc::clone(&visitor.guest), house.has_one_tenant());
+        let mut request = ApiRequest::new(head);
+        let (guest, is_alone) = (Arc::clone(&visitor.guest), handler.has_one_tenant());
         let visit = Visit::new(visitor.address, move |shown| guest.is_known_as(shown, is_alone));
-        asked.head.extensions.insert(Arc::clone(&visit));
+        request.head.extensions.insert(Arc::clone(&visit));
         if visitor.is_over_tls {
-            asked.head.extensions.insert(OverTls);
+            request.head.extensions.insert(OverTls);
         }
-        let (method, route) = (asked.head.method.clone(), house.route(&asked));
-        // A body may take long. Until its sender is known, it may be sent away to make room.
+        let method = request.head.method.clone();
+        // A body may take long. Until its sender is known, its connection may be closed to make place for others.
         let look = |beginning: &[u8]| {
             if !visitor.stage.is_known() {
-                visitor.guest.is_known_as(&house.shown_early(&asked, beginning), is_alone);
+                visitor.guest.is_known_as(&handler.shown_early(&request, beginning), is_alone);
             }
             visitor.stage.is_known()
         };
-        let answer = match visitor.stage.paused(self.read(&asked.head, body, look)).await {
-            Ok((body, room)) => {
-                asked.body = body;
-                let answer = self.ask(house, asked).await;
-                drop(room);
-                answer
+        let response = match visitor.stage.paused(self.read(&request.head, body, look)).await {
+            Ok((body, _memory)) => {
+                request.body = body;
+                self.answer(handler, &mut request).await
             }
             Err(why) => {
-                let mut answer = self.turn_away(house, &asked, why);
-                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                answer
+                let mut response = self.refuse(handler, &request, why);
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
             }
         };
         if let Shown::WrongKey(pause) = visit.found() {
             visitor.stage.paused(tokio::time::sleep(pause)).await;
         }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::debug!(%method, route, status = answer.status().as_u16(), ms, "answered");
-        answer
+        let (route, status) = (request.route.name(), response.status().as_u16());
+        tracing::debug!(%method, route, status, ms, "answered");
+        response
     }
 
-    async fn ask<H: RequestHandler>(&self, house: &H, asked: ApiRequest) -> Response<Body> {
+    async fn answer<H: RequestHandler>(&self, handler: &H, request: &mut ApiRequest) -> Response<Body> {
         let Shared { requests, own_requests, .. } = &*self.shared;
-        let seats = if house.has_own_seat(&asked) { own_requests } else { requests };
-        let Ok(_place) = seats.try_acquire() else {
-            return self.turn_away(house, &asked, RequestError::Overloaded);
+        let permits = if request.route.is_reserved() { own_requests } else { requests };
+        let Ok(_permit) = permits.try_acquire() else {
+            return self.refuse(handler, request, RequestError::Overloaded);
         };
-        let kept = kept(&asked);
-        match AssertUnwindSafe(house.answer(asked)).catch_unwind().await {
-            Ok(answer) => answer,
+        match AssertUnwindSafe(handler.answer(request)).catch_unwind().await {
+            Ok(response) => response,
             Err(_) => {
                 count(&self.shared.counters.panics);
                 tracing::error!(
-                    route = house.route(&kept),
-                    "a door panicked; its caller was told to ask again"
+                    route = request.route.name(),
+                    "an API panicked; its caller was asked to try again"
                 );
-                house.turn_away(&kept, RequestError::Panicked)
+                handler.refuse(request, RequestError::Panicked)
             }
         }
     }
 
-    fn turn_away<H: RequestHandler>(
+    fn refuse<H: RequestHandler>(
         &self,
-        house: &H,
-        asked: &ApiRequest,
+        handler: &H,
+        request: &ApiRequest,
         why: RequestError,
     ) -> Response<Body> {
         count(&self.shared.counters.turned_away);
-        house.turn_away(asked, why)
+        handler.refuse(request, why)
     }
 
     /// `look` is given the beginning of the body while it comes, and says when it has seen enough.
@@ -168,7 +164,7 @@ impl Server {
                 return Err(RequestError::TooLarge);
             }
             let taken = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let wanted = length.saturating_sub(FREE_BYTES).div_ceil(KIB);
+            let wanted = length.saturating_sub(SMALL_BODY_BYTES).div_ceil(KIB);
             if wanted > taken {
                 let more = u32::try_from(wanted - taken).map_err(|_| RequestError::TooLarge)?;
                 let more = Arc::clone(&self.shared.bodies).try_acquire_many_owned(more);
@@ -209,39 +205,6 @@ impl Server {
         });
         Either::Right(StreamBody::new(frames).boxed_unsync())
     }
-}
-
-/// What has arrived so far. Clients that put an address together from parts write a slash too many, or a blank at the end:
-/// `//createTask`, `/createTask%20`. Both are understood.
-fn arrived(head: Parts) -> ApiRequest {
-    let path = trimmed(head.uri.path()).trim_start_matches('/');
-    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
-    let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
-    let content_type = head.headers.get(CONTENT_TYPE).cloned();
-    ApiRequest { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
-}
-
-/// Without the white space at its end, which a path can only hold percent-encoded.
-fn trimmed(mut path: &str) -> &str {
-    const BLANKS: [&str; 4] = ["%20", "%09", "%0a", "%0d"];
-    let ends_blank = |path: &str| {
-        BLANKS.iter().any(|blank| path.len() >= 3 && path[path.len() - 3..].eq_ignore_ascii_case(blank))
-    };
-    while path.is_char_boundary(path.len().saturating_sub(3)) && ends_blank(path) {
-        path = &path[..path.len() - 3];
-    }
-    path
-}
-
-/// What is kept of a request for the worst case: as little as it takes to tell its caller. In particular it must not keep
-/// a large body in memory.
-fn kept(asked: &ApiRequest) -> ApiRequest {
-    let (mut head, ()) = Request::new(()).into_parts();
-    head.uri = asked.head.uri.clone();
-    let body = if asked.body.len() > FREE_BYTES { Bytes::new() } else { asked.body.clone() };
-    let (path, content_type) = (asked.path.clone(), asked.content_type.clone());
-    ApiRequest { head, path, flavour: asked.flavour, content_type, body }
 }
 
 /// Reads on, and keeps nothing.

@@ -45,6 +45,7 @@ pub fn declined(why: Declined, now: Timestamp) -> Refused {
         Declined::TooManyOpen { .. } => Code::TooManyOpen.because(detail).again_in(LOOK_SOONEST),
         Declined::Callback(_) => Code::BadCallback.because(detail).at("callback_url"),
         Declined::TooManyWebhooks => Code::TooManyWebhooks.because(detail).at("callback_url"),
+        Declined::TimedOut => store_away(),
         Declined::InFlight { id } => Code::InFlight.because(detail).again_in(LOOK_SOONEST).see(address(id)),
     }
 }

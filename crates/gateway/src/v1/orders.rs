@@ -8,7 +8,7 @@ use super::page::{PageQuery, PageRange};
 use super::problem::{Code, Refused, retry_after};
 use super::request::{JsonBody, NewOrder, Verdict};
 use super::{AppState, PLACE_WAIT};
-use crate::api::{IDEMPOTENT_REPLAYED, carry_out};
+use crate::api::IDEMPOTENT_REPLAYED;
 use crate::cursor::CursorOf;
 use crate::problems;
 use crate::{Accepted, OrderId, OrderView, Reported};
@@ -76,11 +76,10 @@ pub(super) async fn place(
 ) -> Result<Response, Refused> {
     let mut request = said.request(chosen)?;
     request.is_strict = prefer.is_strict;
-    request.trace = crate::api::trace_of(&headers);
-    let orders = state.orders.clone();
-    let placing = carry_out(async move { orders.place(&caller, request).await }, PLACE_WAIT);
+    request.draft.trace = crate::api::trace_of(&headers);
     let now = state.orders.clock().now();
-    let accepted = placing.await.ok_or_else(store_away)?.map_err(|why| declined(why, now))?;
+    let placed = state.orders.place(caller, request, PLACE_WAIT).await;
+    let accepted = placed.map_err(|why| declined(why, now))?;
     let seen = state.orders.wait_for_accepted(&accepted, prefer.timeout()).await.ok();
     let Accepted { id, placed, .. } = &accepted;
     let seen = seen.filter(|seen| seen.outcome != Outcome::Forgotten);

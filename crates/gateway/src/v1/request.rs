@@ -2,19 +2,20 @@
 //! the OpenAPI document.
 
 use super::problem::{Code, Refused};
-use crate::{OrderRequest, order_options, webhooks};
+use crate::webhooks::WebhookFormat;
+use crate::{OrderRequest, order_options};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use quittance_lifecycle::afterwards::WEBHOOK_URL_BYTES_MAX;
+use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
-use quittance_lifecycle::{Reuse, Value as Param};
-use quittance_protocol::classic::document::{self, BadDocument};
+use quittance_lifecycle::{Draft, Reuse, Value as Param};
+use quittance_protocol::classic::json_document::{self, BadDocument};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +60,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         // The server has read it whole and checked its size.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
-        match document::read(&body) {
+        match json_document::read(&body) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
             Err(BadDocument::SentTwice { name }) => {
@@ -176,19 +177,10 @@ impl JsonBody {
         let timeout = self.seconds("deadline_s", 1, TIMEOUT_MAX.as_secs())?;
         let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
         let no_stock = self.truth("no_stock")?.unwrap_or(false);
-        let callback = self.callback()?;
+        let webhook = self.callback()?;
         self.done()?;
-        let request = OrderRequest {
-            kind,
-            params,
-            reuse,
-            timeout,
-            min_life,
-            no_stock,
-            callback,
-            ..OrderRequest::default()
-        };
-        Ok(OrderRequest { idempotency_key, ..request })
+        let draft = Draft { params, idempotency_key, reuse, timeout, min_life, no_stock, ..Draft::default() };
+        Ok(OrderRequest { kind, draft, webhook, is_strict: false })
     }
 
     pub fn kind(&mut self) -> Result<String, Refused> {
@@ -228,7 +220,7 @@ impl JsonBody {
         Ok(params)
     }
 
-    fn callback(&mut self) -> Result<Option<(String, &'static str)>, Refused> {
+    fn callback(&mut self) -> Result<Option<(String, WebhookFormat)>, Refused> {
         match self.text("callback_url")? {
             None => Ok(None),
             Some(url) if url.len() > WEBHOOK_URL_BYTES_MAX || !is_address(&url) => {
@@ -236,7 +228,7 @@ impl JsonBody {
                     format!("It must be an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes.");
                 Err(Code::BadCallback.because(words).at("callback_url"))
             }
-            Some(url) => Ok(Some((url, webhooks::V1))),
+            Some(url) => Ok(Some((url, WebhookFormat::V1))),
         }
     }
 

@@ -1,22 +1,15 @@
-//! What is said to whoever asked to be called: the same that a poll would have told him, in the form that his protocol
-//! promises for callbacks.
+//! What a webhook sends: what a poll would have returned, in the form that the caller's protocol promises.
 
-use crate::codes::{code_of_outcome, in_classic, reason_of_outcome};
+use super::format::WebhookFormat;
+use crate::codes::{code_of_outcome, in_classic};
 use crate::id::OrderId;
-use crate::json::{finished_task, solution_of, spelled};
+use crate::json::webhook_body;
 use bytes::Bytes;
 use hyper::{Method, Uri};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Order, Timestamp, Webhook};
-use quittance_protocol::json::{Flavour, TaskId, reply};
+use quittance_protocol::Dialect;
 use std::time::Duration;
-
-/// The form in which CaptchaAI calls: everything in the address.
-pub(crate) const CAPTCHAAI: &str = "captchaai";
-/// The form in which 2captcha calls: a form by POST.
-pub(crate) const TWO_CAPTCHA: &str = "2captcha";
-/// What the native door calls with: the order as it stands there.
-pub(crate) const V1: &str = "v1";
 
 pub(super) struct Message {
     pub(super) method: Method,
@@ -28,12 +21,12 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Nothing, if nobody knows the dialect.
+    /// `None` if there is nothing to send, or the address cannot be read.
     pub(super) fn compose(
         order: &Order,
         outcome: &Outcome,
         webhook: &Webhook,
-        dialect: &str,
+        format: WebhookFormat,
         now: Timestamp,
         currency: &str,
     ) -> Option<Self> {
@@ -49,17 +42,18 @@ impl Message {
             let (method, uri) = (Method::POST, webhook.url.parse().ok()?);
             Some(Self { method, uri, content_type: Some(content_type), body: body.into(), remaining_life })
         };
-        match dialect {
-            TWO_CAPTCHA => post("application/x-www-form-urlencoded", pairs(id, outcome)),
-            CAPTCHAAI => {
+        match format {
+            WebhookFormat::Classic(Dialect::CaptchaAi) => {
                 let uri = with_query(&webhook.url, &pairs(id, outcome)).parse().ok()?;
                 let (method, body) = (Method::GET, Bytes::new());
                 Some(Self { method, uri, content_type: None, body, remaining_life })
             }
-            V1 => post("application/json", crate::v1::webhook_body(order, id, outcome, now, currency)?),
-            other => {
-                let flavour = Flavour::parse(other.strip_prefix("json:")?)?;
-                post("application/json", json(flavour, order, id, outcome))
+            WebhookFormat::Classic(_) => post("application/x-www-form-urlencoded", pairs(id, outcome)),
+            WebhookFormat::Json(dialect) => {
+                post("application/json", webhook_body(dialect, order, id, outcome))
+            }
+            WebhookFormat::V1 => {
+                post("application/json", crate::v1::webhook_body(order, id, outcome, now, currency)?)
             }
         }
     }
@@ -95,17 +89,6 @@ fn with_query(url: &str, pairs: &str) -> String {
         "&"
     };
     format!("{url}{between}{pairs}")
-}
-
-fn json(flavour: Flavour, order: &Order, id: OrderId, outcome: &Outcome) -> String {
-    let task = TaskId(id.number());
-    let Outcome::Answered(answer) = outcome else {
-        let code = code_of_outcome(outcome);
-        let why = reason_of_outcome(outcome).unwrap_or_default();
-        return reply::callback_error(flavour, spelled(flavour, &code), &why, task);
-    };
-    let solution = solution_of(flavour, order, answer);
-    reply::callback_ready(flavour, &finished_task(id, order, answer, &solution))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Addresses that take a webhook only by the method that their dialect does not use: tutorials for CaptchaAI, which calls
-//! by GET, end up behind clients of 2captcha, which calls by POST, and the other way round.
+//! Addresses that accept a webhook only by the HTTP method that their dialect does not use. CaptchaAI calls by GET and 2captcha by POST,
+//! and servers written for one are used with clients of the other.
 
-use super::message::{CAPTCHAAI, TWO_CAPTCHA};
+use super::format::WebhookFormat;
 use quittance_lifecycle::Webhook;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const ADDRESSES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub(super) struct OtherMethods(Mutex<BTreeMap<String, &'static str>>);
-
-/// The dialect that says the same by the other method, if there is one.
-pub(super) fn other(dialect: &str) -> Option<&'static str> {
-    match dialect {
-        TWO_CAPTCHA => Some(CAPTCHAAI),
-        CAPTCHAAI => Some(TWO_CAPTCHA),
-        _ => None,
-    }
-}
+pub(super) struct OtherMethods(Mutex<BTreeMap<String, WebhookFormat>>);
 
 /// Callers put what differs from order to order into the query.
 fn address(webhook: &Webhook) -> String {
@@ -28,24 +19,25 @@ fn address(webhook: &Webhook) -> String {
 }
 
 impl OtherMethods {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, &'static str>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, WebhookFormat>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How this address is called.
-    pub(super) fn dialect_for<'a>(&self, webhook: &'a Webhook) -> &'a str {
-        self.known().get(&address(webhook)).copied().unwrap_or(&webhook.dialect)
+    /// How this address is called; `None` if its format is not known here.
+    pub(super) fn format_for(&self, webhook: &Webhook) -> Option<WebhookFormat> {
+        let other = self.known().get(&address(webhook)).copied();
+        other.or_else(|| WebhookFormat::parse(&webhook.dialect))
     }
 
-    pub(super) fn remember(&self, webhook: &Webhook, dialect: &'static str) {
+    pub(super) fn remember(&self, webhook: &Webhook, format: WebhookFormat) {
         let mut known = self.known();
         if known.len() >= ADDRESSES_MAX {
             known.clear();
         }
-        if dialect == webhook.dialect {
+        if format.name() == webhook.dialect {
             known.remove(&address(webhook));
         } else {
-            known.insert(address(webhook), dialect);
+            known.insert(address(webhook), format);
         }
     }
 }

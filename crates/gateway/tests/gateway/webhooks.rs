@@ -4,21 +4,21 @@
 mod receiver;
 mod world;
 
-use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest};
-use quittance_lifecycle::{DeliveryState, Reuse, Timestamp, Webhook};
+use quittance_gateway::{BadCallback, Declined, OrderId, OrderRequest, WebhookFormat};
+use quittance_lifecycle::{DeliveryState, Draft, Reuse, Timestamp, Webhook};
 use quittance_ports::WebhookSender;
 use receiver::Receiver;
 use world::{SECRET, World, token};
 
-fn turnstile(site: &str, callback: Option<(String, &'static str)>) -> OrderRequest {
+fn turnstile(site: &str, webhook: Option<(String, &'static str)>) -> OrderRequest {
     let params = [("sitekey", site), ("pageurl", "https://example.com/")];
-    OrderRequest {
-        kind: "turnstile".into(),
+    let draft = Draft {
         params: params.map(|(name, value)| (name.to_owned(), value.into())).into(),
-        callback,
         reuse: Some(Reuse::Shared),
-        ..OrderRequest::default()
-    }
+        ..Draft::default()
+    };
+    let webhook = webhook.map(|(url, format)| (url, WebhookFormat::parse(format).unwrap()));
+    OrderRequest { kind: "turnstile".into(), draft, webhook, is_strict: false }
 }
 
 #[tokio::test]
@@ -35,8 +35,7 @@ async fn each_protocol_is_called_in_the_form_that_it_promises() {
         "v1",
     ] {
         let url = receiver.url(&format!("/hook?mine={}", dialect.replace(':', "-")));
-        let accepted =
-            world.orders.place(&world.caller, turnstile(dialect, Some((url, dialect)))).await.unwrap();
+        let accepted = world.place(turnstile(dialect, Some((url, dialect)))).await.unwrap();
         let heard = receiver.next().await;
         let id = accepted.id.to_string();
         let mine = format!("/hook?mine={}", dialect.replace(':', "-"));
@@ -91,7 +90,7 @@ async fn a_webhook_about_an_order_without_an_answer_has_a_code_of_its_dialect_an
         ("json:capsolver", "ERROR_INVALID_TASK_DATA"),
     ] {
         let request = turnstile(&format!("refuse-{dialect}"), Some((receiver.url("/hook"), dialect)));
-        let id = world.orders.place(&world.caller, request).await.unwrap().id;
+        let id = world.place(request).await.unwrap().id;
         let heard = receiver.next().await;
         match dialect {
             "2captcha" => assert_eq!(heard.body, format!("id={id}&code={code}")),
@@ -115,7 +114,7 @@ async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
     let receiver = Receiver::start(&[500]).await;
     let world = World::start(&["127.0.0.1"]).await;
     let request = turnstile("again", Some((receiver.url("/"), "2captcha")));
-    let accepted = world.orders.place(&world.caller, request).await.unwrap();
+    let accepted = world.place(request).await.unwrap();
     let (first, second) = (receiver.next().await, receiver.next().await);
     assert_eq!(first.body, second.body);
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
@@ -131,10 +130,10 @@ async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_
         let world = World::start(&["127.0.0.1"]).await;
         let place =
             |site: &'static str| turnstile(site, Some((receiver.url(&format!("/hook?of={site}")), dialect)));
-        let accepted = world.orders.place(&world.caller, place("one")).await.unwrap();
+        let accepted = world.place(place("one")).await.unwrap();
         assert_eq!([receiver.next().await.method, receiver.next().await.method], [first, then]);
         world.until_told(accepted.placed.key).await;
-        world.orders.place(&world.caller, place("two")).await.unwrap();
+        world.place(place("two")).await.unwrap();
         assert_eq!(receiver.next().await.method, then, "it is remembered");
         world.stop().await;
     }
@@ -146,7 +145,7 @@ async fn a_redirect_is_not_followed() {
     let receiver = Receiver::start(&[302]).await;
     let world = World::start(&["127.0.0.1"]).await;
     let request = turnstile("redirected", Some((receiver.url("/from"), "2captcha")));
-    world.orders.place(&world.caller, request).await.unwrap();
+    world.place(request).await.unwrap();
     let (first, second) = (receiver.next().await, receiver.next().await);
     assert_eq!((first.target.as_str(), second.target.as_str()), ("/from", "/from"));
     world.stop().await;
@@ -159,7 +158,7 @@ async fn an_address_inside_is_refused_and_nothing_is_bought() {
     for url in
         [receiver.url("/"), receiver.url("/").replace("127.0.0.1", "localhost"), "http://10.0.0.1/".into()]
     {
-        let declined = world.orders.place(&world.caller, turnstile("inside", Some((url, "2captcha")))).await;
+        let declined = world.place(turnstile("inside", Some((url, "2captcha")))).await;
         assert!(matches!(declined, Err(Declined::Callback(BadCallback::Inside))), "{declined:?}");
     }
     assert_eq!(world.submits(), 0);
@@ -171,7 +170,7 @@ async fn an_address_inside_is_refused_and_nothing_is_bought() {
 async fn a_name_that_leads_inside_is_not_called() {
     let receiver = Receiver::start(&[]).await;
     let world = World::start(&[]).await;
-    let accepted = world.orders.place(&world.caller, turnstile("later", None)).await.unwrap();
+    let accepted = world.place(turnstile("later", None)).await.unwrap();
     let order = world.orders.find(&world.caller, accepted.id).await.unwrap();
     let webhook = Webhook {
         number: 1,
@@ -189,11 +188,10 @@ async fn a_name_that_leads_inside_is_not_called() {
 async fn whoever_comes_after_the_answer_is_called_too() {
     let receiver = Receiver::start(&[]).await;
     let world = World::start(&["127.0.0.1"]).await;
-    let first = world.orders.place(&world.caller, turnstile("shared", None)).await.unwrap();
+    let first = world.place(turnstile("shared", None)).await.unwrap();
     world.until_solved(first.placed.key).await;
     let url = receiver.url("/late");
-    let second =
-        world.orders.place(&world.caller, turnstile("shared", Some((url, "2captcha")))).await.unwrap();
+    let second = world.place(turnstile("shared", Some((url, "2captcha")))).await.unwrap();
     assert_eq!(second.id, first.id);
     assert_eq!(receiver.next().await.body, format!("id={}&code={}", first.id, token("shared")));
     assert_eq!(OrderId::of(&first.placed.key, first.placed.origin), first.id);

@@ -116,7 +116,7 @@ fn where_answers_are_free_so_is_what_came_to_none() {
 }
 
 #[test]
-fn a_task_that_was_refused_at_the_door_costs_nothing() {
+fn a_task_that_was_rejected_at_once_costs_nothing() {
     let mut case = ChargeCase::new(rules(Unsolvable::Charged), Some(5), false);
     case.step(0, WAKE);
     let rejected = SubmitOutcome::Rejected(Fault::new(FaultClass::Unsolvable, "CODE"));

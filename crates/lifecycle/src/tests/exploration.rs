@@ -1,5 +1,5 @@
 //! Every phase meets every event, at every interesting moment, and the invariants hold each time. The orders are
-//! grown through the public doors only, breadth first from a placement, so that what is tested can happen.
+//! grown through the public functions only, breadth first from a placement, so that what is tested can happen.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -210,7 +210,7 @@ fn check_order(order: &Order) {
     if let Some(current) = order.current() {
         let progress = &order.attempt(current).expect("the current attempt is on record").progress;
         assert_eq!(matches!(progress, Progress::Solving { .. }), is_solving);
-        assert!(is_solving || *progress == Progress::Sent, "{name} is about an attempt without word");
+        assert!(is_solving || *progress == Progress::Sent, "{name} is about an attempt without a reply");
     }
     assert!(order.list_stock().is_none() || (!order.wanted && order.terms.single_use));
     assert!(order.forget_at().is_none() || order.due().is_none(), "nothing is forgotten that is owed");

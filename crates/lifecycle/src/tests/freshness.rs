@@ -235,7 +235,7 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
 
 /// Trap: the order that followed was bought although a task of the first one was paid for and not answered yet.
 #[test]
-fn a_placement_goes_on_with_a_task_that_is_paid_for_rather_than_with_an_order_that_follows() {
+fn a_placement_resumes_a_task_that_is_paid_for_rather_than_with_an_order_that_follows() {
     let (key, terms) = shared();
     let mut solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
     let trailing = Progress::Trailing { task: "task-2".into(), poll_at: START + secs(155) };

@@ -359,7 +359,7 @@ fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() 
 
 /// An order that every node forgot is not bought again before an operator says so; a task that is known is resumed.
 #[test]
-fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_task() {
+fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, false);
     let lost = tell(&policy, &[(1, Event::Lost)]);
@@ -370,7 +370,7 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_tas
     let lost = tell(&policy, &[(0, WAKE), (1, accepted(1)), (5, Event::Lost)]);
     let Placement::Commit { advance, .. } = place(Some(&lost), None, key, &terms, START + secs(9), &policy)
     else {
-        panic!("there is a task to go on with")
+        panic!("there is a task to resume")
     };
     assert!(matches!(advance.next.phase, Phase::Solving { attempt: 1, .. }));
     let revived = tell(&policy, &[(0, WAKE), (1, accepted(1)), (5, Event::Lost), (9, called_back(1))]);

@@ -1,7 +1,7 @@
 //! Answers: they are paid for, so no usable answer is thrown away. How fresh one is follows from the earliest moment
 //! at which it can have been solved, never from when we saw it.
 
-use super::people::unborn;
+use super::people::new_order;
 use super::{Decision, NextOrder, WhyIgnored};
 use crate::answer::{Answer, Money, ProviderAnswer};
 use crate::counters::Counters;
@@ -21,7 +21,7 @@ use core::time::Duration;
 pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
     let made = order.attempt(attempt)?;
     let Progress::Surplus { answer, since } = &made.progress else { return None };
-    let mut surplus = unborn(order.key.surplus(order.born, attempt), Arc::clone(&order.terms), order.born);
+    let mut surplus = new_order(order.key.surplus(order.born, attempt), Arc::clone(&order.terms), order.born);
     surplus.life = 1;
     surplus.wanted = false;
     surplus.uncollected = answer.expires.is_some();

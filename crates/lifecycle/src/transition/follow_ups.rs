@@ -2,11 +2,11 @@
 //! anything.
 
 use super::{Decision, NextOrder, WhyIgnored};
-use crate::afterwards::{
+use crate::event::{DeliveryOutcome, Effect, ReportOutcome};
+use crate::follow_up::{
     DeliveryState, FOLLOW_UP_WAIT, REPORT_PAUSES, Report, ReportState, WEBHOOK_PAUSES, WEBHOOKS_MAX,
     WHY_BYTES_MAX, Webhook,
 };
-use crate::event::{DeliveryOutcome, Effect, ReportOutcome};
 use crate::order::{HandOut, Order, Phase, Progress};
 use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;

@@ -69,7 +69,7 @@ impl NextOrder {
         self.done()
     }
 
-    /// Goes on with a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is
+    /// Resumes a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is
     /// when it was last given up.
     pub(super) fn wait_for_what_is_paid(&mut self, since: Timestamp, policy: &Policy) {
         if self.resume_paid(policy) {

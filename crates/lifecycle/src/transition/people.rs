@@ -116,7 +116,7 @@ pub fn place(
 }
 
 fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
-    NextOrder::new(&unborn(key, Arc::clone(terms), now), now).begin_life(terms, policy)
+    NextOrder::new(&new_order(key, Arc::clone(terms), now), now).begin_life(terms, policy)
 }
 
 /// What it means for the one order that is on record.
@@ -184,7 +184,7 @@ fn has_open_attempt(order: &Order) -> bool {
     order.attempts.iter().any(Attempt::is_open)
 }
 
-/// Whether there is a task that a new life would go on with.
+/// Whether there is a task that a new life would resume.
 fn has_paid_task(order: &Order) -> bool {
     order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
 }
@@ -201,7 +201,7 @@ fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy
     order.terms.keyed || !order.terms.single_use || is_in_window
 }
 
-pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
+pub(super) fn new_order(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
     Order {
         key,
         terms,
@@ -232,7 +232,7 @@ impl NextOrder {
     }
 
     /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still
-    /// come for. But where a task is paid for and not answered yet, the new life goes on with that task: to leave it
+    /// come for. But where a task is paid for and not answered yet, the new life resumes that task: to leave it
     /// would pay twice.
     fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         let order = &mut self.next;
@@ -282,7 +282,7 @@ impl NextOrder {
         self.placement(origin)
     }
 
-    /// A new life goes on with whatever an earlier one may have paid for, and pays only if there is nothing.
+    /// A new life resumes what an earlier one may have paid for, and pays only if there is nothing.
     pub(super) fn restart(&mut self, policy: &Policy) {
         let now = self.now;
         if let Phase::Solved { answer, .. } = &self.next.phase

@@ -1,7 +1,7 @@
 //! The world's codes are those of the classic protocol. Each provider of the other one has its own names for some of
 //! them, and two of the four have numbers that mean something.
 
-use super::MockFlavour;
+use super::MockDialect;
 
 /// The number of a code that no list has.
 const UNLISTED: u32 = 99;
@@ -42,19 +42,19 @@ const BLOCKED: &str = "ERROR_IP_BLOCKED";
 const SICK: &str = "ERROR_SERVICE_UNAVALIABLE";
 
 /// What this provider calls it. An unknown code stays as it is.
-pub(super) fn spelled(flavour: MockFlavour, code: &str) -> &str {
-    let column = match flavour {
-        MockFlavour::TwoCaptcha => 0,
-        MockFlavour::AntiCaptcha => 1,
-        MockFlavour::CapMonster => 2,
-        MockFlavour::CapSolver => 3,
+pub(super) fn spelled(dialect: MockDialect, code: &str) -> &str {
+    let column = match dialect {
+        MockDialect::TwoCaptcha => 0,
+        MockDialect::AntiCaptcha => 1,
+        MockDialect::CapMonster => 2,
+        MockDialect::CapSolver => 3,
     };
     NAMES.iter().find(|(classic, _)| *classic == code).map_or(code, |(_, names)| names[column])
 }
 
 /// The `errorId` of a code that is spelled already.
-pub(super) fn number(flavour: MockFlavour, code: &str) -> u32 {
-    if matches!(flavour, MockFlavour::CapMonster | MockFlavour::CapSolver) {
+pub(super) fn number(dialect: MockDialect, code: &str) -> u32 {
+    if matches!(dialect, MockDialect::CapMonster | MockDialect::CapSolver) {
         return 1;
     }
     match code {
@@ -81,10 +81,10 @@ pub(super) fn number(flavour: MockFlavour, code: &str) -> u32 {
 }
 
 /// Only CapSolver lets the status say that something is wrong.
-pub(super) fn status(flavour: MockFlavour, code: &str) -> u16 {
-    match flavour {
-        MockFlavour::CapSolver if code == UNKNOWN_KEY => 401,
-        MockFlavour::CapSolver => 400,
+pub(super) fn status(dialect: MockDialect, code: &str) -> u16 {
+    match dialect {
+        MockDialect::CapSolver if code == UNKNOWN_KEY => 401,
+        MockDialect::CapSolver => 400,
         _ => 200,
     }
 }

@@ -3,7 +3,7 @@
 
 mod list;
 
-use super::MockFlavour;
+use super::MockDialect;
 use list::{GEETEST_V4, KINDS};
 use serde_json::{Map, Value};
 
@@ -59,11 +59,11 @@ const EMPTY: JsonKind = JsonKind {
 impl JsonKind {
     /// The kind of exactly this name, and what it means for the proxy.
     pub(crate) fn named(
-        flavour: MockFlavour,
+        dialect: MockDialect,
         name: &str,
         task: &Map<String, Value>,
     ) -> Option<(&'static Self, Proxies)> {
-        let is_capsolver = flavour == MockFlavour::CapSolver;
+        let is_capsolver = dialect == MockDialect::CapSolver;
         let without = name.strip_suffix("Proxyless");
         let without = without.or_else(|| name.strip_suffix("ProxyLess").filter(|_| is_capsolver));
         let stem = without.unwrap_or(name);
@@ -75,7 +75,7 @@ impl JsonKind {
             Forms::Bare | Forms::ProxylessOnly => Proxies::Ignored,
             Forms::Both if without.is_some() => Proxies::Ignored,
             // CapMonster has one name for both.
-            Forms::Both if flavour == MockFlavour::CapMonster => Proxies::Optional,
+            Forms::Both if dialect == MockDialect::CapMonster => Proxies::Optional,
             Forms::Both | Forms::ProxyOnly => Proxies::Needed,
         };
         let is_v4 = task.get("version").and_then(Value::as_u64) == Some(4) || task.contains_key("captchaId");
@@ -104,22 +104,22 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_literally() {
-        let named = |flavour, name| {
-            let found = JsonKind::named(flavour, name, &Map::new());
+        let named = |dialect, name| {
+            let found = JsonKind::named(dialect, name, &Map::new());
             found.map(|(kind, proxies)| (kind.method, proxies))
         };
-        let two = MockFlavour::TwoCaptcha;
+        let two = MockDialect::TwoCaptcha;
         assert_eq!(named(two, "RecaptchaV2TaskProxyless"), Some(("userrecaptcha", Proxies::Ignored)));
         assert_eq!(named(two, "RecaptchaV2Task"), Some(("userrecaptcha", Proxies::Needed)));
         assert_eq!(
-            named(MockFlavour::CapMonster, "RecaptchaV2Task"),
+            named(MockDialect::CapMonster, "RecaptchaV2Task"),
             Some(("userrecaptcha", Proxies::Optional))
         );
         for strange in ["ReCaptchaV2TaskProxyLess", "RecaptchaV3Task", "ImageToTextTaskProxyless", "", "Task"]
         {
             assert_eq!(named(two, strange), None, "{strange}");
         }
-        let solver = MockFlavour::CapSolver;
+        let solver = MockDialect::CapSolver;
         assert_eq!(named(solver, "ReCaptchaV2TaskProxyLess"), Some(("userrecaptcha", Proxies::Ignored)));
         assert_eq!(named(solver, "AntiTurnstileTaskProxyLess"), Some(("turnstile", Proxies::Ignored)));
         assert_eq!(named(solver, "RecaptchaV2TaskProxyless"), None);

@@ -2,14 +2,14 @@
 //! what only this protocol can get wrong: types, pictures in a wrapping, and a proxy in five pieces.
 
 use super::kinds::{JsonKind, Proxies};
-use super::{MockFlavour, codes};
+use super::{MockDialect, codes};
 use quittance_protocol::classic::{Form, Part};
 use serde_json::{Map, Value};
 
 type TaskFields = Map<String, Value>;
 
 pub(super) fn read(
-    flavour: MockFlavour,
+    dialect: MockDialect,
     kind: &JsonKind,
     proxies: Proxies,
     task: &TaskFields,
@@ -28,12 +28,12 @@ pub(super) fn read(
             None => {}
         }
     }
-    check_score(flavour, kind, task)?;
-    check_body(flavour, kind, task)?;
+    check_score(dialect, kind, task)?;
+    check_body(dialect, kind, task)?;
     match proxies {
         Proxies::Ignored => Ok(()),
         Proxies::Optional if !has_proxy(task) => Ok(()),
-        Proxies::Needed | Proxies::Optional => read_proxy(flavour, task, form),
+        Proxies::Needed | Proxies::Optional => read_proxy(dialect, task, form),
     }
 }
 
@@ -61,9 +61,9 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 /// Two of them need the score of a v3 token, as a number.
-fn check_score(flavour: MockFlavour, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
+fn check_score(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     let is_v3 = kind.fixed.contains(&("version", "v3"));
-    let is_wanted = is_v3 && matches!(flavour, MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha);
+    let is_wanted = is_v3 && matches!(dialect, MockDialect::TwoCaptcha | MockDialect::AntiCaptcha);
     match task.get("minScore") {
         Some(score) if is_v3 => match score.as_f64() {
             Some(score) if (0.1..=0.9).contains(&score) => Ok(()),
@@ -75,19 +75,19 @@ fn check_score(flavour: MockFlavour, kind: &JsonKind, task: &TaskFields) -> Resu
 }
 
 /// All but 2captcha want bare base64 in one line, and two of them take less than the others.
-fn check_body(flavour: MockFlavour, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
+fn check_body(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     const ANTICAPTCHA_BYTES_MAX: usize = 500_000;
     const CAPMONSTER_BYTES_MAX: usize = 50_000;
     let is_body = kind.fields.iter().any(|(path, _)| *path == "body");
     let Some(body) = task.get("body").and_then(Value::as_str).filter(|_| is_body) else { return Ok(()) };
     let is_wrapped = body.starts_with("data:") || body.contains(char::is_whitespace);
-    if is_wrapped && flavour != MockFlavour::TwoCaptcha {
+    if is_wrapped && dialect != MockDialect::TwoCaptcha {
         return Err("ERROR_IMAGE_TYPE_NOT_SUPPORTED");
     }
     let bytes = body.len() / 4 * 3;
-    let is_too_big = match flavour {
-        MockFlavour::AntiCaptcha => bytes > ANTICAPTCHA_BYTES_MAX,
-        MockFlavour::CapMonster => bytes > CAPMONSTER_BYTES_MAX,
+    let is_too_big = match dialect {
+        MockDialect::AntiCaptcha => bytes > ANTICAPTCHA_BYTES_MAX,
+        MockDialect::CapMonster => bytes > CAPMONSTER_BYTES_MAX,
         _ => false,
     };
     if is_too_big { Err("ERROR_TOO_BIG_CAPTCHA_FILESIZE") } else { Ok(()) }
@@ -97,9 +97,9 @@ fn has_proxy(task: &TaskFields) -> bool {
     task.contains_key("proxyAddress") || task.contains_key("proxy")
 }
 
-fn read_proxy(flavour: MockFlavour, task: &TaskFields, form: &mut Form) -> Result<(), &'static str> {
+fn read_proxy(dialect: MockDialect, task: &TaskFields, form: &mut Form) -> Result<(), &'static str> {
     let text = |name: &str| task.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    if let Some(line) = text("proxy").filter(|_| flavour == MockFlavour::CapSolver) {
+    if let Some(line) = text("proxy").filter(|_| dialect == MockDialect::CapSolver) {
         return read_proxy_line(line, form).ok_or(codes::BAD);
     }
     let (Some(kind), Some(host)) = (text("proxyType"), text("proxyAddress")) else { return Err(codes::BAD) };
@@ -109,7 +109,7 @@ fn read_proxy(flavour: MockFlavour, task: &TaskFields, form: &mut Form) -> Resul
     let port = match task.get("proxyPort") {
         Some(Value::Number(port)) => port.as_u64().and_then(|port| u16::try_from(port).ok()),
         // Only this one is known to be particular about it.
-        Some(Value::String(port)) if flavour != MockFlavour::AntiCaptcha => port.parse().ok(),
+        Some(Value::String(port)) if dialect != MockDialect::AntiCaptcha => port.parse().ok(),
         _ => None,
     };
     let port = port.filter(|port| *port > 0).ok_or(codes::BAD)?;
@@ -145,12 +145,12 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn form_of(flavour: MockFlavour, task: &Value) -> Result<Form, &'static str> {
+    fn form_of(dialect: MockDialect, task: &Value) -> Result<Form, &'static str> {
         let task = task.as_object().expect("an object");
         let name = task["type"].as_str().expect("a type");
-        let (kind, proxies) = JsonKind::named(flavour, name, task).expect("a type that is taken");
+        let (kind, proxies) = JsonKind::named(dialect, name, task).expect("a type that is taken");
         let mut form = Form::default();
-        read(flavour, kind, proxies, task, &mut form).map(|()| form)
+        read(dialect, kind, proxies, task, &mut form).map(|()| form)
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let task = json!({"type": "RecaptchaV2EnterpriseTaskProxyless", "websiteURL": "https://a.test/",
             "websiteKey": "6Lkey", "isInvisible": true, "enterprisePayload": {"s": "once"}, "unheard": 1,
             "proxyAddress": "1.2.3.4"});
-        let form = form_of(MockFlavour::TwoCaptcha, &task).expect("a good task");
+        let form = form_of(MockDialect::TwoCaptcha, &task).expect("a good task");
         let pairs: Vec<_> =
             form.0.keys().map(|name| (name.as_str(), form.text(name).expect("text"))).collect();
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
                 json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
             let fields = proxy.as_object().expect("an object").clone();
             task.as_object_mut().expect("an object").extend(fields);
-            form_of(MockFlavour::TwoCaptcha, &task).map(|form| form.text("proxy").map(str::to_owned))
+            form_of(MockDialect::TwoCaptcha, &task).map(|form| form.text("proxy").map(str::to_owned))
         };
         let good = json!({"proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 80});
         assert_eq!(with(&good), Ok(Some("1.2.3.4:80".to_owned())));
@@ -199,21 +199,21 @@ mod tests {
         }
         for line in ["http://u:p@h:1", "h:1:u:p", "http://h:1:u:p", "http:h:1:u:p"] {
             let task = json!({"type": "AntiCloudflareTask", "websiteURL": "https://a.test/", "proxy": line});
-            let form = form_of(MockFlavour::CapSolver, &task).expect("a good task");
+            let form = form_of(MockDialect::CapSolver, &task).expect("a good task");
             assert_eq!((form.text("proxy"), form.text("proxytype")), (Some("u:p@h:1"), Some("HTTP")));
         }
     }
 
     #[test]
     fn the_version_of_a_geetest_decides_its_method() {
-        for (flavour, task) in [
-            (MockFlavour::TwoCaptcha, json!({"version": 4, "initParameters": {"captcha_id": "i"}})),
-            (MockFlavour::AntiCaptcha, json!({"version": 4, "gt": "i"})),
-            (MockFlavour::CapSolver, json!({"captchaId": "i"})),
+        for (dialect, task) in [
+            (MockDialect::TwoCaptcha, json!({"version": 4, "initParameters": {"captcha_id": "i"}})),
+            (MockDialect::AntiCaptcha, json!({"version": 4, "gt": "i"})),
+            (MockDialect::CapSolver, json!({"captchaId": "i"})),
         ] {
             let mut task = task;
             task["type"] = json!("GeeTestTaskProxyless");
-            let form = form_of(flavour, &task).expect("a good task");
+            let form = form_of(dialect, &task).expect("a good task");
             assert_eq!((form.text("method"), form.text("captcha_id")), (Some("geetest_v4"), Some("i")));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{Endpoint, MockWorld, ReadRequest};
 use crate::ledger::{AccountSummary, count};
-use crate::settings::{BanLimits, KEY_CHARS, MockAccount, MockKey, MockProfile};
+use crate::settings::{BanLimits, KEY_CHARS, MockAccount, MockClassicDialect, MockKey};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -154,8 +154,8 @@ impl MockWorld {
     pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
         let pace = self.settings.pace.clone();
         let ip_ban = match self.settings.profile {
-            MockProfile::TwoCaptcha => "ERROR: 1004",
-            MockProfile::CaptchaAi => "IP_BANNED",
+            MockClassicDialect::TwoCaptcha => "ERROR: 1004",
+            MockClassicDialect::CaptchaAi => "IP_BANNED",
         };
         if pace.is_on && self.strangers.0.get(&arrival.peer).is_some_and(|(_, until)| now < *until) {
             return Err(ip_ban.to_owned());
@@ -164,7 +164,7 @@ impl MockWorld {
         if key.chars().count() != KEY_CHARS {
             return Err("ERROR_WRONG_USER_KEY".to_owned());
         }
-        let is_captchaai = self.settings.profile == MockProfile::CaptchaAi;
+        let is_captchaai = self.settings.profile == MockClassicDialect::CaptchaAi;
         let known = self.desks.iter().position(|desk| desk.key.is(key));
         let Some(index) = known else {
             self.note_stranger(now, arrival.peer, &pace, ip_ban);
@@ -220,12 +220,14 @@ impl MockWorld {
         let (settings, desk) = (&self.settings, &self.desks[desk]);
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
         match settings.profile {
-            MockProfile::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
-            MockProfile::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
-            MockProfile::TwoCaptcha if desk.balance_micros < price_micros => {
+            MockClassicDialect::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
+            MockClassicDialect::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
+            MockClassicDialect::TwoCaptcha if desk.balance_micros < price_micros => {
                 Err("ERROR_ZERO_BALANCE".to_owned())
             }
-            MockProfile::TwoCaptcha if desk.open >= settings.queue_max => busy("ERROR_NO_SLOT_AVAILABLE"),
+            MockClassicDialect::TwoCaptcha if desk.open >= settings.queue_max => {
+                busy("ERROR_NO_SLOT_AVAILABLE")
+            }
             _ if self.tasks.len() >= settings.tasks_max => Err("ERROR_NO_SLOT_AVAILABLE".to_owned()),
             _ => Ok(()),
         }
@@ -243,7 +245,7 @@ impl MockWorld {
         }
         let pace = self.settings.pace.clone();
         if pace.is_on
-            && self.settings.profile == MockProfile::TwoCaptcha
+            && self.settings.profile == MockClassicDialect::TwoCaptcha
             && let Some((ban, ban_ms)) = self.desks[desk].pace_answer(now, code, &pace)
         {
             self.ban(desk, ban, now.saturating_add(ban_ms));

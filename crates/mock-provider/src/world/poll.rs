@@ -6,12 +6,12 @@ use super::{
     is_gone, refund,
 };
 use crate::answer::MockAnswer;
-use crate::json::{self, MockFlavour};
+use crate::json::{self, MockDialect};
 use crate::ledger::{Report, count};
 use crate::pingback::{PingbackAddress, Words};
 use crate::reply::{Classic, MockReply, NOT_READY};
 use crate::script::FaultAction;
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 use std::net::IpAddr;
 
 /// How many ids may be polled at once.
@@ -36,16 +36,16 @@ impl MockWorld {
             "get" if form.0.contains_key("ids") => self.read_many(now, desk, arrival, plan, step)?,
             "get" => self.read_one(now, desk, arrival, plan, step, false)?,
             "get2" => self.read_one(now, desk, arrival, plan, step, true)?,
-            "getbalance" => step.tongue.balance(self.desks[desk].balance_micros),
+            "getbalance" => step.format.balance(self.desks[desk].balance_micros),
             "reportgood" => self.report(now, desk, arrival, step, Report::Good)?,
             "reportbad" => self.report(now, desk, arrival, step, Report::Bad)?,
-            "threadsinfo" if self.settings.profile == MockProfile::CaptchaAi => {
+            "threadsinfo" if self.settings.profile == MockClassicDialect::CaptchaAi => {
                 let (threads, working) = (self.desks[desk].threads, self.desks[desk].open);
-                let tongue = step.tongue.classic()?;
-                tongue.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
+                let format = step.format.classic()?;
+                format.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
             }
             "add_pingback" | "get_pingback" | "del_pingback" => {
-                self.pingbacks(desk, arrival, step.tongue.classic()?)?
+                self.pingbacks(desk, arrival, step.format.classic()?)?
             }
             _ => return Err("ERROR_EMPTY_ACTION".to_owned()),
         };
@@ -83,17 +83,17 @@ impl MockWorld {
         self.check_timeout(arrival)?;
         let (id, task, answer) = self.read(now, desk, arrival.form.text("id").unwrap_or_default())?;
         step.mark.answered_ids.push(id);
-        Ok(step.tongue.answer(&task.solved_task(id, answer, with_price)))
+        Ok(step.format.answer(&task.solved_task(id, answer, with_price)))
     }
 
     /// Two providers of the JSON protocol answer only so often for one task.
     fn check_timeout(&self, arrival: &ReadRequest) -> Result<(), String> {
         let Some((_, task)) = self.task_of(&arrival.form) else { return Ok(()) };
-        match task.flavour() {
+        match task.dialect() {
             _ if task.polls <= self.settings.json.polls_max => Ok(()),
-            Some(MockFlavour::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
-            Some(MockFlavour::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
-            Some(MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha) | None => Ok(()),
+            Some(MockDialect::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
+            Some(MockDialect::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
+            Some(MockDialect::TwoCaptcha | MockDialect::AntiCaptcha) | None => Ok(()),
         }
     }
 
@@ -134,7 +134,7 @@ impl MockWorld {
                 Err(code) => code,
             });
         }
-        Ok(step.tongue.classic()?.bare(&parts.join("|")))
+        Ok(step.format.classic()?.bare(&parts.join("|")))
     }
 
     /// A request that is answered at once has waited for its task.
@@ -145,9 +145,9 @@ impl MockWorld {
         step.reply = match &task.outcome {
             TaskOutcome::Answer(answer) => {
                 step.mark.answered_ids.push(id);
-                step.tongue.answer(&task.solved_task(id, answer, false))
+                step.format.answer(&task.solved_task(id, answer, false))
             }
-            TaskOutcome::Code(code) => step.tongue.code(code),
+            TaskOutcome::Code(code) => step.format.code(code),
         };
     }
 
@@ -160,8 +160,8 @@ impl MockWorld {
         report: Report,
     ) -> Result<MockReply, String> {
         let refused = match self.settings.profile {
-            MockProfile::TwoCaptcha => "REPORT_NOT_RECORDED",
-            MockProfile::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
+            MockClassicDialect::TwoCaptcha => "REPORT_NOT_RECORDED",
+            MockClassicDialect::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
         };
         let id_text = arrival.form.text("id").unwrap_or_default();
         let task = id_text.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
@@ -192,19 +192,19 @@ impl MockWorld {
             Report::Bad => {
                 self.totals.reported_bad += 1;
                 desk.bad_reports += 1;
-                if profile == MockProfile::TwoCaptcha {
+                if profile == MockClassicDialect::TwoCaptcha {
                     refund(task, desk, &mut self.totals);
                 }
             }
         }
-        Ok(step.tongue.reported())
+        Ok(step.format.reported())
     }
 
     fn pingbacks(
         &mut self,
         desk: usize,
         arrival: &ReadRequest,
-        tongue: &Classic,
+        format: &Classic,
     ) -> Result<MockReply, String> {
         let known = &mut self.desks[desk].pingbacks;
         let address = arrival.form.text("addr");
@@ -215,19 +215,19 @@ impl MockWorld {
                 if known.len() < PINGBACKS_MAX {
                     known.insert(address.to_owned());
                 }
-                Ok(tongue.bare("OK"))
+                Ok(format.bare("OK"))
             }
             (Some("del_pingback"), Some("all")) => {
                 known.clear();
-                Ok(tongue.bare("OK"))
+                Ok(format.bare("OK"))
             }
             (Some("del_pingback"), Some(address)) => {
                 known.remove(address);
-                Ok(tongue.bare("OK"))
+                Ok(format.bare("OK"))
             }
             (Some("get_pingback"), _) => {
                 let all: Vec<&str> = known.iter().map(String::as_str).collect();
-                Ok(tongue.ok(&all.join("|")))
+                Ok(format.ok(&all.join("|")))
             }
             _ => Err("ERROR_BAD_PARAMETERS".to_owned()),
         }
@@ -245,14 +245,14 @@ impl MockWorld {
         self.settle(now);
         let task = self.tasks.get(&id).filter(|_| generation == self.generation)?;
         let (id, outcome) = lie.map_or((id, &task.outcome), |(id, outcome)| (*id, outcome));
-        let words = match (task.flavour(), outcome) {
-            (Some(flavour), outcome) => {
-                let tongue = json::JsonDialect { flavour, polled_task: None };
+        let words = match (task.dialect(), outcome) {
+            (Some(dialect), outcome) => {
+                let format = json::JsonFormat { dialect, polled_task: None };
                 Words::Json(match outcome {
                     TaskOutcome::Answer(answer) => {
-                        tongue.callback(Ok(&task.solved_task(id, answer, false)), id)
+                        format.callback(Ok(&task.solved_task(id, answer, false)), id)
                     }
-                    TaskOutcome::Code(code) => tongue.callback(Err(code), id),
+                    TaskOutcome::Code(code) => format.callback(Err(code), id),
                 })
             }
             (None, TaskOutcome::Answer(answer)) => Words::Form { id, code: answer.plain() },
@@ -288,11 +288,13 @@ impl MockWorld {
         count(&mut self.totals.faults, name);
     }
 
-    pub(crate) fn entrance(path: &str, profile: MockProfile) -> Option<Entrance> {
+    pub(crate) fn entrance(path: &str, profile: MockClassicDialect) -> Option<Entrance> {
         match path {
             "/in.php" => Some(Entrance::Classic(Endpoint::In)),
             "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
-            "/solve.php" if profile == MockProfile::CaptchaAi => Some(Entrance::Classic(Endpoint::Solve)),
+            "/solve.php" if profile == MockClassicDialect::CaptchaAi => {
+                Some(Entrance::Classic(Endpoint::Solve))
+            }
             _ => json::JsonEndpoint::at(path).map(Entrance::Json),
         }
     }

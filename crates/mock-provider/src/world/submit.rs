@@ -5,13 +5,13 @@ use super::{
     Endpoint, JsonTaskDetails, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome,
 };
 use crate::answer::MockAnswer;
-use crate::json::{JsonKind, MockFlavour};
+use crate::json::{JsonKind, MockDialect};
 use crate::ledger::count;
 use crate::pingback::{Calls, PingbackAddress, first_parameter_only};
 use crate::request::{self, ProviderRequest};
 use crate::rng::{MockRng, digest};
 use crate::script::{FaultAction, RulePlace};
-use crate::settings::MockProfile;
+use crate::settings::MockClassicDialect;
 
 /// Nothing takes longer, whatever the script says.
 const SOLVE_MS_MAX: u64 = 7 * 24 * 3_600_000;
@@ -55,7 +55,7 @@ impl MockWorld {
         step: &mut RequestStep,
     ) -> Result<(), String> {
         if arrival.form.text("method") == Some("get_server_errors") {
-            step.reply = step.tongue.classic()?.bare(&SERVER_ERRORS.join("|"));
+            step.reply = step.format.classic()?.bare(&SERVER_ERRORS.join("|"));
             return Ok(());
         }
         let desk = self.admit(now, arrival)?;
@@ -67,7 +67,7 @@ impl MockWorld {
         if is_answered_at_once(arrival, &wanted) {
             step.awaited = self.tasks.get(&id).map(|task| (id, task.solves_at));
         } else {
-            step.reply = step.tongue.accepted(id, &wanted.method);
+            step.reply = step.format.accepted(id, &wanted.method);
             step.mark.submitted = Some(id);
         }
         Ok(())
@@ -114,7 +114,7 @@ impl MockWorld {
         let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
         let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, actions });
         let spoken = arrival.ask.as_ref().map(|ask| JsonTaskDetails {
-            flavour: ask.door.flavour,
+            dialect: ask.door.dialect,
             task_type: ask.task_type.clone(),
             kind: ask.kind.unwrap_or_else(|| JsonKind::of_method(&wanted.method)),
         });
@@ -161,12 +161,12 @@ impl MockWorld {
     ) -> TaskFate {
         let mut rng = MockRng::of(plan.luck, "task", 0);
         let span = self.settings.solve_span(&wanted.method);
-        let (flavour, profile) = (arrival.flavour(), self.settings.profile);
-        let name = flavour.map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id));
-        let profile = flavour.is_none().then_some(profile);
+        let (dialect, profile) = (arrival.dialect(), self.settings.profile);
+        let name = dialect.map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id));
+        let profile = dialect.is_none().then_some(profile);
         let answer = MockAnswer::make(&name, plan.luck, wanted, &arrival.form, profile);
         // A machine that answers in the same breath is quicker than people.
-        let hurry = if flavour.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
+        let hurry = if dialect.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
         let mut fate = TaskFate {
             outcome: TaskOutcome::Answer(answer),
             solve_ms: self.settings.at_speed(rng.between(span.from, span.to)) / hurry,
@@ -198,11 +198,11 @@ impl MockWorld {
 
     fn gone_at(&self, arrival: &ReadRequest, now: u64, solves_at: u64) -> u64 {
         let limits = &self.settings.json;
-        let own = match arrival.flavour() {
-            Some(MockFlavour::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
-            Some(MockFlavour::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
-            Some(MockFlavour::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
-            Some(MockFlavour::TwoCaptcha) | None => u64::MAX,
+        let own = match arrival.dialect() {
+            Some(MockDialect::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
+            Some(MockDialect::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
+            Some(MockDialect::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
+            Some(MockDialect::TwoCaptcha) | None => u64::MAX,
         };
         own.min(solves_at.saturating_add(self.settings.result_lifetime_ms))
     }
@@ -211,7 +211,7 @@ impl MockWorld {
         let desk = &mut self.desks[desk];
         desk.open += 1;
         // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
-        if self.settings.profile == MockProfile::TwoCaptcha {
+        if self.settings.profile == MockClassicDialect::TwoCaptcha {
             desk.balance_micros -= task.price_micros;
         }
         self.totals.accepted += 1;
@@ -249,8 +249,8 @@ impl MockWorld {
         let is_registered =
             || self.desks[desk].pingbacks.iter().any(|known| PingbackAddress::same_host(known, &url));
         let is_two_captcha =
-            arrival.flavour().map_or(self.settings.profile == MockProfile::TwoCaptcha, |flavour| {
-                flavour == MockFlavour::TwoCaptcha
+            arrival.dialect().map_or(self.settings.profile == MockClassicDialect::TwoCaptcha, |dialect| {
+                dialect == MockDialect::TwoCaptcha
             });
         let is_strict = self.settings.strict_pingback && is_two_captcha;
         let refused = match PingbackAddress::read(&url) {
@@ -275,5 +275,5 @@ impl MockWorld {
 /// solve.php always waits for the answer, and CapSolver's createTask does for a picture.
 fn is_answered_at_once(arrival: &ReadRequest, wanted: &ProviderRequest) -> bool {
     let is_picture = wanted.pictures > 0;
-    arrival.endpoint == Endpoint::Solve || (arrival.flavour() == Some(MockFlavour::CapSolver) && is_picture)
+    arrival.endpoint == Endpoint::Solve || (arrival.dialect() == Some(MockDialect::CapSolver) && is_picture)
 }

@@ -11,7 +11,10 @@ fn world(settings: Settings) -> MockWorld {
 }
 
 fn timed(ms: u64) -> Settings {
-    Settings { solve_ms: MillisRange { from: ms, to: ms + 1 }, ..Settings::quick(MockProfile::TwoCaptcha) }
+    Settings {
+        solve_ms: MillisRange { from: ms, to: ms + 1 },
+        ..Settings::quick(MockClassicDialect::TwoCaptcha)
+    }
 }
 
 fn arrival(endpoint: Endpoint, params: &str) -> ReadRequest {
@@ -79,7 +82,7 @@ fn a_hundred_and_twenty_refusals_in_a_minute_are_enough_and_spread_out_they_are_
 #[test]
 fn the_numbered_bans_are_not_captchaais() {
     let mut settings =
-        Settings { pace: BanLimits::default(), profile: MockProfile::CaptchaAi, ..timed(1_000_000) };
+        Settings { pace: BanLimits::default(), profile: MockClassicDialect::CaptchaAi, ..timed(1_000_000) };
     settings.accounts[0].threads = 1;
     let mut world = world(settings);
     assert!(submit(&mut world, 0).starts_with("OK|"));
@@ -109,7 +112,7 @@ fn no_number_in_the_settings_makes_it_panic() {
             solve_ms: MillisRange { from: u64::MAX, to: 0 },
             result_lifetime_ms: u64::MAX,
             report_window_ms: u64::MAX,
-            ..Settings::quick(MockProfile::TwoCaptcha)
+            ..Settings::quick(MockClassicDialect::TwoCaptcha)
         };
         let mut world = world(extreme);
         let id = submit(&mut world, 0).strip_prefix("OK|").expect("it is taken").to_owned();

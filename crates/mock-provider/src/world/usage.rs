@@ -2,7 +2,7 @@
 
 use super::{MockTask, MockWorld, TaskOutcome, is_gone};
 use crate::faults::Faults;
-use crate::json::MockFlavour;
+use crate::json::MockDialect;
 use crate::ledger::{Ledger, LedgerTask, MockState, TaskState, Totals};
 use crate::script::{BadScript, Rule, RuleScript};
 use crate::world::AccountChange;
@@ -45,8 +45,8 @@ impl MockWorld {
             TaskOutcome::Answer(_) => TaskState::Solved,
         };
         LedgerTask {
-            id: task.flavour().map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id)),
-            protocol: task.flavour().map_or("classic", MockFlavour::name).to_owned(),
+            id: task.dialect().map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id)),
+            protocol: task.dialect().map_or("classic", MockDialect::name).to_owned(),
             task_type: task.spoken.as_ref().map(|spoken| spoken.task_type.clone()),
             account: self.desks[task.desk].name.clone(),
             method: task.method.clone(),

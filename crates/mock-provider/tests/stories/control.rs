@@ -2,8 +2,8 @@
 
 use crate::wire::{AccountView, HttpReply, TURNSTILE, open, quick, request};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, Ledger, MockKey, MockProfile, MockProvider, MockState, Rule, RulePlace,
-    Settings,
+    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, MockKey, MockProvider, MockState, Rule,
+    RulePlace, Settings,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn read<T: serde::de::DeserializeOwned>(desk: &AccountView, path: &str) ->
 
 #[tokio::test]
 async fn the_ledger_over_http_is_the_ledger_and_holds_no_key() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let id = desk.finished(&format!("{TURNSTILE}&soft_id=1&json=0")).await;
     desk.tells(&format!("action=get&id={id}")).await;
     let reply = desk.get("/mock/ledger").await.expect("an answer");
@@ -46,7 +46,7 @@ async fn the_ledger_over_http_is_the_ledger_and_holds_no_key() {
 
 #[tokio::test]
 async fn storms_come_and_go_while_it_runs() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     assert_eq!(put(&desk, "/mock/faults", &json!("storm")).await.text(), r#"{"ok":true}"#);
     let storm: Faults = read(&desk, "/mock/faults").await;
     assert_eq!(storm, Faults::storm());
@@ -59,7 +59,7 @@ async fn storms_come_and_go_while_it_runs() {
 
 #[tokio::test]
 async fn a_script_is_set_and_read_back() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let rules = json!([{"on": "in.php", "nth": 2, "do": {"code": "ERROR_X"}}]);
     assert_eq!(put(&desk, "/mock/script", &rules).await.status, 200);
     assert_eq!(read::<Value>(&desk, "/mock/script").await, rules);
@@ -75,7 +75,7 @@ async fn a_script_is_set_and_read_back() {
 
 #[tokio::test]
 async fn accounts_change_and_a_reset_forgets() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.task(TURNSTILE).await;
     assert_eq!(put(&desk, "/mock/account", &json!({"name": "demo", "balance_micros": 5})).await.status, 200);
     assert_eq!(put(&desk, "/mock/account", &json!({"name": "unknown"})).await.status, 404);
@@ -91,7 +91,7 @@ async fn accounts_change_and_a_reset_forgets() {
 
 #[tokio::test]
 async fn an_outage_is_called_over_http() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     assert_eq!(put(&desk, "/mock/outage", &json!({"ms": 100})).await.status, 200);
     assert!(desk.submit(TURNSTILE).await.is_err());
     assert!(desk.sim.until(crate::wire::LIMIT, |_| desk.sim.state().outage_until_ms.is_none()).await);
@@ -105,7 +105,7 @@ async fn settings_are_read_from_json_and_a_misspelt_one_is_an_error() {
     let text = r#"{"profile":"captchaai","seed":7,"speed":20.0,"accounts":[{"name":"a","key":"k"}],
         "solve_ms":{"from":1,"to":2},"faults":{"unsolvable":0.5},"script":[{"on":"in.php","do":{"html":{}}}]}"#;
     let settings: Settings = serde_json::from_str(text).expect("settings");
-    assert_eq!((settings.profile, settings.script.len()), (MockProfile::CaptchaAi, 1));
+    assert_eq!((settings.profile, settings.script.len()), (MockClassicDialect::CaptchaAi, 1));
     assert!(!serde_json::to_string(&settings).expect("JSON").contains("\"k\""));
     assert!(serde_json::from_str::<Settings>(r#"{"sede":7}"#).is_err());
 }
@@ -125,7 +125,7 @@ async fn unusable_accounts_are_refused_at_the_start_without_naming_a_key() {
 
 #[tokio::test]
 async fn noise_and_too_many_connections_do_not_hurt_the_others() {
-    let desk = open(Settings { connections_max: 2, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { connections_max: 2, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for noise in [
         &b"\0\xff\x16\x03\x01 hello\r\n\r\n"[..],
         b"GET /in.php\r\n\r\n",
@@ -149,7 +149,7 @@ async fn noise_and_too_many_connections_do_not_hurt_the_others() {
 
 #[tokio::test]
 async fn a_stopped_server_answers_nothing_and_frees_its_port() {
-    let desk = open(Settings::quick(MockProfile::TwoCaptcha)).await;
+    let desk = open(Settings::quick(MockClassicDialect::TwoCaptcha)).await;
     let address = desk.sim.address();
     desk.task(TURNSTILE).await;
     desk.sim.stop().await;

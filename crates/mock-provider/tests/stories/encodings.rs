@@ -2,7 +2,7 @@
 
 use crate::wire::{AccountView, png, quick, request};
 use base64::Engine;
-use quittance_mock_provider::{DEMO_KEY, LedgerValue, MockProfile};
+use quittance_mock_provider::{DEMO_KEY, LedgerValue, MockClassicDialect};
 
 const KEYED: &str = "key=0123456789abcdef0123456789abcdef";
 
@@ -26,7 +26,7 @@ fn multipart(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_same_token_task_is_taken_in_every_encoding() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let params = "method=turnstile&sitekey=0x4AAA&pageurl=https%3A%2F%2Fa.example.com%2F";
     let (form, all) = ("application/x-www-form-urlencoded", format!("{KEYED}&{params}"));
     let json = format!(
@@ -71,7 +71,7 @@ async fn the_same_token_task_is_taken_in_every_encoding() {
 
 #[tokio::test]
 async fn the_same_picture_is_the_same_however_it_is_sent() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let bytes = png(7);
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bytes);
     let escaped: String = form_urlencoded::byte_serialize(encoded.as_bytes()).collect();
@@ -102,7 +102,7 @@ async fn the_same_picture_is_the_same_however_it_is_sent() {
 
 #[tokio::test]
 async fn a_poll_may_come_as_multipart_or_as_json_with_a_number() {
-    let desk = quick(MockProfile::CaptchaAi).await;
+    let desk = quick(MockClassicDialect::CaptchaAi).await;
     let id = desk.finished(crate::wire::TURNSTILE).await;
     let parts = multipart(&[
         ("key", None, DEMO_KEY.as_bytes()),
@@ -122,7 +122,7 @@ async fn a_poll_may_come_as_multipart_or_as_json_with_a_number() {
 
 #[tokio::test]
 async fn a_request_line_of_sixteen_kilobytes_and_more_is_read() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let data = "x".repeat(40_000);
     let id = taken(
         &desk,
@@ -134,7 +134,7 @@ async fn a_request_line_of_sixteen_kilobytes_and_more_is_read() {
 
 #[tokio::test]
 async fn what_cannot_be_read_is_refused_and_nothing_is_taken() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let reply = desk.raw(&request("POST", "/in.php", None, b"{\"key\":")).await.expect("an answer");
     assert_eq!(reply.text(), "ERROR_BAD_PARAMETERS");
     let big = vec![b'a'; 5 << 20];

@@ -2,14 +2,14 @@
 
 use crate::wire::{AccountView, LIMIT, TURNSTILE, open, quick, v2};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, Ledger, MockProfile, Rule, RulePlace, Settings, WireFaults,
+    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, Rule, RulePlace, Settings, WireFaults,
 };
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
 async fn with(rules: Vec<Rule>) -> AccountView {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim.script(rules).expect("a good script");
     desk
 }
@@ -115,7 +115,7 @@ async fn a_client_that_hangs_up_got_no_answer() {
 
 #[tokio::test]
 async fn an_answer_whose_poll_was_lost_was_not_delivered() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let id = desk.finished(TURNSTILE).await;
     let poll = format!("action=get&id={id}");
     for (nth, action) in [
@@ -143,7 +143,7 @@ async fn an_answer_whose_poll_was_lost_was_not_delivered() {
 
 #[tokio::test]
 async fn a_batched_poll_can_have_fewer_parts_than_ids() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let mut ids = Vec::new();
     for page in ["a", "b", "c", "d"] {
         ids.push(desk.finished(&v2(page)).await);
@@ -177,7 +177,7 @@ async fn what_the_script_wants_the_answer_to_be_it_is() {
 #[tokio::test]
 async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before() {
     for refuses in [false, true] {
-        let desk = quick(MockProfile::TwoCaptcha).await;
+        let desk = quick(MockClassicDialect::TwoCaptcha).await;
         let id = desk.finished(TURNSTILE).await;
         desk.sim.outage(Duration::from_millis(300), refuses);
         assert!(desk.sim.state().outage_until_ms.is_some());
@@ -197,7 +197,7 @@ async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as
 
 #[tokio::test]
 async fn connections_can_be_refused_at_a_rate() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim.set_faults(Faults { refused: 1.0, ..Faults::default() });
     assert!(desk.submit(TURNSTILE).await.is_err());
     assert_eq!((desk.sim.totals().accepted, desk.fault("refused")), (0, 1));
@@ -207,7 +207,7 @@ async fn connections_can_be_refused_at_a_rate() {
 
 /// What a client sees of a day, in short.
 async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
-    let desk = open(Settings { seed, faults, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { seed, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let mut history = Vec::new();
     for page in pages {
         let submitted = desk.submit(&v2(page)).await;
@@ -275,7 +275,7 @@ async fn what_befalls_a_request_does_not_depend_on_its_neighbours() {
 async fn after_a_storm_the_usage_still_add_up() {
     let mut faults = Faults::storm();
     (faults.slow_ms.from, faults.slow_ms.to, faults.hang_ms) = (1, 10, 20);
-    let mut settings = Settings { seed: 9, faults, ..Settings::quick(MockProfile::TwoCaptcha) };
+    let mut settings = Settings { seed: 9, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) };
     settings.accounts[0].balance_micros = 1_000_000_000;
     let desk = open(settings).await;
     let mut callback = 0;
@@ -311,7 +311,7 @@ async fn after_a_storm_the_usage_still_add_up() {
 #[tokio::test]
 async fn a_connection_that_stays_open_is_served_again_and_again() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let mut stream = tokio::net::TcpStream::connect(desk.sim.address()).await.expect("it listens");
     for _ in 0..3 {
         let raw = format!("GET /res.php?key={DEMO_KEY}&action=getbalance HTTP/1.1\r\nhost: x\r\n\r\n");

@@ -3,12 +3,12 @@
 use crate::wire::{AccountView, HttpReply, PingbackListener, TURNSTILE, png, quick, request};
 use base64::Engine;
 use quittance_mock_provider::{
-    AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockProfile, Report, Rule, RulePlace,
+    AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockClassicDialect, Report, Rule, RulePlace,
 };
 use serde_json::{Value, json};
 use std::io;
 
-pub(crate) const FLAVOURS: [&str; 4] = ["2captcha", "anticaptcha", "capmonster", "capsolver"];
+pub(crate) const DIALECTS: [&str; 4] = ["2captcha", "anticaptcha", "capmonster", "capsolver"];
 const SITE: &str = "6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI";
 
 pub(crate) async fn post(desk: &AccountView, path: &str, body: &Value) -> io::Result<HttpReply> {
@@ -23,13 +23,13 @@ pub(crate) async fn ask(desk: &AccountView, path: &str, mut body: Value) -> Valu
     serde_json::from_slice(&reply.body).unwrap_or_else(|why| panic!("{why}: {}", reply.text()))
 }
 
-pub(crate) fn turnstile(flavour: &str) -> Value {
-    let name = if flavour == "capsolver" { "AntiTurnstileTaskProxyLess" } else { "TurnstileTaskProxyless" };
+pub(crate) fn turnstile(dialect: &str) -> Value {
+    let name = if dialect == "capsolver" { "AntiTurnstileTaskProxyLess" } else { "TurnstileTaskProxyless" };
     json!({"type": name, "websiteURL": "https://shop.example.com/", "websiteKey": "0x4AAA"})
 }
 
-fn v2(flavour: &str) -> Value {
-    let name = if flavour == "capsolver" { "ReCaptchaV2TaskProxyLess" } else { "RecaptchaV2TaskProxyless" };
+fn v2(dialect: &str) -> Value {
+    let name = if dialect == "capsolver" { "ReCaptchaV2TaskProxyLess" } else { "RecaptchaV2TaskProxyless" };
     json!({"type": name, "websiteURL": "https://shop.example.com/", "websiteKey": SITE})
 }
 
@@ -37,14 +37,14 @@ fn picture(number: u8) -> Value {
     json!({"type": "ImageToTextTask", "body": base64::engine::general_purpose::STANDARD.encode(png(number))})
 }
 
-async fn create(desk: &AccountView, flavour: &str, task: Value) -> Value {
-    let json_reply = ask(desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
+async fn create(desk: &AccountView, dialect: &str, task: Value) -> Value {
+    let json_reply = ask(desk, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
     assert_eq!(json_reply["errorId"], 0, "{json_reply}");
     json_reply["taskId"].clone()
 }
 
-pub(crate) async fn result(desk: &AccountView, flavour: &str, id: &Value) -> Value {
-    ask(desk, &format!("/{flavour}/getTaskResult"), json!({ "taskId": id })).await
+pub(crate) async fn result(desk: &AccountView, dialect: &str, id: &Value) -> Value {
+    ask(desk, &format!("/{dialect}/getTaskResult"), json!({ "taskId": id })).await
 }
 
 /// As the ledger spells it.
@@ -52,8 +52,8 @@ pub(crate) fn spelled(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-pub(crate) async fn finished(desk: &AccountView, flavour: &str, task: Value) -> Value {
-    let id = create(desk, flavour, task).await;
+pub(crate) async fn finished(desk: &AccountView, dialect: &str, task: Value) -> Value {
+    let id = create(desk, dialect, task).await;
     let name = spelled(&id);
     desk.until(|task| task.id == name && (task.answer.is_some() || task.code.is_some())).await;
     id
@@ -65,27 +65,27 @@ pub(crate) fn script(desk: &AccountView, place: RulePlace, action: FaultAction) 
 
 #[tokio::test]
 async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
-    for flavour in FLAVOURS {
-        let desk = quick(MockProfile::TwoCaptcha).await;
+    for dialect in DIALECTS {
+        let desk = quick(MockClassicDialect::TwoCaptcha).await;
         desk.sim
             .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
             .expect("a good script");
-        let open = create(&desk, flavour, v2(flavour)).await;
-        assert_eq!(open.is_u64(), flavour != "capsolver", "{open}");
-        let first = result(&desk, flavour, &open).await;
-        let second = result(&desk, flavour, &open).await;
-        let idle = if flavour == "capsolver" { "idle" } else { "processing" };
+        let open = create(&desk, dialect, v2(dialect)).await;
+        assert_eq!(open.is_u64(), dialect != "capsolver", "{open}");
+        let first = result(&desk, dialect, &open).await;
+        let second = result(&desk, dialect, &open).await;
+        let idle = if dialect == "capsolver" { "idle" } else { "processing" };
         assert_eq!((&first["status"], &second["status"]), (&json!(idle), &json!("processing")));
-        let done = finished(&desk, flavour, v2(flavour)).await;
-        let ready = result(&desk, flavour, &done).await;
+        let done = finished(&desk, dialect, v2(dialect)).await;
+        let ready = result(&desk, dialect, &done).await;
         let entry = desk.entry(&spelled(&done));
         let answer = entry.answer.expect("it is solved");
         assert_eq!((&ready["status"], &ready["solution"]["gRecaptchaResponse"]), (&json!("ready"), &answer));
-        assert_eq!(ready.get("taskId").is_some(), flavour == "capsolver", "{ready}");
-        assert_eq!(ready.get("cost").is_some(), matches!(flavour, "2captcha" | "anticaptcha"), "{ready}");
+        assert_eq!(ready.get("taskId").is_some(), dialect == "capsolver", "{ready}");
+        assert_eq!(ready.get("cost").is_some(), matches!(dialect, "2captcha" | "anticaptcha"), "{ready}");
         assert_eq!((entry.reads, entry.polls, entry.delivered, entry.reply_delivered), (1, 1, true, true));
-        assert_eq!((entry.method.as_str(), entry.protocol.as_str()), ("userrecaptcha", flavour));
-        assert_eq!(entry.task_type.as_deref(), v2(flavour)["type"].as_str());
+        assert_eq!((entry.method.as_str(), entry.protocol.as_str()), ("userrecaptcha", dialect));
+        assert_eq!(entry.task_type.as_deref(), v2(dialect)["type"].as_str());
         assert_eq!(entry.params["googlekey"], LedgerValue::Text(SITE.to_owned()));
         assert_eq!(entry.params["pageurl"], LedgerValue::Text("https://shop.example.com/".to_owned()));
     }
@@ -93,7 +93,7 @@ async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
 
 #[tokio::test]
 async fn two_captcha_literally_with_and_without_its_name_in_the_path() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let json_reply =
         ask(&desk, "/createTask", json!({ "task": turnstile(""), "softId": 7, "languagePool": "en" })).await;
     let id = desk.sim.ledger().tasks[0].id.parse::<u64>().expect("decimal");
@@ -116,7 +116,7 @@ async fn two_captcha_literally_with_and_without_its_name_in_the_path() {
 
 #[tokio::test]
 async fn both_protocols_are_one_world() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let classic = desk.finished(TURNSTILE).await;
     let modern = finished(&desk, "2captcha", turnstile("2captcha")).await;
     let json_reply = result(&desk, "2captcha", &json!(classic.parse::<u64>().expect("decimal"))).await;
@@ -140,7 +140,7 @@ async fn both_protocols_are_one_world() {
 
 #[tokio::test]
 async fn an_error_is_reported_by_name_and_number() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let no_key = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://a.test/"});
     let no_proxy = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
     let create = |task: Value| json!({ "task": task });
@@ -192,30 +192,30 @@ async fn an_error_is_reported_by_name_and_number() {
 
 #[tokio::test]
 async fn only_capsolver_puts_errors_into_the_status() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
-    for flavour in FLAVOURS {
-        let path = format!("/{flavour}/createTask");
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    for dialect in DIALECTS {
+        let path = format!("/{dialect}/createTask");
         let status = async |body: Value| post(&desk, &path, &body).await.expect("an answer").status;
-        let is_capsolver = flavour == "capsolver";
-        let stranger = status(json!({"clientKey": "?", "task": turnstile(flavour)})).await;
-        assert_eq!(stranger, if is_capsolver { 401 } else { 200 }, "{flavour}");
+        let is_capsolver = dialect == "capsolver";
+        let stranger = status(json!({"clientKey": "?", "task": turnstile(dialect)})).await;
+        assert_eq!(stranger, if is_capsolver { 401 } else { 200 }, "{dialect}");
         let absent = status(json!({ "clientKey": DEMO_KEY })).await;
-        assert_eq!(absent, if is_capsolver { 400 } else { 200 }, "{flavour}");
-        assert_eq!(status(json!({"clientKey": DEMO_KEY, "task": turnstile(flavour)})).await, 200);
+        assert_eq!(absent, if is_capsolver { 400 } else { 200 }, "{dialect}");
+        assert_eq!(status(json!({"clientKey": DEMO_KEY, "task": turnstile(dialect)})).await, 200);
     }
 }
 
 #[tokio::test]
 async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let json_reply = ask(&desk, "/capsolver/createTask", json!({ "task": picture(1) })).await;
     let entry = desk.sim.ledger().tasks[0].clone();
     assert_eq!(json_reply["solution"]["text"], entry.answer.clone().expect("it is solved"));
     assert_eq!((&json_reply["status"], &json_reply["taskId"]), (&json!("ready"), &json!(entry.id)));
     assert!(entry.delivered && entry.reply_delivered && entry.reads == 1);
-    for flavour in ["2captcha", "anticaptcha", "capmonster"] {
-        let id = finished(&desk, flavour, picture(1)).await;
-        let ready = result(&desk, flavour, &id).await;
+    for dialect in ["2captcha", "anticaptcha", "capmonster"] {
+        let id = finished(&desk, dialect, picture(1)).await;
+        let ready = result(&desk, dialect, &id).await;
         assert_eq!(
             Some(&ready["solution"]["text"]),
             entry.answer.as_ref(),
@@ -232,18 +232,18 @@ async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
 
 #[tokio::test]
 async fn a_picture_in_a_wrapping_is_taken_by_one_of_them_only() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let mut task = picture(1);
     task["body"] = json!(format!("data:image/png;base64,{}", task["body"].as_str().expect("text")));
-    for (flavour, number) in [("2captcha", 0), ("anticaptcha", 15), ("capmonster", 1), ("capsolver", 1)] {
-        let json_reply = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": task })).await;
-        assert_eq!(json_reply["errorId"], number, "{flavour}: {json_reply}");
+    for (dialect, number) in [("2captcha", 0), ("anticaptcha", 15), ("capmonster", 1), ("capsolver", 1)] {
+        let json_reply = ask(&desk, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
+        assert_eq!(json_reply["errorId"], number, "{dialect}: {json_reply}");
     }
 }
 
 #[tokio::test]
 async fn solutions_have_the_names_of_their_kind() {
-    let desk = quick(MockProfile::CaptchaAi).await;
+    let desk = quick(MockClassicDialect::CaptchaAi).await;
     let page = "https://a.example.com/";
     let image = |name: &str| {
         let mut task = picture(3);
@@ -285,7 +285,7 @@ async fn solutions_have_the_names_of_their_kind() {
 
 #[tokio::test]
 async fn the_password_of_a_proxy_stays_out_of_the_ledger() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let task = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k",
         "proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 8080, "proxyLogin": "user",
         "proxyPassword": "secret"});
@@ -298,7 +298,7 @@ async fn the_password_of_a_proxy_stays_out_of_the_ledger() {
 
 #[tokio::test]
 async fn reports_are_counted_for_each_provider() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let report = async |path: &str, id: &Value| ask(&desk, path, json!({ "taskId": id })).await;
     let success = json!({"errorId": 0, "status": "success"});
     let (good, bad) =
@@ -328,21 +328,22 @@ async fn reports_are_counted_for_each_provider() {
 
 #[tokio::test]
 async fn a_callback_brings_what_getting_the_result_would() {
-    for flavour in FLAVOURS {
-        let (desk, mut listener) = (quick(MockProfile::CaptchaAi).await, PingbackListener::open(200).await);
+    for dialect in DIALECTS {
+        let (desk, mut listener) =
+            (quick(MockClassicDialect::CaptchaAi).await, PingbackListener::open(200).await);
         let url = format!("{}/cb?a=1&b=2", listener.url);
-        let task_request = json!({"task": turnstile(flavour), "callbackUrl": url});
-        let id = ask(&desk, &format!("/{flavour}/createTask"), task_request.clone()).await["taskId"].clone();
+        let task_request = json!({"task": turnstile(dialect), "callbackUrl": url});
+        let id = ask(&desk, &format!("/{dialect}/createTask"), task_request.clone()).await["taskId"].clone();
         let received = listener.next().await;
         assert_eq!((received.verb.as_str(), received.target.as_str()), ("POST", "/cb?a=1&b=2"));
         let callback: Value = serde_json::from_str(&received.body).expect("JSON");
         desk.until(|task| task.pingbacks_acked == 1 && task.delivered).await;
-        let mut expected = result(&desk, flavour, &id).await;
+        let mut expected = result(&desk, dialect, &id).await;
         expected["taskId"] = id.clone();
         assert_eq!(callback, expected);
 
         script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
-        ask(&desk, &format!("/{flavour}/createTask"), task_request).await;
+        ask(&desk, &format!("/{dialect}/createTask"), task_request).await;
         let callback: Value = serde_json::from_str(&listener.next().await.body).expect("JSON");
         assert_eq!(callback["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
         assert!(callback["errorId"] != 0 && callback["taskId"] != id && !callback["taskId"].is_null());
@@ -351,7 +352,8 @@ async fn a_callback_brings_what_getting_the_result_would() {
 
 #[tokio::test]
 async fn strangers_forge_callbacks_too() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     script(&desk, RulePlace::Pingback, FaultAction::Forged);
     let task_request = json!({"task": turnstile(""), "callbackUrl": format!("{}/cb/aaaa", listener.url)});
     let id = ask(&desk, "/createTask", task_request).await["taskId"].clone();
@@ -369,10 +371,10 @@ async fn strangers_forge_callbacks_too() {
 
 #[tokio::test]
 async fn a_key_that_wants_no_cached_token_is_understood_by_capmonster_alone() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
-    for (flavour, is_known) in FLAVOURS.into_iter().zip([false, false, true, false]) {
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    for (dialect, is_known) in DIALECTS.into_iter().zip([false, false, true, false]) {
         let body = json!({"clientKey": format!("{DEMO_KEY}__nocache")});
-        let reply = post(&desk, &format!("/{flavour}/getBalance"), &body).await.expect("an answer");
-        assert_eq!(reply.text().contains("balance"), is_known, "{flavour}: {}", reply.text());
+        let reply = post(&desk, &format!("/{dialect}/getBalance"), &body).await.expect("an answer");
+        assert_eq!(reply.text().contains("balance"), is_known, "{dialect}: {}", reply.text());
     }
 }

@@ -1,9 +1,9 @@
 //! The JSON protocol when things go wrong: by the provider's own rules, by appointment and by chance.
 
-use crate::json::{FLAVOURS, ask, finished, post, result, script, spelled, turnstile};
+use crate::json::{DIALECTS, ask, finished, post, result, script, spelled, turnstile};
 use crate::wire::{LIMIT, open, quick};
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, FaultAction, Faults, JsonLimits, MillisRange, MockProfile, Rule, RulePlace,
+    BanLimits, DEMO_KEY, FaultAction, Faults, JsonLimits, MillisRange, MockClassicDialect, Rule, RulePlace,
     Settings, WireFaults,
 };
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 async fn each_keeps_results_in_its_own_way() {
     let instant =
         JsonLimits { anticaptcha_result_ms: 0, capmonster_result_ms: 0, capsolver_task_ms: 0, polls_max: 9 };
-    let desk = open(Settings { json: instant, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
-    for (flavour, code) in [
+    let desk = open(Settings { json: instant, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    for (dialect, code) in [
         ("anticaptcha", "ERROR_NO_SUCH_CAPCHA_ID"),
         ("capmonster", "ERROR_NO_SUCH_CAPCHA_ID"),
         ("capsolver", "ERROR_TASKID_INVALID"),
     ] {
-        let id = finished(&desk, flavour, turnstile(flavour)).await;
-        assert_eq!(result(&desk, flavour, &id).await["errorCode"], code, "{flavour}");
+        let id = finished(&desk, dialect, turnstile(dialect)).await;
+        assert_eq!(result(&desk, dialect, &id).await["errorCode"], code, "{dialect}");
     }
     let id = finished(&desk, "2captcha", turnstile("")).await;
     assert_eq!(result(&desk, "2captcha", &id).await["status"], "ready");
@@ -28,19 +28,19 @@ async fn each_keeps_results_in_its_own_way() {
 #[tokio::test]
 async fn two_of_them_answer_only_so_often_for_one_task() {
     let few = JsonLimits { polls_max: 3, ..JsonLimits::default() };
-    let desk = open(Settings { json: few, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
-    for (flavour, code) in [
+    let desk = open(Settings { json: few, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    for (dialect, code) in [
         ("2captcha", None),
         ("anticaptcha", None),
         ("capmonster", Some("ERROR_TOO_MUCH_REQUESTS")),
         ("capsolver", Some("ERROR_TASKID_INVALID")),
     ] {
-        let id = finished(&desk, flavour, turnstile(flavour)).await;
+        let id = finished(&desk, dialect, turnstile(dialect)).await;
         for _ in 0..3 {
-            assert_eq!(result(&desk, flavour, &id).await["status"], "ready", "{flavour}");
+            assert_eq!(result(&desk, dialect, &id).await["status"], "ready", "{dialect}");
         }
         assert_eq!(
-            result(&desk, flavour, &id).await["errorCode"].as_str().filter(|code| !code.is_empty()),
+            result(&desk, dialect, &id).await["errorCode"].as_str().filter(|code| !code.is_empty()),
             code
         );
     }
@@ -48,16 +48,16 @@ async fn two_of_them_answer_only_so_often_for_one_task() {
 
 #[tokio::test]
 async fn what_cannot_be_solved_is_paid_for_at_anticaptcha_only() {
-    for flavour in FLAVOURS {
-        let desk = quick(MockProfile::TwoCaptcha).await;
+    for dialect in DIALECTS {
+        let desk = quick(MockClassicDialect::TwoCaptcha).await;
         script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
-        let id = finished(&desk, flavour, turnstile(flavour)).await;
-        let text = result(&desk, flavour, &id).await;
+        let id = finished(&desk, dialect, turnstile(dialect)).await;
+        let text = result(&desk, dialect, &id).await;
         assert_eq!(text["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
-        let number = if matches!(flavour, "2captcha" | "anticaptcha") { 12 } else { 1 };
+        let number = if matches!(dialect, "2captcha" | "anticaptcha") { 12 } else { 1 };
         assert_eq!(text["errorId"], number);
-        assert_eq!(text["status"] == "failed", flavour == "capsolver");
-        assert_eq!(desk.entry(&spelled(&id)).charged, flavour == "anticaptcha", "{flavour}");
+        assert_eq!(text["status"] == "failed", dialect == "capsolver");
+        assert_eq!(desk.entry(&spelled(&id)).charged, dialect == "anticaptcha", "{dialect}");
     }
 }
 
@@ -75,7 +75,7 @@ async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
         {"on": "res.php", "nth": 4, "match": {"sitekey": "0x4*"}, "do": {"vanish": {}}},
     ]))
     .expect("a good script");
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim.script(rules).expect("a good script");
     let request = json!({"clientKey": DEMO_KEY, "task": turnstile("")});
     for (accepted, status) in [(0, None), (1, None), (1, Some(502)), (2, None), (2, Some(200))] {
@@ -95,17 +95,17 @@ async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
 
 #[tokio::test]
 async fn faults_by_rate_strike_here_as_well_and_speak_json() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let wire = WireFaults { code: 1.0, ..WireFaults::default() };
     let codes = vec!["MAX_USER_TURN".to_owned()];
     desk.sim.set_faults(Faults { submit: wire, submit_codes: codes, ..Faults::default() });
-    for (flavour, code) in FLAVOURS.into_iter().zip([
+    for (dialect, code) in DIALECTS.into_iter().zip([
         "ERROR_NO_SLOT_AVAILABLE",
         "ERROR_NO_SLOT_AVAILABLE",
         "ERROR_TOO_MUCH_REQUESTS",
         "ERROR_RATE_LIMIT",
     ]) {
-        let text = ask(&desk, &format!("/{flavour}/createTask"), json!({ "task": turnstile(flavour) })).await;
+        let text = ask(&desk, &format!("/{dialect}/createTask"), json!({ "task": turnstile(dialect) })).await;
         assert_eq!(text["errorCode"], code);
     }
     assert_eq!((desk.sim.totals().accepted, desk.fault("code")), (0, 4));
@@ -113,13 +113,13 @@ async fn faults_by_rate_strike_here_as_well_and_speak_json() {
 
 #[tokio::test]
 async fn a_storm_leaves_a_ledger_that_adds_up() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim.set_faults(Faults { hang_ms: 5, slow_ms: MillisRange { from: 1, to: 5 }, ..Faults::storm() });
     let mut known = 0;
     for number in 0..80 {
-        let flavour = FLAVOURS[number % 4];
-        let request = json!({"clientKey": DEMO_KEY, "task": turnstile(flavour)});
-        let reply = post(&desk, &format!("/{flavour}/createTask"), &request).await;
+        let dialect = DIALECTS[number % 4];
+        let request = json!({"clientKey": DEMO_KEY, "task": turnstile(dialect)});
+        let reply = post(&desk, &format!("/{dialect}/createTask"), &request).await;
         let text = reply.ok().and_then(|reply| serde_json::from_slice::<Value>(&reply.body).ok());
         known += u64::from(text.is_some_and(|text| text["errorId"] == 0 && !text["taskId"].is_null()));
     }
@@ -135,7 +135,7 @@ async fn a_storm_leaves_a_ledger_that_adds_up() {
 #[tokio::test]
 async fn a_client_that_polls_too_often_is_blocked_as_by_the_real_provider() {
     let pace = BanLimits { polls_free: 2, polls_per_task: 0, ..BanLimits::default() };
-    let desk = open(Settings { pace, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { pace, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for _ in 0..2 {
         assert_eq!(ask(&desk, "/getBalance", json!({})).await["errorId"], 0);
     }

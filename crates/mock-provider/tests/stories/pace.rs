@@ -1,10 +1,12 @@
 //! Slots, money and bans.
 
 use crate::wire::{TURNSTILE, open};
-use quittance_mock_provider::{AccountChange, BanLimits, DEMO_KEY, MillisRange, MockProfile, Settings};
+use quittance_mock_provider::{
+    AccountChange, BanLimits, DEMO_KEY, MillisRange, MockClassicDialect, Settings,
+};
 
 /// Nothing is solved while the test looks.
-fn slow(profile: MockProfile) -> Settings {
+fn slow(profile: MockClassicDialect) -> Settings {
     Settings { solve_ms: MillisRange { from: 3_600_000, to: 3_600_001 }, ..Settings::quick(profile) }
 }
 
@@ -14,7 +16,7 @@ fn change() -> AccountChange {
 
 #[tokio::test]
 async fn without_money_2captcha_takes_nothing_until_the_account_is_paid() {
-    let desk = open(slow(MockProfile::TwoCaptcha)).await;
+    let desk = open(slow(MockClassicDialect::TwoCaptcha)).await;
     assert!(desk.sim.change_account(&AccountChange { balance_micros: Some(2_989), ..change() }));
     assert_eq!(desk.says(TURNSTILE).await, "ERROR_ZERO_BALANCE");
     assert!(desk.sim.change_account(&AccountChange { balance_micros: Some(2_990), ..change() }));
@@ -25,7 +27,7 @@ async fn without_money_2captcha_takes_nothing_until_the_account_is_paid() {
 
 #[tokio::test]
 async fn when_the_own_queue_is_full_there_is_no_slot() {
-    let desk = open(Settings { queue_max: 2, ..slow(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { queue_max: 2, ..slow(MockClassicDialect::TwoCaptcha) }).await;
     for _ in 0..2 {
         desk.task(TURNSTILE).await;
     }
@@ -35,7 +37,7 @@ async fn when_the_own_queue_is_full_there_is_no_slot() {
 
 #[tokio::test]
 async fn at_captchaai_zero_balance_means_that_no_thread_is_free() {
-    let desk = open(slow(MockProfile::CaptchaAi)).await;
+    let desk = open(slow(MockClassicDialect::CaptchaAi)).await;
     assert!(desk.sim.change_account(&AccountChange {
         threads: Some(1),
         balance_micros: Some(0),
@@ -54,7 +56,8 @@ async fn at_captchaai_zero_balance_means_that_no_thread_is_free() {
 #[tokio::test]
 async fn captchaai_can_be_set_to_return_no_slot_instead() {
     let code = "ERROR_NO_SLOT_AVAILABLE";
-    let desk = open(Settings { busy_code: Some(code.to_owned()), ..slow(MockProfile::CaptchaAi) }).await;
+    let desk =
+        open(Settings { busy_code: Some(code.to_owned()), ..slow(MockClassicDialect::CaptchaAi) }).await;
     assert!(desk.sim.change_account(&AccountChange { threads: Some(1), ..change() }));
     desk.task(TURNSTILE).await;
     assert_eq!(desk.says(TURNSTILE).await, code);
@@ -63,7 +66,7 @@ async fn captchaai_can_be_set_to_return_no_slot_instead() {
 #[tokio::test]
 async fn a_client_that_submits_too_fast_is_banned_for_a_while() {
     let pace = BanLimits { submits_window_ms: 60_000, turn_ban_ms: 1_000, ..BanLimits::default() };
-    let desk = open(Settings { pace, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { pace, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let mut json_reply = String::new();
     for _ in 0..61 {
         json_reply = desk.says(TURNSTILE).await;
@@ -79,7 +82,9 @@ async fn a_client_that_submits_too_fast_is_banned_for_a_while() {
 
 #[tokio::test]
 async fn five_unknown_keys_ban_the_address_and_with_it_the_right_key() {
-    for (profile, code) in [(MockProfile::TwoCaptcha, "ERROR: 1004"), (MockProfile::CaptchaAi, "IP_BANNED")] {
+    for (profile, code) in
+        [(MockClassicDialect::TwoCaptcha, "ERROR: 1004"), (MockClassicDialect::CaptchaAi, "IP_BANNED")]
+    {
         let pace = BanLimits::default();
         let desk = open(Settings { pace, ..Settings::quick(profile) }).await;
         for _ in 0..5 {
@@ -97,7 +102,7 @@ async fn five_unknown_keys_ban_the_address_and_with_it_the_right_key() {
 #[tokio::test]
 async fn a_client_over_the_poll_quota_is_banned_from_polling() {
     let pace = BanLimits { polls_free: 3, polls_per_task: 2, ..BanLimits::default() };
-    let desk = open(Settings { pace, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk = open(Settings { pace, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let id = desk.finished(TURNSTILE).await;
     for _ in 0..5 {
         assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|"));
@@ -112,18 +117,18 @@ async fn a_client_that_repeats_a_refused_submit_is_banned() {
     let limits = BanLimits { refusals_max: 4, ..BanLimits::default() };
     for (settings, request, refusal, ban) in [
         (
-            Settings { queue_max: 0, ..slow(MockProfile::TwoCaptcha) },
+            Settings { queue_max: 0, ..slow(MockClassicDialect::TwoCaptcha) },
             TURNSTILE,
             "ERROR_NO_SLOT_AVAILABLE",
             "ERROR: 1001",
         ),
         (
-            Settings { price_micros: u64::MAX, ..slow(MockProfile::TwoCaptcha) },
+            Settings { price_micros: u64::MAX, ..slow(MockClassicDialect::TwoCaptcha) },
             TURNSTILE,
             "ERROR_ZERO_BALANCE",
             "ERROR: 1002",
         ),
-        (slow(MockProfile::TwoCaptcha), "method=turnstile", "ERROR_BAD_PARAMETERS", "ERROR: 1003"),
+        (slow(MockClassicDialect::TwoCaptcha), "method=turnstile", "ERROR_BAD_PARAMETERS", "ERROR: 1003"),
     ] {
         let desk = open(Settings { pace: limits.clone(), ..settings }).await;
         for _ in 0..4 {

@@ -2,7 +2,7 @@
 
 use crate::wire::{AccountView, PingbackListener, TURNSTILE, open, quick};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, MockProfile, PingbackFaults, Rule, RulePlace, Settings,
+    DEMO_KEY, FaultAction, Faults, MockClassicDialect, PingbackFaults, Rule, RulePlace, Settings,
 };
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn escaped(url: &str) -> String {
 }
 
 async fn with(action: FaultAction) -> (AccountView, PingbackListener) {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim.script(vec![Rule::always(RulePlace::Pingback, action)]).expect("a good script");
     (desk, PingbackListener::open(200).await)
 }
@@ -26,7 +26,8 @@ async fn submit(desk: &AccountView, url: &str) -> String {
 
 #[tokio::test]
 async fn two_captcha_posts_a_form() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     let id = submit(&desk, &format!("{}/cb/x?a=1&b=2", listener.url)).await;
     let received = listener.next().await;
     assert_eq!((received.verb.as_str(), received.target.as_str()), ("POST", "/cb/x?a=1&b=2"));
@@ -41,7 +42,8 @@ async fn two_captcha_posts_a_form() {
 
 #[tokio::test]
 async fn captchaai_gets_with_the_answer_in_the_query() {
-    let (desk, mut listener) = (quick(MockProfile::CaptchaAi).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::CaptchaAi).await, PingbackListener::open(200).await);
     let id = submit(&desk, &format!("{}/cb", listener.url)).await;
     let received = listener.next().await;
     assert_eq!((received.verb.as_str(), received.body.as_str()), ("GET", ""));
@@ -54,7 +56,8 @@ async fn captchaai_gets_with_the_answer_in_the_query() {
 
 #[tokio::test]
 async fn of_an_address_that_was_submitted_by_get_only_the_first_parameter_survives() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     let url = escaped(&format!("{}/cb?a=1&b=2", listener.url));
     desk.get(&format!("/in.php?key={DEMO_KEY}&{TURNSTILE}&pingback={url}")).await.expect("an answer");
     assert_eq!(listener.next().await.target, "/cb?a=1");
@@ -62,7 +65,8 @@ async fn of_an_address_that_was_submitted_by_get_only_the_first_parameter_surviv
 
 #[tokio::test]
 async fn a_pingback_that_is_not_answered_with_200_delivers_nothing() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(503).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(503).await);
     let id = submit(&desk, &listener.url).await;
     listener.next().await;
     desk.until(|task| task.pingbacks_sent == 1).await;
@@ -72,7 +76,7 @@ async fn a_pingback_that_is_not_answered_with_200_delivers_nothing() {
 
 #[tokio::test]
 async fn a_pingback_to_a_closed_port_does_no_harm() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let id = submit(&desk, "http://127.0.0.1:1/").await;
     desk.until(|task| task.pingbacks_sent == 1).await;
     assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|"));
@@ -80,7 +84,8 @@ async fn a_pingback_to_a_closed_port_does_no_harm() {
 
 #[tokio::test]
 async fn an_unsolvable_task_calls_back_with_its_code() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     desk.sim.script(vec![Rule::always(RulePlace::Submit, FaultAction::Unsolvable)]).expect("a good script");
     let id = submit(&desk, &listener.url).await;
     assert_eq!(listener.next().await.body, format!("id={id}&code=ERROR_CAPTCHA_UNSOLVABLE"));
@@ -90,7 +95,7 @@ async fn an_unsolvable_task_calls_back_with_its_code() {
 
 #[tokio::test]
 async fn only_this_machine_is_called_and_the_ledger_says_why() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     for (url, why) in [
         ("http://example.com/", "not on this machine"),
         ("https://127.0.0.1/", "not http"),
@@ -106,7 +111,8 @@ async fn only_this_machine_is_called_and_the_ledger_says_why() {
 
 #[tokio::test]
 async fn a_strict_provider_calls_only_where_it_was_registered() {
-    let desk = open(Settings { strict_pingback: true, ..Settings::quick(MockProfile::TwoCaptcha) }).await;
+    let desk =
+        open(Settings { strict_pingback: true, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let mut listener = PingbackListener::open(200).await;
     let id = submit(&desk, &listener.url).await;
     assert_eq!(desk.entry(&id).pingback_refused.as_deref(), Some("not registered"));
@@ -191,7 +197,8 @@ async fn a_pingback_with_a_code_in_place_of_the_answer_delivers_nothing() {
 
 #[tokio::test]
 async fn a_task_whose_reply_was_lost_calls_back_all_the_same() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     desk.sim.script(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).expect("a good script");
     assert!(desk.submit(&format!("{TURNSTILE}&pingback={}", listener.url)).await.is_err());
     let received = listener.next().await;
@@ -202,7 +209,8 @@ async fn a_task_whose_reply_was_lost_calls_back_all_the_same() {
 
 #[tokio::test]
 async fn pingbacks_go_wrong_at_the_rates_that_are_set() {
-    let (desk, mut listener) = (quick(MockProfile::TwoCaptcha).await, PingbackListener::open(200).await);
+    let (desk, mut listener) =
+        (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     let pingback = PingbackFaults { lost: 1.0, early: 1.0, forged: 1.0, ..PingbackFaults::default() };
     desk.sim.set_faults(Faults { pingback, ..Faults::default() });
     let id = submit(&desk, &listener.url).await;

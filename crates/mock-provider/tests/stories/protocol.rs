@@ -2,7 +2,7 @@
 
 use crate::wire::{AccountView, TURNSTILE, png, quick, v2};
 use base64::Engine;
-use quittance_mock_provider::{DEMO_KEY, MockProfile, Report, Rule, RulePlace};
+use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, Report, Rule, RulePlace};
 use quittance_mock_provider::{FaultAction, Settings};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn body(number: u8) -> String {
 
 #[tokio::test]
 async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
@@ -40,7 +40,7 @@ async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
 
 #[tokio::test]
 async fn the_same_in_json() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.sim
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
@@ -79,7 +79,7 @@ async fn the_same_in_json() {
 
 #[tokio::test]
 async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_be_solved() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     assert_eq!(desk.tells("action=getbalance").await, "10.00");
     assert_eq!(desk.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
     desk.sim.script(vec![Rule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)]).expect("a good script");
@@ -95,7 +95,7 @@ async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_b
 
 #[tokio::test]
 async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let (good, bad) = (desk.finished(TURNSTILE).await, desk.finished(TURNSTILE).await);
     assert_eq!(desk.tells(&format!("action=reportgood&id={good}")).await, "OK_REPORT_RECORDED");
     assert_eq!(
@@ -111,7 +111,7 @@ async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
 
 #[tokio::test]
 async fn a_client_that_reports_four_in_ten_answers_bad_is_no_longer_believed() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let mut ids = Vec::new();
     for _ in 0..10 {
         ids.push(desk.finished(TURNSTILE).await);
@@ -125,7 +125,7 @@ async fn a_client_that_reports_four_in_ten_answers_bad_is_no_longer_believed() {
 
 #[tokio::test]
 async fn a_report_comes_too_late_after_its_window() {
-    let settings = Settings { report_window_ms: 0, ..Settings::quick(MockProfile::CaptchaAi) };
+    let settings = Settings { report_window_ms: 0, ..Settings::quick(MockClassicDialect::CaptchaAi) };
     let desk = crate::wire::open(settings).await;
     let id = desk.finished(TURNSTILE).await;
     assert_eq!(desk.tells(&format!("action=reportgood&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
@@ -133,7 +133,7 @@ async fn a_report_comes_too_late_after_its_window() {
 
 #[tokio::test]
 async fn pingback_addresses_are_kept_per_account() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let (one, two) = ("http://127.0.0.1:1/a", "http://127.0.0.1:2/b");
     for address in [one, two] {
         assert_eq!(desk.tells(&format!("action=add_pingback&addr={address}")).await, "OK");
@@ -148,7 +148,7 @@ async fn pingback_addresses_are_kept_per_account() {
 
 #[tokio::test]
 async fn captchaai_has_ways_of_its_own() {
-    let desk = quick(MockProfile::CaptchaAi).await;
+    let desk = quick(MockClassicDialect::CaptchaAi).await;
     desk.sim
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
@@ -163,12 +163,15 @@ async fn captchaai_has_ways_of_its_own() {
         "ERROR_UPLOAD",
         "plain although JSON was requested"
     );
-    assert_eq!(quick(MockProfile::TwoCaptcha).await.tells("action=threadsinfo").await, "ERROR_EMPTY_ACTION");
+    assert_eq!(
+        quick(MockClassicDialect::TwoCaptcha).await.tells("action=threadsinfo").await,
+        "ERROR_EMPTY_ACTION"
+    );
 }
 
 #[tokio::test]
 async fn solve_php_answers_a_picture_in_the_same_breath() {
-    let desk = quick(MockProfile::CaptchaAi).await;
+    let desk = quick(MockClassicDialect::CaptchaAi).await;
     let params = format!("key={DEMO_KEY}&method=base64&body={}", body(3));
     let json_reply = desk.post("/solve.php", &params).await.expect("an answer");
     let entry = desk.sim.ledger().tasks[0].clone();
@@ -180,13 +183,13 @@ async fn solve_php_answers_a_picture_in_the_same_breath() {
     let other = desk.post("/solve.php", &format!("key={DEMO_KEY}&{TURNSTILE}")).await.expect("an answer");
     assert_eq!(other.text(), "ERROR_UPLOAD");
     let elsewhere =
-        quick(MockProfile::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
+        quick(MockClassicDialect::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
     assert_eq!(elsewhere.status, 404);
 }
 
 #[tokio::test]
 async fn extras_that_documentation_promises() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let open = desk.submit(&format!("{TURNSTILE}&header_acao=1")).await.expect("an answer");
     assert_eq!(open.header("access-control-allow-origin"), Some("*"));
     let closed = desk.poll("action=getbalance").await.expect("an answer");
@@ -212,7 +215,7 @@ async fn answer(desk: &AccountView, params: &str) -> (String, Value) {
 
 #[tokio::test]
 async fn each_kind_answers_in_its_own_shape() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let page = "pageurl=https://a.example.com/";
     let image = |extra: &str| format!("method=base64&body={}&{extra}", body(1));
     let (text, json) = answer(&desk, &image("numeric=1")).await;
@@ -248,7 +251,7 @@ async fn each_kind_answers_in_its_own_shape() {
 
 #[tokio::test]
 async fn geetest_replies_in_json_by_default() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let json_reply = desk.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
     let id = desk.sim.ledger().tasks[0].id.clone();
     assert_eq!(json_reply, format!(r#"{{"status":1,"request":"{id}"}}"#));
@@ -258,7 +261,7 @@ async fn geetest_replies_in_json_by_default() {
 
 #[tokio::test]
 async fn captchaai_says_bound_answers_in_result_and_geetest_as_a_string() {
-    let desk = quick(MockProfile::CaptchaAi).await;
+    let desk = quick(MockClassicDialect::CaptchaAi).await;
     let (plain, enterprise) = answer(&desk, &format!("{}&enterprise=1", v2("e"))).await;
     assert_eq!(enterprise["result"], json!(plain));
     assert!(enterprise["user_agent"].is_string() && enterprise.get("request").is_none());

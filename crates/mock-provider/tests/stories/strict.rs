@@ -3,7 +3,7 @@
 use crate::wire::{TURNSTILE, open, png, quick, v2};
 use base64::Engine;
 use quittance_mock_provider::{
-    FaultAction, MockAccount, MockKey, MockProfile, Rule, RulePlace, Settings, TaskState,
+    FaultAction, MockAccount, MockClassicDialect, MockKey, Rule, RulePlace, Settings, TaskState,
 };
 
 fn image(bytes: &[u8]) -> String {
@@ -14,7 +14,7 @@ fn image(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn bad_requests_are_refused_with_the_code_that_says_why() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let long = format!("textcaptcha={}", "x".repeat(141));
     let cases = [
         ("method=userrecaptcha&pageurl=https://a.test/", "ERROR_WRONG_GOOGLEKEY"),
@@ -61,7 +61,7 @@ async fn bad_requests_are_refused_with_the_code_that_says_why() {
 
 #[tokio::test]
 async fn a_login_of_a_proxy_is_taken_and_not_written_down() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     desk.task(&format!("{TURNSTILE}&proxytype=socks5&proxy=login:hunter2@1.2.3.4:80")).await;
     let ledger = serde_json::to_string(&desk.sim.ledger()).expect("JSON");
     assert!(ledger.contains("@1.2.3.4:80") && !ledger.contains("hunter2"));
@@ -69,7 +69,7 @@ async fn a_login_of_a_proxy_is_taken_and_not_written_down() {
 
 #[tokio::test]
 async fn a_key_is_looked_at_before_anything_else() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     for (key, code) in [("", "ERROR_WRONG_USER_KEY"), ("short", "ERROR_WRONG_USER_KEY")] {
         let json_reply = desk.get(&format!("/in.php?key={key}")).await.expect("an answer");
         assert_eq!(json_reply.text(), code);
@@ -81,7 +81,7 @@ async fn a_key_is_looked_at_before_anything_else() {
 
 #[tokio::test]
 async fn ids_and_actions_must_be_right() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     for (params, code) in [
         ("action=get", "ERROR_WRONG_ID_FORMAT"),
         ("action=get&id=abc", "ERROR_WRONG_ID_FORMAT"),
@@ -98,7 +98,7 @@ async fn ids_and_actions_must_be_right() {
 
 #[tokio::test]
 async fn a_task_of_another_account_cannot_be_read() {
-    let mut settings = Settings::quick(MockProfile::TwoCaptcha);
+    let mut settings = Settings::quick(MockClassicDialect::TwoCaptcha);
     let key = "e".repeat(32);
     settings.accounts.push(MockAccount {
         name: "other".to_owned(),
@@ -119,7 +119,7 @@ async fn a_task_of_another_account_cannot_be_read() {
 
 #[tokio::test]
 async fn a_geetest_challenge_is_good_for_one_task() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let params =
         |challenge: &str| format!("method=geetest&json=0&gt=g&challenge={challenge}&pageurl=https://a.test/");
     let (first, second) = (desk.finished(&params("one")).await, desk.finished(&params("one")).await);
@@ -131,7 +131,7 @@ async fn a_geetest_challenge_is_good_for_one_task() {
 
 #[tokio::test]
 async fn a_result_is_kept_for_so_long_and_then_its_id_is_unknown() {
-    let settings = Settings { result_lifetime_ms: 0, ..Settings::quick(MockProfile::TwoCaptcha) };
+    let settings = Settings { result_lifetime_ms: 0, ..Settings::quick(MockClassicDialect::TwoCaptcha) };
     let desk = open(settings).await;
     let id = desk.finished(TURNSTILE).await;
     assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
@@ -142,7 +142,7 @@ async fn a_result_is_kept_for_so_long_and_then_its_id_is_unknown() {
 
 #[tokio::test]
 async fn a_result_can_vanish_between_two_polls() {
-    let desk = quick(MockProfile::TwoCaptcha).await;
+    let desk = quick(MockClassicDialect::TwoCaptcha).await;
     let id = desk.finished(&v2("v")).await;
     desk.sim.script(vec![Rule::nth(RulePlace::Poll, 2, FaultAction::Vanish)]).expect("a good script");
     assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with("OK|03Asim-"));
@@ -152,7 +152,7 @@ async fn a_result_can_vanish_between_two_polls() {
 
 #[tokio::test]
 async fn old_tasks_leave_the_ledger_and_stay_in_the_sums() {
-    let settings = Settings { tasks_max: 3, ..Settings::quick(MockProfile::TwoCaptcha) };
+    let settings = Settings { tasks_max: 3, ..Settings::quick(MockClassicDialect::TwoCaptcha) };
     let desk = open(settings).await;
     let first = desk.finished(TURNSTILE).await;
     for _ in 0..4 {

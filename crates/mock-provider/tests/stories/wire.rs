@@ -1,6 +1,6 @@
 //! A client that sees every byte, and a listener for pingbacks.
 
-use quittance_mock_provider::{DEMO_KEY, LedgerTask, MockProfile, MockProvider, Settings};
+use quittance_mock_provider::{DEMO_KEY, LedgerTask, MockClassicDialect, MockProvider, Settings};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) async fn open(settings: Settings) -> AccountView {
     AccountView { sim: MockProvider::start(settings).await.expect("a free port") }
 }
 
-pub(crate) async fn quick(profile: MockProfile) -> AccountView {
+pub(crate) async fn quick(profile: MockClassicDialect) -> AccountView {
     open(Settings::quick(profile)).await
 }
 

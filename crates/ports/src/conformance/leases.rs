@@ -1,14 +1,14 @@
 //! What nodes may rely on when they lease parts of a limit.
 
 use super::AVAILABLE;
-use crate::leases::{LeaseOutcome, Leased, Leases};
+use crate::leases::{LeaseOutcome, LeaseTotal, Leases};
 use crate::store::Version;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One promise of leases of which nothing has been leased.
-pub type LeasesPromise = fn(Arc<dyn Leases>) -> super::Promised;
+pub type LeasesPromise = fn(Arc<dyn Leases>) -> super::PromiseFuture;
 
 /// Makes a `#[test]` of each promise of leases. Takes the `fn(LeasesPromise)` that runs one.
 #[macro_export]
@@ -36,7 +36,7 @@ const SHORT: Duration = Duration::from_millis(300);
 /// A name may hold whatever the name of a tenant may, and more.
 const LIMIT: &str = "open/\u{e9} '}{\":";
 
-async fn leased(leases: &dyn Leases, node: u64) -> Leased {
+async fn leased(leases: &dyn Leases, node: u64) -> LeaseTotal {
     leases.leased(LIMIT, node).await.expect(AVAILABLE)
 }
 
@@ -48,18 +48,18 @@ async fn lease(leases: &dyn Leases, expected: Version, node: u64, amount: u64, l
 }
 
 pub async fn what_a_node_has_leased_is_known_to_the_others(leases: Arc<dyn Leases>) {
-    let nothing = Leased { version: Version::ABSENT, by_others: 0 };
+    let nothing = LeaseTotal { version: Version::ABSENT, by_others: 0 };
     assert_eq!(leased(&*leases, 1).await, nothing);
     let first = lease(&*leases, Version::ABSENT, 1, 5, LONG).await;
     // The largest number has all its bits.
     let second = lease(&*leases, first, u64::MAX, 7, LONG).await;
     assert!(second > first && first > Version::ABSENT);
     for (node, by_others) in [(1, 7), (u64::MAX, 5), (3, 12)] {
-        assert_eq!(leased(&*leases, node).await, Leased { version: second, by_others });
+        assert_eq!(leased(&*leases, node).await, LeaseTotal { version: second, by_others });
     }
     // A node has one lease of a limit.
     let third = lease(&*leases, second, 1, 2, LONG).await;
-    assert_eq!(leased(&*leases, 3).await, Leased { version: third, by_others: 9 });
+    assert_eq!(leased(&*leases, 3).await, LeaseTotal { version: third, by_others: 9 });
     assert_eq!(leases.leased("another", 3).await.expect(AVAILABLE), nothing);
 }
 
@@ -91,15 +91,15 @@ pub async fn a_part_that_is_given_back_changes_no_version_and_no_later_lease(lea
     let first = lease(&*leases, Version::ABSENT, 1, 9, LONG).await;
     for (amount, stays) in [(6, 6), (8, 6), (4, 4)] {
         leases.give_back(LIMIT, 1, first, amount).await.expect(AVAILABLE);
-        assert_eq!(leased(&*leases, 2).await, Leased { version: first, by_others: stays });
+        assert_eq!(leased(&*leases, 2).await, LeaseTotal { version: first, by_others: stays });
     }
     let second = lease(&*leases, first, 1, 10, LONG).await;
     leases.give_back(LIMIT, 1, first, 0).await.expect(AVAILABLE);
     leases.give_back(LIMIT, 3, second, 0).await.expect(AVAILABLE);
     leases.give_back("another", 1, second, 0).await.expect(AVAILABLE);
-    assert_eq!(leased(&*leases, 2).await, Leased { version: second, by_others: 10 });
+    assert_eq!(leased(&*leases, 2).await, LeaseTotal { version: second, by_others: 10 });
     leases.give_back(LIMIT, 1, second, 0).await.expect(AVAILABLE);
-    assert_eq!(leased(&*leases, 2).await, Leased { version: second, by_others: 0 });
+    assert_eq!(leased(&*leases, 2).await, LeaseTotal { version: second, by_others: 0 });
 }
 
 pub async fn a_lease_ends_by_itself_and_its_version_does_not_come_back(leases: Arc<dyn Leases>) {
@@ -110,5 +110,5 @@ pub async fn a_lease_ends_by_itself_and_its_version_does_not_come_back(leases: A
     let third = lease(&*leases, second, 2, 4, LONG).await;
     assert!(third > second);
     let late = leases.lease(LIMIT, Version::ABSENT, 1, 5, LONG).await.expect(AVAILABLE);
-    assert_eq!(late, LeaseOutcome::Conflict(Leased { version: third, by_others: 4 }));
+    assert_eq!(late, LeaseOutcome::Conflict(LeaseTotal { version: third, by_others: 4 }));
 }

@@ -3,8 +3,8 @@
 use super::AVAILABLE;
 use super::samples::START;
 use crate::document::{
-    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reserved, SharedDocument,
-    Spent, StoredDocument, TrustDocument,
+    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation,
+    SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One promise of a membership. It needs a fresh one that only this test uses.
-pub type MembershipPromise = fn(Arc<dyn Membership>) -> super::Promised;
+pub type MembershipPromise = fn(Arc<dyn Membership>) -> super::PromiseFuture;
 
 /// Makes a `#[test]` of each promise of a membership. Takes the `fn(MembershipPromise)` that runs one.
 #[macro_export]
@@ -76,7 +76,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(membership
         outages: vec![Outage { from: Timestamp::ZERO, to: START }],
     });
     first.demand = BTreeMap::from([
-        ("door".to_owned(), Demand { served: 3, missed: 1 }),
+        ("login".to_owned(), Demand { served: 3, missed: 1 }),
         ("w\u{e4}rm \"\0".to_owned(), Demand { served: 0, missed: u64::MAX }),
     ]);
     first.node_stats = NodeStats {
@@ -160,7 +160,7 @@ fn pool(name: &str) -> SharedDocument {
         generations: vec![0, 7, u64::MAX],
         first_generation: 1_700_000_000_000,
         spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1 },
-        reserved: BTreeMap::from([(2, Reserved { hour: 495_000, price: None })]),
+        reserved: BTreeMap::from([(2, Reservation { hour: 495_000, price: None })]),
         price: Some(Money(2990)),
         basis: PriceBasis { digest: u64::MAX, since: START },
         currency: "EUR".into(),
@@ -226,7 +226,7 @@ async fn written(
 pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership: Arc<dyn Membership>) {
     let membership = &*membership;
     assert_eq!(membership.documents().await.expect(AVAILABLE), []);
-    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"door\""), trusted()];
+    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted()];
     let mut expected = Vec::new();
     for document in documents {
         let name = document.name();

@@ -1,4 +1,4 @@
-//! Orders to try a store with, made by the same doors as any other: checked, placed, and moved on by events. The
+//! Orders to try a store with, made by the same functions as any other: checked, placed, and moved on by events. The
 //! kinds are made up, and so are the moments.
 
 use quittance_lifecycle::{
@@ -186,7 +186,7 @@ pub fn of_tenant(order: &Order, tenant: &str) -> Arc<Order> {
 /// Placed, and due at this moment.
 #[must_use]
 pub fn queued(name: &str, due: Timestamp) -> SampleOrder {
-    SampleOrder::placed(name, draft("https://example.com/door"), &riddle(), due)
+    SampleOrder::placed(name, draft("https://example.com/login"), &riddle(), due)
 }
 
 #[must_use]
@@ -234,7 +234,7 @@ pub fn taken(sample: SampleOrder) -> SampleOrder {
 
 #[must_use]
 pub fn expired(name: &str, expires: Timestamp) -> SampleOrder {
-    stocked(name, "https://example.com/door", expires).at(expires).then(woken())
+    stocked(name, "https://example.com/login", expires).at(expires).then(woken())
 }
 
 /// Refused for good at this moment; it may be forgotten an hour later.
@@ -274,7 +274,7 @@ pub fn every_phase() -> Vec<SampleOrder> {
         queued("later", START).then(woken()).then(refused(1, FaultClass::Busy)),
         submitting("submitting", START),
         solving("solving", START),
-        in_doubt("unsure", START),
+        in_doubt("in-doubt", START),
         submitting("patient", START)
             .under(patient)
             .then(submitted(1, SubmitOutcome::InDoubt(Evidence::default()))),
@@ -282,8 +282,8 @@ pub fn every_phase() -> Vec<SampleOrder> {
         SampleOrder::placed("for ever", draft("https://example.com/wall"), &scribble(), START)
             .then(woken())
             .then(submitted(1, SubmitOutcome::Answered(delivery()))),
-        stocked("stocked", "https://example.com/door", after(120)),
-        taken(stocked("taken", "https://example.com/door", after(120))),
+        stocked("stocked", "https://example.com/login", after(120)),
+        taken(stocked("taken", "https://example.com/login", after(120))),
         expired("expired", after(120)),
         failed("failed", START),
         queued("cancelled", START).then(Event::Cancelled),

@@ -34,7 +34,7 @@ fn solved(name: &str) -> Arc<Order> {
 
 /// All outcomes that end a wait. An order that was cancelled may still get an answer, but not for its callers.
 fn news() -> Vec<Arc<Order>> {
-    let stocked = samples::stocked(WATCHED, "https://example.com/door", after(120));
+    let stocked = samples::stocked(WATCHED, "https://example.com/login", after(120));
     let samples = [
         samples::solved(WATCHED, START),
         stocked.clone(),
@@ -79,8 +79,8 @@ pub async fn a_watch_wakes_all_waiters_of_the_order_and_no_others(store: Arc<dyn
     create(&*store, &other).await;
     let mut crowd = join_all((0..20).map(|_| watch(&*store, &order.key))).await;
     let mut bystander = watch(&*store, &other.key).await;
-    let everybody = join_all(crowd.iter_mut().map(Watch::changed));
-    join(everybody, write(&*store, version, &solved(WATCHED))).await;
+    let all_waiters = join_all(crowd.iter_mut().map(Watch::changed));
+    join(all_waiters, write(&*store, version, &solved(WATCHED))).await;
     assert!(!is_rung(&mut bystander), "another order was written");
     assert!(!crowd.iter_mut().any(is_rung), "one write wakes once");
 }

@@ -16,13 +16,13 @@ use std::time::Duration;
 #[derive(Default)]
 pub(crate) struct Naive {
     crime: Option<Crime>,
-    desk: Arc<Mutex<Desk>>,
+    state: Arc<Mutex<NaiveState>>,
     /// One for each watch ever made, so that they can be distinguished.
     crowd: Mutex<Vec<(Key, Watchers)>>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct NaiveState {
     versions: u64,
     rows: Vec<NaiveRow>,
     usage: Vec<(UsageRow, Counters)>,
@@ -54,17 +54,17 @@ impl Naive {
         Self { crime: Some(crime), ..Self::default() }
     }
 
-    /// The same orders in another process: a caller that waits there is not woken from here.
+    /// Another process on these orders: a caller that waits there is not woken from here.
     pub(crate) fn elsewhere(&self) -> Self {
-        Self { desk: Arc::clone(&self.desk), ..Self::default() }
+        Self { state: Arc::clone(&self.state), ..Self::default() }
     }
 
     fn commits(&self, crime: Crime) -> bool {
         self.crime == Some(crime)
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().expect("no thread panics with the lock")
+    fn state(&self) -> MutexGuard<'_, NaiveState> {
+        self.state.lock().expect("no thread panics with the lock")
     }
 
     fn crowd(&self) -> MutexGuard<'_, Vec<(Key, Watchers)>> {
@@ -72,7 +72,7 @@ impl Naive {
     }
 
     fn rows(&self) -> Vec<NaiveRow> {
-        self.desk().rows.clone()
+        self.state().rows.clone()
     }
 
     fn row(&self, key: &Key) -> Option<NaiveRow> {
@@ -90,9 +90,9 @@ impl Naive {
 
     fn write(&self, next: &Order) -> Version {
         let old = self.row(&next.key);
-        let mut desk = self.desk();
+        let mut state = self.state();
         // Not the numbers of the memory store: which numbers they are is for each store to choose.
-        desk.versions += 7;
+        state.versions += 7;
         let version = match &old {
             Some(old) if self.commits(Crime::VersionsStandStill) && *old.record.order == *next => {
                 old.record.version
@@ -100,7 +100,7 @@ impl Naive {
             _ if self.commits(Crime::VersionsRestartAfterPurge) => {
                 Version(old.as_ref().map_or(0, |old| old.record.version.0) + 1)
             }
-            _ => Version(desk.versions),
+            _ => Version(state.versions),
         };
         let mut order = next.clone();
         if self.commits(Crime::ForgetsTheTimeline) {
@@ -118,9 +118,9 @@ impl Naive {
         };
         let first = old.map_or_else(|| order.clone(), |old| old.first);
         if !self.commits(Crime::KeepsOldRows) {
-            desk.rows.retain(|row| row.record.order.key != next.key);
+            state.rows.retain(|row| row.record.order.key != next.key);
         }
-        desk.rows.push(NaiveRow {
+        state.rows.push(NaiveRow {
             record: Versioned { version, order: Arc::new(order) },
             claimed_until,
             first,
@@ -129,14 +129,14 @@ impl Naive {
     }
 
     fn book(&self, line: &UsageRow, counters: &Counters) {
-        if *counters == Counters::default() && !self.commits(Crime::BooksHaveEmptyLines) {
+        if *counters == Counters::default() && !self.commits(Crime::UsageHaveEmptyLines) {
             return;
         }
-        let mut desk = self.desk();
-        match desk.usage.iter_mut().find(|(known, _)| known == line) {
-            Some((_, sum)) if self.commits(Crime::BooksKeepTheLastOnly) => *sum = *counters,
+        let mut state = self.state();
+        match state.usage.iter_mut().find(|(known, _)| known == line) {
+            Some((_, sum)) if self.commits(Crime::UsageKeepTheLastOnly) => *sum = *counters,
             Some((_, sum)) => *sum += *counters,
-            None => desk.usage.push((line.clone(), *counters)),
+            None => state.usage.push((line.clone(), *counters)),
         }
     }
 
@@ -154,7 +154,7 @@ impl Naive {
             return;
         }
         for (watched, watchers) in crowd.iter() {
-            if self.commits(Crime::WakesEverybody) {
+            if self.commits(Crime::WakesAllWaiters) {
                 watchers.wake(watched);
             }
             if watched != key {
@@ -172,15 +172,15 @@ impl Naive {
 
     /// What a commit that lost may leave behind, if it is not careful.
     fn lose(&self, next: &Order, counters: &Counters, at: Timestamp) {
-        if self.commits(Crime::BooksCountLosers) {
+        if self.commits(Crime::UsageCountLosers) {
             self.book(&UsageRow::of(next, at), counters);
         }
         if self.commits(Crime::WakesForLosers) {
             self.wake(next);
         }
         if self.commits(Crime::LoserEndsTheClaim) {
-            let mut desk = self.desk();
-            for row in desk.rows.iter_mut().filter(|row| row.record.order.key == next.key) {
+            let mut state = self.state();
+            for row in state.rows.iter_mut().filter(|row| row.record.order.key == next.key) {
                 row.claimed_until = Timestamp::ZERO;
             }
         }
@@ -235,7 +235,7 @@ impl Store for Naive {
             self.wake(next);
             dawdle().await;
         }
-        let day = if self.commits(Crime::BooksByTheDayOfTheOrder) { next.born } else { at };
+        let day = if self.commits(Crime::UsageByTheDayOfTheOrder) { next.born } else { at };
         self.book(&UsageRow::of(next, day), counters);
         let version = self.write(next);
         if !self.commits(Crime::WakesBeforeItWrites) {
@@ -269,8 +269,8 @@ impl Store for Naive {
         if self.commits(Crime::ClaimsThenHides) {
             dawdle().await;
         }
-        let mut desk = self.desk();
-        for row in desk.rows.iter_mut().filter(|row| orders.contains(&row.record)) {
+        let mut state = self.state();
+        for row in state.rows.iter_mut().filter(|row| orders.contains(&row.record)) {
             if !self.commits(Crime::ClaimHidesNothing) {
                 row.claimed_until = row.claimed_until.max(until);
             }
@@ -327,8 +327,8 @@ impl Store for Naive {
         let mut version = self.write(&taken);
         if self.commits(Crime::TakesUnderTheOldVersion) {
             version = row.record.version;
-            let mut desk = self.desk();
-            for row in desk.rows.iter_mut().filter(|row| row.record.order.key == taken.key) {
+            let mut state = self.state();
+            for row in state.rows.iter_mut().filter(|row| row.record.order.key == taken.key) {
                 row.record.version = version;
             }
         }
@@ -344,7 +344,7 @@ impl Store for Naive {
         let mut class: Vec<(Timestamp, Key)> = Vec::new();
         for row in self.rows() {
             if let Some((of, expires)) = self.indexed(&row, Crime::StockAsFirstWritten).list_stock()
-                && (of == *target || self.commits(Crime::StockOfEverybody))
+                && (of == *target || self.commits(Crime::StockOfAllTargets))
                 && (expires > now || self.commits(Crime::StockOfTheExpired))
             {
                 class.push((expires, row.record.order.key));
@@ -376,7 +376,7 @@ impl Store for Naive {
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         let which = match self.crime {
             Some(Crime::ListIgnoresWhich) => Which { class: None, ..which },
-            Some(Crime::ListOfEverybody) => Which { tenant: None, ..which },
+            Some(Crime::ListOfAllTenants) => Which { tenant: None, ..which },
             _ => which,
         };
         let is_of = |row: &NaiveRow| {
@@ -411,47 +411,47 @@ impl Store for Naive {
         if !self.commits(Crime::PurgeKnowsNoLimit) {
             old.truncate(limit);
         }
-        let mut desk = self.desk();
-        desk.rows.retain(|row| !old.iter().any(|(_, key)| *key == row.record.order.key));
+        let mut state = self.state();
+        state.rows.retain(|row| !old.iter().any(|(_, key)| *key == row.record.order.key));
         Ok(old.len())
     }
 
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         if self.commits(Crime::DiscardsWhatCanBeRead) {
-            self.desk().rows.retain(|row| row.record.order.key != *key);
+            self.state().rows.retain(|row| row.record.order.key != *key);
         }
         Ok(self.commits(Crime::DiscardsWhatIsNotThere) && self.row(key).is_none())
     }
 
     async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
         if self.commits(Crime::CountReadsThenWrites) {
-            let before = self.desk().usage.clone();
+            let before = self.state().usage.clone();
             dawdle().await;
-            self.desk().usage = before;
+            self.state().usage = before;
         }
         self.book(line, counters);
         Ok(())
     }
 
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        let mut usage = self.desk().usage.clone();
+        let mut usage = self.state().usage.clone();
         usage.retain(|(line, _)| {
             let before_end =
-                if self.commits(Crime::BooksIgnoreTheLastDay) { line.day < to } else { line.day <= to };
+                if self.commits(Crime::UsageIgnoreTheLastDay) { line.day < to } else { line.day <= to };
             line.day >= from && before_end
         });
-        if !self.commits(Crime::BooksInAnyOrder) {
+        if !self.commits(Crime::UsageInAnyOrder) {
             usage.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         Ok(usage)
     }
 
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        let before = std::mem::take(&mut self.desk().usage);
+        let before = std::mem::take(&mut self.state().usage);
         if self.commits(Crime::ClosingReadsThenWrites) {
-            self.desk().usage = before.clone();
+            self.state().usage = before.clone();
             dawdle().await;
-            self.desk().usage.clear();
+            self.state().usage.clear();
         }
         for (mut line, counters) in before {
             let is_kept = line.day >= sums || self.commits(Crime::ClosingForgetsNothing);

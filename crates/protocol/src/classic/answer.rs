@@ -7,7 +7,7 @@ mod reply_text;
 #[cfg(test)]
 mod tests;
 
-use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
+use crate::classic::code::{ClassicCodes, is_pending, looks_like_a_code};
 use crate::classic::form::{Form, Part};
 use quittance_lifecycle::order::TASK_BYTES_MAX;
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
@@ -77,13 +77,13 @@ pub enum ClassicAccountReply<T> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threads {
+pub struct ThreadsReply {
     pub total: u64,
     pub working: u64,
 }
 
 #[must_use]
-pub fn read_submit(body: &[u8], codes: &FaultCodes) -> SubmitReply {
+pub fn read_submit(body: &[u8], codes: &ClassicCodes) -> SubmitReply {
     match ClassicBody::read(body, codes) {
         ClassicBody::Yes { answer: ReplyValue::Text(task) | ReplyValue::Number(task), .. } => {
             match text_fault(&task, codes) {
@@ -100,9 +100,9 @@ pub fn read_submit(body: &[u8], codes: &FaultCodes) -> SubmitReply {
     }
 }
 
-/// `priced`: whether the question was `get2`, so that a plain answer has its price behind it.
+/// Reads a reply of `res.php` to a poll. `priced` is true for the action `get2`: there the price follows a plain answer.
 #[must_use]
-pub fn read_poll(body: &[u8], priced: bool, codes: &FaultCodes) -> PollReply {
+pub fn read_poll(body: &[u8], priced: bool, codes: &ClassicCodes) -> PollReply {
     match ClassicBody::read(body, codes) {
         ClassicBody::Yes { answer: ReplyValue::Text(text), is_plain: true, .. } if priced => {
             let (text, cost) = price::split_off(&text);
@@ -133,7 +133,7 @@ pub fn read_poll(body: &[u8], priced: bool, codes: &FaultCodes) -> PollReply {
 }
 
 /// Text that stands where an answer should.
-fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
+fn read_word(text: &str, cost: Option<Money>, codes: &ClassicCodes) -> PollReply {
     if is_pending(text) {
         return PollReply::Pending;
     }
@@ -145,8 +145,8 @@ fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
 
 /// Reads an answer where texts and documents look alike. It gets the type that it would have in a reply in JSON, so
 /// that a client sees no difference between the ways it can come.
-fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
-    let is_json = codes.profile().facts().answers_in_objects && reply_text::is_document(text);
+fn read_untyped(text: &str, cost: Option<Money>, codes: &ClassicCodes) -> PollReply {
+    let is_json = codes.dialect().facts().answers_in_objects && reply_text::is_document(text);
     match read_word(text, cost, codes) {
         // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
         PollReply::Answered { payload, .. } if payload.is_a_page() => PollReply::Puzzling(ClassicSight::Html),
@@ -158,7 +158,7 @@ fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollRepl
 }
 
 #[must_use]
-pub fn read_batch(body: &[u8], codes: &FaultCodes) -> BatchReply {
+pub fn read_batch(body: &[u8], codes: &ClassicCodes) -> BatchReply {
     let parts = |text: &str| BatchReply::Parts(text.split('|').map(str::to_owned).collect());
     match ClassicBody::read(body, codes) {
         ClassicBody::Yes { answer: ReplyValue::Text(text), .. } => parts(&text),
@@ -177,7 +177,7 @@ pub fn read_batch(body: &[u8], codes: &FaultCodes) -> BatchReply {
 
 /// A pingback: the task that it names, and what it says. None, if it says nothing that is final.
 #[must_use]
-pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>, Result<Payload, Fault>)> {
+pub fn read_pingback(form: &Form, codes: &ClassicCodes) -> Option<(Option<String>, Result<Payload, Fault>)> {
     let code_text = match form.0.get("code")? {
         Part::Text(text) => text.trim(),
         Part::File(_) => return None,
@@ -196,7 +196,7 @@ pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>,
 
 /// The account's money; a debt counts as none.
 #[must_use]
-pub fn read_balance(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Money> {
+pub fn read_balance(body: &[u8], codes: &ClassicCodes) -> ClassicAccountReply<Money> {
     let balance = |text: &str| price::money(text.strip_prefix('-').map_or(text, |_| "0"));
     match ClassicBody::read(body, codes) {
         ClassicBody::Yes { answer: ReplyValue::Text(text) | ReplyValue::Number(text), .. } => {
@@ -219,7 +219,7 @@ pub fn read_balance(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Mone
 }
 
 #[must_use]
-pub fn read_threads(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Threads> {
+pub fn read_threads(body: &[u8], codes: &ClassicCodes) -> ClassicAccountReply<ThreadsReply> {
     if let Some(threads) = reply_text::threads(body) {
         return ClassicAccountReply::Is(threads);
     }
@@ -236,7 +236,7 @@ pub fn read_threads(body: &[u8], codes: &FaultCodes) -> ClassicAccountReply<Thre
 
 /// The fault, if this stands where an answer should and is a code. An address does not count here: only where
 /// nothing was promised is it an error.
-fn text_fault(text: &str, codes: &FaultCodes) -> Option<Fault> {
+fn text_fault(text: &str, codes: &ClassicCodes) -> Option<Fault> {
     let is_code = text.starts_with("ERROR") || (looks_like_a_code(text) && codes.is_known(text));
     is_code.then(|| codes.classify(text))
 }

@@ -1,31 +1,31 @@
 //! What each code of the protocol means, by provider: the table that decides between trying again and telling a person.
 //! It is data, people can read it (`quittance errors`), and an operator can correct it without a new build.
 
-mod table;
+mod classic_codes;
 
-use crate::classic::profile::Profile;
+use crate::classic::dialect::ClassicDialect;
+use classic_codes::TABLE;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use table::TABLE;
 
 /// The task is there and not solved yet. The first is spelled as the protocol spells it; some clones correct it.
 pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CodePlace {
     Submit,
     Poll,
     Both,
 }
 
-/// One line of the table, for one profile.
+/// One line of the table, for one dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
+pub struct ClassicCodeRow<'a> {
     pub code: &'a str,
-    /// Whether any code counts that begins like this one.
+    /// Whether the row holds for every code that begins with `code`.
     pub is_prefix: bool,
-    pub place: Place,
+    pub place: CodePlace,
     pub class: FaultClass,
     pub meaning: &'a str,
     /// What the person who reads it should do.
@@ -40,8 +40,8 @@ pub struct Row<'a> {
 
 /// The class of every code, at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaultCodes {
-    profile: Profile,
+pub struct ClassicCodes {
+    dialect: ClassicDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
 
@@ -68,10 +68,10 @@ pub fn looks_like_a_code(text: &str) -> bool {
             && text.chars().all(is_written_so))
 }
 
-impl FaultCodes {
+impl ClassicCodes {
     #[must_use]
-    pub const fn of(profile: Profile) -> Self {
-        Self { profile, overrides: BTreeMap::new() }
+    pub const fn of(dialect: ClassicDialect) -> Self {
+        Self { dialect, overrides: BTreeMap::new() }
     }
 
     /// From now on this code, exactly, has this class, whatever the table says.
@@ -82,8 +82,8 @@ impl FaultCodes {
     }
 
     #[must_use]
-    pub const fn profile(&self) -> Profile {
-        self.profile
+    pub const fn dialect(&self) -> ClassicDialect {
+        self.dialect
     }
 
     /// A code that is in no table is a fault as well; its class is `unlisted_code`.
@@ -101,15 +101,17 @@ impl FaultCodes {
     fn class(&self, code: &str) -> Option<FaultClass> {
         let word = first_word(code);
         [code, word].into_iter().find_map(|spelling| self.overrides.get(spelling).copied()).or_else(|| {
-            table::find(code).or_else(|| table::find(word)).map(|entry| entry.class(self.profile))
+            classic_codes::find(code)
+                .or_else(|| classic_codes::find(word))
+                .map(|entry| entry.class(self.dialect))
         })
     }
 
     /// The line of the table for a code, to explain it to a person.
     #[must_use]
-    pub fn row(&self, code: &str) -> Option<Row<'_>> {
+    pub fn row(&self, code: &str) -> Option<ClassicCodeRow<'_>> {
         let code = code.trim();
-        let entry = table::find(code).or_else(|| table::find(first_word(code)));
+        let entry = classic_codes::find(code).or_else(|| classic_codes::find(first_word(code)));
         let own =
             self.overrides.get_key_value(code).or_else(|| self.overrides.get_key_value(first_word(code)));
         match (entry, own) {
@@ -120,32 +122,32 @@ impl FaultCodes {
     }
 
     /// The whole table as it stands, the operator's own codes last.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = ClassicCodeRow<'_>> {
         let own = self.overrides.iter().filter(|(code, _)| !TABLE.iter().any(|entry| entry.code == **code));
         TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
     }
 
-    fn row_of(&self, entry: &'static table::CodeEntry) -> Row<'_> {
+    fn row_of(&self, entry: &'static classic_codes::CodeEntry) -> ClassicCodeRow<'_> {
         let own = self.overrides.get(entry.code);
-        Row {
+        ClassicCodeRow {
             code: entry.code,
             is_prefix: entry.is_prefix,
             place: entry.place,
-            class: own.copied().unwrap_or_else(|| entry.class(self.profile)),
-            meaning: entry.meaning(self.profile),
-            advice: entry.advice(self.profile),
-            pause: entry.pause(self.profile),
+            class: own.copied().unwrap_or_else(|| entry.class(self.dialect)),
+            meaning: entry.meaning(self.dialect),
+            advice: entry.advice(self.dialect),
+            pause: entry.pause(self.dialect),
             is_block: entry.is_block,
             is_overridden: own.is_some(),
         }
     }
 }
 
-fn own_row(code: &str, class: FaultClass) -> Row<'_> {
-    Row {
+fn own_row(code: &str, class: FaultClass) -> ClassicCodeRow<'_> {
+    ClassicCodeRow {
         code,
         is_prefix: false,
-        place: Place::Both,
+        place: CodePlace::Both,
         class,
         meaning: "(from the configuration)",
         advice: "",
@@ -165,14 +167,14 @@ fn first_word(code: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn class(profile: Profile, code: &str) -> FaultClass {
-        FaultCodes::of(profile).classify(code).class
+    fn class(dialect: ClassicDialect, code: &str) -> FaultClass {
+        ClassicCodes::of(dialect).classify(code).class
     }
 
     #[test]
     fn no_balance_means_no_money_at_one_and_no_thread_at_the_other() {
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE"), FaultClass::NoFunds);
-        assert_eq!(class(Profile::CaptchaAi, "ERROR_ZERO_BALANCE"), FaultClass::Busy);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_ZERO_BALANCE"), FaultClass::NoFunds);
+        assert_eq!(class(ClassicDialect::CaptchaAi, "ERROR_ZERO_BALANCE"), FaultClass::Busy);
     }
 
     #[test]
@@ -193,8 +195,8 @@ mod tests {
         ];
         for (expected, codes) in classes {
             for code in codes.split(' ') {
-                for profile in Profile::ALL {
-                    assert_eq!(class(profile, code), expected, "{code} at {}", profile.name());
+                for dialect in ClassicDialect::ALL {
+                    assert_eq!(class(dialect, code), expected, "{code} at {}", dialect.name());
                 }
             }
         }
@@ -214,45 +216,48 @@ mod tests {
             ERROR_REPORT_NOT_RECORDED REPORT_NOT_RECORDED ERROR_DUPLICATE_REPORT ERROR_IP_ADDRES ERROR_FAILED_LOADING_WIDGET";
         let blocks = ["ERROR: 1001", "ERROR: 1002", "ERROR: 1003", "ERROR: 1004", "ERROR: 1005"];
         for code in of_submits.split_whitespace().chain(of_polls.split_whitespace()).chain(blocks) {
-            for profile in Profile::ALL {
-                assert_ne!(class(profile, code), FaultClass::UnlistedCode, "{code} at {}", profile.name());
+            for dialect in ClassicDialect::ALL {
+                assert_ne!(class(dialect, code), FaultClass::UnlistedCode, "{code} at {}", dialect.name());
             }
         }
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
     }
 
     #[test]
     fn a_blocked_address_is_busy_also_with_an_unlisted_number() {
         for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {
-            assert_eq!(class(Profile::TwoCaptcha, code), FaultClass::Busy, "{code}");
+            assert_eq!(class(ClassicDialect::TwoCaptcha, code), FaultClass::Busy, "{code}");
         }
-        let codes = FaultCodes::of(Profile::TwoCaptcha);
+        let codes = ClassicCodes::of(ClassicDialect::TwoCaptcha);
         assert_eq!(codes.row("ERROR: 1003").unwrap().pause, Some(Duration::from_secs(30)));
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR: 2001"), FaultClass::UnlistedCode);
     }
 
     #[test]
     fn an_unlisted_code_says_so_and_is_kept() {
-        let fault = FaultCodes::of(Profile::CaptchaAi).classify(" ERROR_MOON_PHASE ");
+        let fault = ClassicCodes::of(ClassicDialect::CaptchaAi).classify(" ERROR_MOON_PHASE ");
         assert_eq!((fault.class, fault.code.as_str()), (FaultClass::UnlistedCode, "ERROR_MOON_PHASE"));
     }
 
     #[test]
     fn a_sentence_behind_a_code_does_not_hide_it() {
-        assert_eq!(class(Profile::TwoCaptcha, "ERROR_ZERO_BALANCE: please top up"), FaultClass::NoFunds);
+        assert_eq!(
+            class(ClassicDialect::TwoCaptcha, "ERROR_ZERO_BALANCE: please top up"),
+            FaultClass::NoFunds
+        );
     }
 
     #[test]
     fn the_address_of_an_article_is_the_callers_fault() {
         assert_eq!(
-            class(Profile::TwoCaptcha, "https://2captcha.com/blog/google-search-recaptcha"),
+            class(ClassicDialect::TwoCaptcha, "https://2captcha.com/blog/google-search-recaptcha"),
             FaultClass::Caller
         );
     }
 
     #[test]
     fn the_operator_has_the_last_word_and_the_table_shows_it() {
-        let codes = FaultCodes::of(Profile::TwoCaptcha)
+        let codes = ClassicCodes::of(ClassicDialect::TwoCaptcha)
             .with("ERROR_BAD_PROXY", FaultClass::Busy)
             .with("ERROR_MOON_PHASE", class_named("unsolvable").unwrap());
         assert_eq!(codes.classify("ERROR_BAD_PROXY").class, FaultClass::Busy);

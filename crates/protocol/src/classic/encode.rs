@@ -5,12 +5,12 @@ use crate::classic::form::{Form, Part};
 
 /// What to send, and the content type to send it with.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedForm {
     pub content_type: String,
     pub body: Vec<u8>,
 }
 
-impl std::fmt::Debug for Encoded {
+impl std::fmt::Debug for EncodedForm {
     /// It holds a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Encoded({} bytes of {})", self.body.len(), self.content_type)
@@ -18,25 +18,25 @@ impl std::fmt::Debug for Encoded {
 }
 
 #[must_use]
-pub fn encode(form: &Form) -> Encoded {
+pub fn encode(form: &Form) -> EncodedForm {
     let is_urlencoded = form.0.values().all(|part| matches!(part, Part::Text(_)));
     if is_urlencoded { urlencoded(form) } else { multipart(form) }
 }
 
-fn urlencoded(form: &Form) -> Encoded {
+fn urlencoded(form: &Form) -> EncodedForm {
     let mut pairs = form_urlencoded::Serializer::new(String::new());
     for (name, part) in &form.0 {
         if let Part::Text(text) = part {
             pairs.append_pair(name, text);
         }
     }
-    Encoded {
+    EncodedForm {
         content_type: "application/x-www-form-urlencoded".to_owned(),
         body: pairs.finish().into_bytes(),
     }
 }
 
-fn multipart(form: &Form) -> Encoded {
+fn multipart(form: &Form) -> EncodedForm {
     let boundary = boundary(form);
     let mut body = Vec::new();
     for (name, part) in &form.0 {
@@ -55,7 +55,7 @@ fn multipart(form: &Form) -> Encoded {
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Encoded { content_type: format!("multipart/form-data; boundary={boundary}"), body }
+    EncodedForm { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
 
 /// One that stands in no part. Counted up and not drawn: the same form is the same bytes.

@@ -1,7 +1,7 @@
 //! The parameters of a request, whatever they were wrapped in: query and body are merged, and the body is recognised
 //! by what it is, not by what its content type says. Real clients send nine shapes; the tests below are that list.
 
-use crate::classic::document::{self, BadDocument};
+use crate::classic::json_document::{self, BadDocument};
 use futures_util::FutureExt;
 use multer::Multipart;
 use multer::bytes::Bytes;
@@ -45,7 +45,7 @@ pub struct Form(pub BTreeMap<String, Part>);
 
 #[derive(Debug, thiserror::Error)]
 pub enum BadForm {
-    #[error("the body is not what it begins like: {what}")]
+    #[error("the body cannot be read: {what}")]
     Malformed { what: &'static str },
     #[error(transparent)]
     Document(#[from] BadDocument),
@@ -103,7 +103,7 @@ impl FormReader {
             None if is_multipart && has_lines(body) => {
                 let boundary =
                     content_type.and_then(|content_type| multer::parse_boundary(content_type).ok());
-                let missing = BadForm::Malformed { what: "multipart, and no boundary to be found" };
+                let missing = BadForm::Malformed { what: "it is multipart without a boundary" };
                 form.read_multipart(boundary.ok_or(missing)?, body)?;
             }
             None => form.read_urlencoded(body.trim_ascii_end())?,
@@ -143,11 +143,11 @@ impl FormReader {
     }
 
     fn read_json(&mut self, body: &[u8]) -> Result<(), BadForm> {
-        let members = match document::read(String::from_utf8_lossy(body).as_bytes()) {
+        let members = match json_document::read(String::from_utf8_lossy(body).as_bytes()) {
             Ok(Value::Object(members)) => members,
             Err(doubled @ BadDocument::SentTwice { .. }) => return Err(doubled.into()),
             Ok(_) | Err(BadDocument::NotJson { .. }) => {
-                return Err(BadForm::Malformed { what: "it begins like a JSON object" });
+                return Err(BadForm::Malformed { what: "it begins like a JSON object and is none" });
             }
         };
         for (name, value) in members {
@@ -166,7 +166,7 @@ impl FormReader {
 
     fn read_multipart(&mut self, boundary: String, body: &[u8]) -> Result<(), BadForm> {
         const BROKEN: BadForm =
-            BadForm::Malformed { what: "it is not the multipart that its boundary promises" };
+            BadForm::Malformed { what: "it is multipart and does not end at its boundary" };
         let whole = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::copy_from_slice(body))]);
         let mut parts = Multipart::new(whole, boundary);
         // All bytes are there, so nothing can be waited for: pending would be a broken body, too.

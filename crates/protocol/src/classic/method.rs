@@ -2,18 +2,19 @@
 //! read it, [`understand`] reads what a client wrote. An undescribed method passes through untouched, as an open kind
 //! of its own name: new ones appear every few months.
 
-mod table;
+mod classic_methods;
 
+use crate::classic::dialect::ClassicDialect;
 use crate::classic::form::{Form, Part};
-use crate::classic::profile::Profile;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use classic_methods::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 use quittance_lifecycle::Value;
 use std::collections::BTreeMap;
-use table::{COMPANIONS, MethodSpelling, PLAIN, TABLE};
 
 pub use crate::kinds::CONTROL;
+use crate::kinds::OrderParams;
 
 /// As clients write it, and not only as it should be written.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -23,16 +24,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What a client wants, in the words of the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderParams {
-    pub kind: String,
-    pub params: BTreeMap<String, Value>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadOption {
-    #[error("it says neither `method` nor anything that would tell it")]
+pub enum BadMethod {
+    #[error("there is no `method`, and no parameter that names the kind of captcha")]
     NoMethod,
     #[error("`{field}` is not a file in base64")]
     NotBase64 { field: String },
@@ -52,15 +46,15 @@ pub enum CannotSpellMethod {
 
 /// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
 #[must_use]
-pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
+pub fn has_companions(dialect: ClassicDialect, kind: &str, params: &BTreeMap<String, Value>) -> bool {
     let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
-    COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (profile, kind) && if_stated.is_none_or(says))
+    COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (dialect, kind) && if_stated.is_none_or(says))
 }
 
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
 /// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
 pub fn spell(
-    profile: Profile,
+    dialect: ClassicDialect,
     kind: &str,
     params: &BTreeMap<String, Value>,
 ) -> Result<Form, CannotSpellMethod> {
@@ -69,7 +63,7 @@ pub fn spell(
         return Err(CannotSpellMethod::ListOfCookies);
     }
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
-    let wire = spelling.at(profile);
+    let wire = spelling.at(dialect);
     let mut form = Form::default();
     let is_renamed = |name: &str| wire.names.iter().any(|(ours, _)| *ours == name);
     let params_sent = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
@@ -99,9 +93,13 @@ pub fn spell(
 /// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is
 /// (none, if nothing is known about it), and what it says. What our own table adds is left out.
 #[must_use]
-pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
+pub fn leaves<'a>(
+    dialect: ClassicDialect,
+    kind: &str,
+    form: &'a Form,
+) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
-    let wire = spelling.at(profile);
+    let wire = spelling.at(dialect);
     let is_ours = |name: &str, part: &Part| {
         let is_mark = wire
             .marks
@@ -159,12 +157,12 @@ pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// What a request to `in.php` asks for, whichever provider's spelling it follows.
-pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
+pub fn understand(form: &Form) -> Result<OrderParams, BadMethod> {
     let method = form.text("method").map_or("", str::trim);
     let spelling = TABLE.iter().find(|spelling| spelling.is_marked_by(method, form));
     let spelling = match spelling {
         Some(spelling) => spelling,
-        None if method.is_empty() => return Err(BadOption::NoMethod),
+        None if method.is_empty() => return Err(BadMethod::NoMethod),
         None => &PLAIN,
     };
     let kind = if spelling.kind.is_empty() { method } else { spelling.kind };
@@ -179,7 +177,7 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
             Some(params_sent) if *params_sent != value => {
                 let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
                 let mut next = || names.next().unwrap_or_default();
-                return Err(BadOption::ContradictoryNames { one: next(), other: next() });
+                return Err(BadMethod::ContradictoryNames { one: next(), other: next() });
             }
             _ => _ = params.insert(ours.to_owned(), value),
         }
@@ -188,12 +186,12 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadOption> {
 }
 
 /// What the part says; nothing, if it is empty: that is how clients say what they do not set.
-fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadOption> {
+fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadMethod> {
     match part {
         Part::Text(text) if text.is_empty() => Ok(None),
         Part::Text(text) if spelling.is_file(name) => match decode(text) {
             Some(bytes) => Ok(Some(Value::Bytes(bytes))),
-            None => Err(BadOption::NotBase64 { field: name.to_owned() }),
+            None => Err(BadMethod::NotBase64 { field: name.to_owned() }),
         },
         // Clients write it either way, and the same proxy must not make two orders.
         Part::Text(text) if name == "proxytype" => Ok(Some(Value::Text(text.to_ascii_uppercase()))),

@@ -1,7 +1,7 @@
 //! Reads a provider's replies. A reply that is neither an answer nor a code is puzzling, and never guessed at: a
 //! proxy between us and the provider may have sent it, after the task was taken.
 
-use crate::json::code::FaultCodes;
+use crate::json::code::JsonCodes;
 use crate::json::id::foreign_task;
 use crate::json::money;
 use crate::json::solution::read_solution;
@@ -86,7 +86,7 @@ pub enum ReportReply {
 
 /// `kind` is the kind of the order, for an answer that comes at once.
 #[must_use]
-pub fn read_create(body: &[u8], kind: &str, codes: &FaultCodes) -> CreateReply {
+pub fn read_create(body: &[u8], kind: &str, codes: &JsonCodes) -> CreateReply {
     let fields = match JsonReply::read(body, codes) {
         JsonReply::Yes(fields) => fields,
         // Nothing can be pending that was not taken, so this is no refusal.
@@ -110,7 +110,7 @@ pub fn read_create(body: &[u8], kind: &str, codes: &FaultCodes) -> CreateReply {
 }
 
 #[must_use]
-pub fn read_result(body: &[u8], codes: &FaultCodes) -> ResultReply {
+pub fn read_result(body: &[u8], codes: &JsonCodes) -> ResultReply {
     match JsonReply::read(body, codes) {
         JsonReply::Yes(fields) => match result(&fields) {
             // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
@@ -127,7 +127,7 @@ pub fn read_result(body: &[u8], codes: &FaultCodes) -> ResultReply {
 
 /// A callback: the task that it names, and what it says. None, if it says nothing that is final.
 #[must_use]
-pub fn read_callback(body: &[u8], codes: &FaultCodes) -> Option<(Option<String>, ResultReply)> {
+pub fn read_callback(body: &[u8], codes: &JsonCodes) -> Option<(Option<String>, ResultReply)> {
     let reply = read_result(body, codes);
     if matches!(reply, ResultReply::Pending | ResultReply::Puzzling(_)) {
         return None;
@@ -137,7 +137,7 @@ pub fn read_callback(body: &[u8], codes: &FaultCodes) -> Option<(Option<String>,
 }
 
 #[must_use]
-pub fn read_balance(body: &[u8], codes: &FaultCodes) -> JsonAccountReply {
+pub fn read_balance(body: &[u8], codes: &JsonCodes) -> JsonAccountReply {
     match JsonReply::read(body, codes) {
         JsonReply::Yes(fields) => match fields.get("balance").and_then(money::read) {
             Some(money) => JsonAccountReply::Is(money),
@@ -149,7 +149,7 @@ pub fn read_balance(body: &[u8], codes: &FaultCodes) -> JsonAccountReply {
 }
 
 #[must_use]
-pub fn read_report(body: &[u8], codes: &FaultCodes) -> ReportReply {
+pub fn read_report(body: &[u8], codes: &JsonCodes) -> ReportReply {
     match JsonReply::read(body, codes) {
         JsonReply::Yes(_) => ReportReply::Taken,
         JsonReply::No(fault) => ReportReply::Fault(fault),
@@ -165,7 +165,7 @@ enum JsonReply {
 }
 
 impl JsonReply {
-    fn read(body: &[u8], codes: &FaultCodes) -> Self {
+    fn read(body: &[u8], codes: &JsonCodes) -> Self {
         let members = match members(body) {
             Ok(members) => members,
             Err(sight) => return Self::Puzzling(sight),

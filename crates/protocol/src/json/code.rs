@@ -1,13 +1,13 @@
 //! What each code of the protocol means: the table that decides between trying again and telling a person, and the
-//! number and the words that go with a code when our own door says it. It is data, and an operator can correct it.
+//! number and the words that go with a code when our own API returns it. It is data, and an operator can correct it.
 
-mod table;
+mod json_codes;
 
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
+use json_codes::TABLE;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use table::TABLE;
 
 /// One code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ const STRANGE_DESCRIPTION: &str = "The task could not be done";
 
 /// The class of every code, at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FaultCodes {
-    flavour: Flavour,
+pub struct JsonCodes {
+    dialect: JsonDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
 
@@ -59,9 +59,9 @@ pub fn row(code: &str) -> Option<&'static CodeRow> {
 }
 
 #[must_use]
-pub fn error_id(flavour: Flavour, code: &str) -> u32 {
+pub fn error_id(dialect: JsonDialect, code: &str) -> u32 {
     match row(code) {
-        _ if flavour.facts().error_id_always_one => 1,
+        _ if dialect.facts().error_id_always_one => 1,
         Some(row) => row.error_id,
         None => STRANGE_ERROR_ID,
     }
@@ -72,10 +72,10 @@ pub fn description(code: &str) -> &'static str {
     row(code).map_or(STRANGE_DESCRIPTION, |row| row.description)
 }
 
-impl FaultCodes {
+impl JsonCodes {
     #[must_use]
-    pub const fn of(flavour: Flavour) -> Self {
-        Self { flavour, overrides: BTreeMap::new() }
+    pub const fn of(dialect: JsonDialect) -> Self {
+        Self { dialect, overrides: BTreeMap::new() }
     }
 
     /// From now on this code, exactly, has this class, whatever the table says.
@@ -86,8 +86,8 @@ impl FaultCodes {
     }
 
     #[must_use]
-    pub const fn flavour(&self) -> Flavour {
-        self.flavour
+    pub const fn dialect(&self) -> JsonDialect {
+        self.dialect
     }
 
     /// A code that is in no table is a fault as well; its class is `unlisted_code`.
@@ -131,12 +131,12 @@ mod tests {
             (31, "ERROR_RECAPTCHA_INVALID_SITEKEY"),
         ];
         for (number, code) in numbers {
-            assert_eq!(error_id(Flavour::TwoCaptcha, code), number);
-            assert_eq!(error_id(Flavour::AntiCaptcha, code), number);
-            assert_eq!(error_id(Flavour::CapSolver, code), 1);
-            assert_eq!(error_id(Flavour::CapMonster, code), 1);
+            assert_eq!(error_id(JsonDialect::TwoCaptcha, code), number);
+            assert_eq!(error_id(JsonDialect::AntiCaptcha, code), number);
+            assert_eq!(error_id(JsonDialect::CapSolver, code), 1);
+            assert_eq!(error_id(JsonDialect::CapMonster, code), 1);
         }
-        assert_ne!(error_id(Flavour::TwoCaptcha, "ERROR_MOON_PHASE"), 0);
+        assert_ne!(error_id(JsonDialect::TwoCaptcha, "ERROR_MOON_PHASE"), 0);
     }
 
     #[test]
@@ -157,14 +157,14 @@ mod tests {
         ];
         for (class, codes) in classes {
             for code in codes.split(' ') {
-                for flavour in Flavour::ALL {
-                    assert_eq!(FaultCodes::of(flavour).classify(code).class, class, "{code}");
+                for dialect in JsonDialect::ALL {
+                    assert_eq!(JsonCodes::of(dialect).classify(code).class, class, "{code}");
                 }
             }
         }
     }
 
-    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    /// An unlisted code leads to useless retries. These codes stand in the documentation of the services.
     #[test]
     fn every_code_that_the_services_document_is_in_the_table() {
         let of_all = "ERROR_KEY_DOES_NOT_EXIST ERROR_NO_SLOT_AVAILABLE ERROR_ZERO_CAPTCHA_FILESIZE ERROR_TOO_BIG_CAPTCHA_FILESIZE \
@@ -181,9 +181,12 @@ mod tests {
             .iter()
             .flat_map(|codes| codes.split_whitespace())
         {
-            assert!(Flavour::ALL.into_iter().all(|flavour| FaultCodes::of(flavour).is_known(code)), "{code}");
+            assert!(
+                JsonDialect::ALL.into_iter().all(|dialect| JsonCodes::of(dialect).is_known(code)),
+                "{code}"
+            );
         }
-        let class = |code: &str| FaultCodes::of(Flavour::TwoCaptcha).classify(code).class;
+        let class = |code: &str| JsonCodes::of(JsonDialect::TwoCaptcha).classify(code).class;
         assert_eq!(class("ERROR_METHOD_CALL"), FaultClass::Caller);
         assert_eq!(
             class("ERROR_FAILED_LOADING_WIDGET"),
@@ -194,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_operator_has_the_last_word_and_a_strange_code_is_kept() {
-        let codes = FaultCodes::of(Flavour::CapMonster)
+        let codes = JsonCodes::of(JsonDialect::CapMonster)
             .with("ERROR_ZERO_BALANCE", FaultClass::Busy)
             .with("ERROR_OWN", FaultClass::Caller);
         assert_eq!(codes.classify("ERROR_ZERO_BALANCE").class, FaultClass::Busy);

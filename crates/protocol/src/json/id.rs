@@ -1,5 +1,5 @@
-//! Names of tasks. Ours are decimal; where a flavour's clients expect a UUID the same number is written as one, so
-//! that no table of names has to be kept and an order can be read through any door.
+//! Names of tasks. Ours are decimal; where a dialect's clients expect a UUID the same number is written as one, so
+//! that no table of names has to be kept and an order can be read through any API.
 
 use quittance_lifecycle::order::TASK_BYTES_MAX;
 use serde_json::Value;

@@ -71,11 +71,11 @@ fn of_another_protocol(kind: &str, params: &MeantParams) -> Result<OrderParams, 
         form.insert("method".to_owned(), Part::Text(name.to_owned()));
         return match method::understand(&Form(form)) {
             Ok(wanted) => Ok(OrderParams { kind: wanted.kind, params: keep_control(wanted.params, params) }),
-            Err(method::BadOption::ContradictoryNames { one, other }) => {
+            Err(method::BadMethod::ContradictoryNames { one, other }) => {
                 Err(BadRequest::ContradictoryNames { one, other })
             }
-            Err(method::BadOption::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
-            Err(method::BadOption::NoMethod) => Err(BadRequest::BadKindName { name: name.to_owned() }),
+            Err(method::BadMethod::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
+            Err(method::BadMethod::NoMethod) => Err(BadRequest::BadKindName { name: name.to_owned() }),
         };
     }
     if task::stems(name) {

@@ -1,8 +1,8 @@
-//! What a server of each flavour answers, to the byte: no field that the flavour does not have, and none missing that
+//! What a server of each dialect answers, to the byte: no field that the dialect does not have, and none missing that
 //! its clients read. Fields stand in the order in which the providers send them.
 
 use crate::json::code::{description, error_id};
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 use crate::json::id::{TaskId, uuid_of};
 use crate::json::money;
 use quittance_lifecycle::{FaultClass, Money};
@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 
 /// A task that has come to its answer.
 #[derive(Clone, Copy)]
-pub struct Finished<'a> {
+pub struct FinishedTask<'a> {
     pub id: TaskId,
     pub solution: &'a Map<String, Value>,
     /// Left out of the reply if it is not known.
@@ -22,7 +22,7 @@ pub struct Finished<'a> {
     pub ip: &'a str,
 }
 
-impl fmt::Debug for Finished<'_> {
+impl fmt::Debug for FinishedTask<'_> {
     /// The solution is as good as money, and never reaches a log by way of `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Finished({}, {} fields)", self.id, self.solution.len())
@@ -47,8 +47,8 @@ impl JsonObject {
         self
     }
 
-    fn task(self, flavour: Flavour, TaskId(id): TaskId) -> Self {
-        if flavour.facts().ids_are_uuids {
+    fn task(self, dialect: JsonDialect, TaskId(id): TaskId) -> Self {
+        if dialect.facts().ids_are_uuids {
             self.text("taskId", &uuid_of(id))
         } else {
             self.raw("taskId", &id.to_string())
@@ -63,40 +63,40 @@ impl JsonObject {
 
 /// To `createTask`.
 #[must_use]
-pub fn created(flavour: Flavour, id: TaskId) -> String {
-    let facts = flavour.facts();
+pub fn created(dialect: JsonDialect, id: TaskId) -> String {
+    let facts = dialect.facts();
     let body = JsonObject::new(0);
     let body = if facts.status_in_create {
         body.text("errorCode", "").text("errorDescription", "").text("status", facts.status_new)
     } else {
         body
     };
-    body.task(flavour, id).end()
+    body.task(dialect, id).end()
 }
 
 /// To `getTaskResult`, as long as there is no answer.
 #[must_use]
-pub fn processing(flavour: Flavour, id: TaskId) -> String {
-    let facts = flavour.facts();
+pub fn processing(dialect: JsonDialect, id: TaskId) -> String {
+    let facts = dialect.facts();
     let body = JsonObject::new(0).text("status", facts.status_pending);
-    if facts.echoes_task { body.task(flavour, id).end() } else { body.end() }
+    if facts.echoes_task { body.task(dialect, id).end() } else { body.end() }
 }
 
 /// The reply to `getTaskResult`, and the body of a webhook call.
 #[must_use]
-pub fn ready(flavour: Flavour, finished: &Finished<'_>) -> String {
-    finish(flavour, finished).end()
+pub fn ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
+    finish(dialect, finished).end()
 }
 
 /// A finished task as a callback, which names its task in every dialect.
 #[must_use]
-pub fn callback_ready(flavour: Flavour, finished: &Finished<'_>) -> String {
-    let body = finish(flavour, finished);
-    if flavour.facts().echoes_task { body.end() } else { body.task(flavour, finished.id).end() }
+pub fn callback_ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
+    let body = finish(dialect, finished);
+    if dialect.facts().echoes_task { body.end() } else { body.task(dialect, finished.id).end() }
 }
 
-fn finish(flavour: Flavour, finished: &Finished<'_>) -> JsonObject {
-    let facts = flavour.facts();
+fn finish(dialect: JsonDialect, finished: &FinishedTask<'_>) -> JsonObject {
+    let facts = dialect.facts();
     let solution = serde_json::to_string(finished.solution).unwrap_or_else(|_| "{}".to_owned());
     let mut body = JsonObject::new(0).text("status", facts.status_ready).raw("solution", &solution);
     // A price that is not known is left out: 0 would be a lie.
@@ -115,37 +115,37 @@ fn finish(flavour: Flavour, finished: &Finished<'_>) -> JsonObject {
     if facts.extras.solve_count {
         body = body.raw("solveCount", "1");
     }
-    if facts.echoes_task { body.task(flavour, finished.id) } else { body }
+    if facts.echoes_task { body.task(dialect, finished.id) } else { body }
 }
 
 /// To anything, and the HTTP status to say it with.
 #[must_use]
-pub fn error(flavour: Flavour, code: &str) -> (u16, String) {
-    (error_status(flavour, code), fail(flavour, code).end())
+pub fn error(dialect: JsonDialect, code: &str) -> (u16, String) {
+    (error_status(dialect, code), fail(dialect, code).end())
 }
 
 /// An error with a reason of its own in place of what the code usually means.
 #[must_use]
-pub fn error_because(flavour: Flavour, code: &str, why: &str) -> String {
-    fail_because(flavour, code, why).end()
+pub fn error_because(dialect: JsonDialect, code: &str, why: &str) -> String {
+    fail_because(dialect, code, why).end()
 }
 
 /// An error as a callback, with the reason.
 #[must_use]
-pub fn callback_error(flavour: Flavour, code: &str, why: &str, id: TaskId) -> String {
-    fail_because(flavour, code, why).task(flavour, id).end()
+pub fn callback_error(dialect: JsonDialect, code: &str, why: &str, id: TaskId) -> String {
+    fail_because(dialect, code, why).task(dialect, id).end()
 }
 
-fn fail(flavour: Flavour, code: &str) -> JsonObject {
-    fail_because(flavour, code, description(code))
+fn fail(dialect: JsonDialect, code: &str) -> JsonObject {
+    fail_because(dialect, code, description(code))
 }
 
-fn fail_because(flavour: Flavour, code: &str, why: &str) -> JsonObject {
-    JsonObject::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why)
+fn fail_because(dialect: JsonDialect, code: &str, why: &str) -> JsonObject {
+    JsonObject::new(error_id(dialect, code)).text("errorCode", code).text("errorDescription", why)
 }
 
-fn error_status(flavour: Flavour, code: &str) -> u16 {
-    let facts = flavour.facts();
+fn error_status(dialect: JsonDialect, code: &str) -> u16 {
+    let facts = dialect.facts();
     let is_about_key =
         crate::json::code::row(code).is_some_and(|row| row.class == FaultClass::AccountBlocked);
     if is_about_key { facts.http_key_error } else { facts.http_error }
@@ -153,10 +153,10 @@ fn error_status(flavour: Flavour, code: &str) -> u16 {
 
 /// To `getBalance`.
 #[must_use]
-pub fn balance(flavour: Flavour, micros: u64) -> String {
+pub fn balance(dialect: JsonDialect, micros: u64) -> String {
     let body = JsonObject::new(0).raw("balance", &money::write(Money(micros), 0));
     // Its clients read the packages that were bought; we sell none.
-    if flavour == Flavour::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
+    if dialect == JsonDialect::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
 }
 
 /// What a client may ask about what it spent and how busy the service is.
@@ -196,9 +196,9 @@ pub fn statistic(which: Statistic) -> String {
 
 /// To a report, now or again.
 #[must_use]
-pub fn reported(flavour: Flavour) -> String {
-    match flavour {
-        Flavour::CapSolver => JsonObject::new(0).text("message", "okay").end(),
+pub fn reported(dialect: JsonDialect) -> String {
+    match dialect {
+        JsonDialect::CapSolver => JsonObject::new(0).text("message", "okay").end(),
         _ => JsonObject::new(0).text("status", "success").end(),
     }
 }
@@ -218,8 +218,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn finished(solution: &Map<String, Value>) -> Finished<'_> {
-        Finished {
+    fn finished(solution: &Map<String, Value>) -> FinishedTask<'_> {
+        FinishedTask {
             id: TaskId(74_327_409_378),
             solution,
             cost: Some(Money(2990)),
@@ -232,72 +232,79 @@ mod tests {
     #[test]
     fn a_new_task_is_a_number_or_a_uuid_with_its_status() {
         let id = TaskId(74_327_409_378);
-        for flavour in [Flavour::TwoCaptcha, Flavour::AntiCaptcha, Flavour::CapMonster] {
-            assert_eq!(created(flavour, id), "{\"errorId\":0,\"taskId\":74327409378}");
-            assert_eq!(processing(flavour, id), "{\"errorId\":0,\"status\":\"processing\"}");
+        for dialect in [JsonDialect::TwoCaptcha, JsonDialect::AntiCaptcha, JsonDialect::CapMonster] {
+            assert_eq!(created(dialect, id), "{\"errorId\":0,\"taskId\":74327409378}");
+            assert_eq!(processing(dialect, id), "{\"errorId\":0,\"status\":\"processing\"}");
         }
-        let reply: Value = serde_json::from_str(&created(Flavour::CapSolver, id)).unwrap();
+        let reply: Value = serde_json::from_str(&created(JsonDialect::CapSolver, id)).unwrap();
         let uuid = uuid_of(id.0);
         assert_eq!((&reply["status"], &reply["taskId"]), (&json!("idle"), &json!(uuid)));
-        let reply: Value = serde_json::from_str(&processing(Flavour::CapSolver, id)).unwrap();
+        let reply: Value = serde_json::from_str(&processing(JsonDialect::CapSolver, id)).unwrap();
         assert_eq!((&reply["status"], &reply["taskId"]), (&json!("processing"), &json!(uuid)));
     }
 
     #[test]
     fn a_cost_that_is_not_known_is_left_out_and_a_free_answer_costs_nothing() {
         let solution = Map::new();
-        for flavour in [Flavour::TwoCaptcha, Flavour::AntiCaptcha, Flavour::CapSolver, Flavour::CapMonster] {
-            let unknown = ready(flavour, &Finished { cost: None, ..finished(&solution) });
+        for dialect in [
+            JsonDialect::TwoCaptcha,
+            JsonDialect::AntiCaptcha,
+            JsonDialect::CapSolver,
+            JsonDialect::CapMonster,
+        ] {
+            let unknown = ready(dialect, &FinishedTask { cost: None, ..finished(&solution) });
             assert!(!unknown.contains("cost"), "{unknown}");
         }
-        let free = ready(Flavour::TwoCaptcha, &Finished { cost: Some(Money(0)), ..finished(&solution) });
+        let free =
+            ready(JsonDialect::TwoCaptcha, &FinishedTask { cost: Some(Money(0)), ..finished(&solution) });
         assert!(free.contains("\"cost\":\"0.00000\""), "{free}");
     }
 
     #[test]
-    fn an_answer_has_the_fields_of_its_flavour_and_no_others() {
+    fn an_answer_has_the_fields_of_its_dialect_and_no_others() {
         let solution = json!({"text": "a\"b"}).as_object().unwrap().clone();
         let finished = finished(&solution);
         assert_eq!(
-            ready(Flavour::TwoCaptcha, &finished),
+            ready(JsonDialect::TwoCaptcha, &finished),
             "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"text\":\"a\\\"b\"},\"cost\":\"0.00299\",\
              \"ip\":\"192.0.2.1\",\"createTime\":1692863536,\"endTime\":1692863556,\"solveCount\":1}"
         );
         assert_eq!(
-            ready(Flavour::CapMonster, &finished),
+            ready(JsonDialect::CapMonster, &finished),
             "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"text\":\"a\\\"b\"}}"
         );
-        let reply: Value = serde_json::from_str(&ready(Flavour::CapSolver, &finished)).unwrap();
+        let reply: Value = serde_json::from_str(&ready(JsonDialect::CapSolver, &finished)).unwrap();
         let mut names: Vec<_> = reply.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["errorId", "solution", "status", "taskId"]);
-        let called: Value = serde_json::from_str(&callback_ready(Flavour::CapMonster, &finished)).unwrap();
+        let called: Value =
+            serde_json::from_str(&callback_ready(JsonDialect::CapMonster, &finished)).unwrap();
         assert_eq!(called["taskId"], json!(74_327_409_378_u64));
     }
 
     #[test]
-    fn an_error_has_the_number_and_the_status_of_its_flavour() {
-        let (status, body) = error(Flavour::AntiCaptcha, "ERROR_ZERO_BALANCE");
+    fn an_error_has_the_number_and_the_status_of_its_dialect() {
+        let (status, body) = error(JsonDialect::AntiCaptcha, "ERROR_ZERO_BALANCE");
         assert_eq!(status, 200);
         assert_eq!(
             body,
             "{\"errorId\":10,\"errorCode\":\"ERROR_ZERO_BALANCE\",\"errorDescription\":\"The account has no funds\"}"
         );
-        assert_eq!(error(Flavour::CapSolver, "ERROR_KEY_DOES_NOT_EXIST").0, 401);
-        assert_eq!(error(Flavour::CapSolver, "ERROR_TASK_NOT_SUPPORTED").0, 400);
-        assert!(error(Flavour::CapMonster, "ERROR_ZERO_BALANCE").1.starts_with("{\"errorId\":1,"));
-        let (_, odd) = error(Flavour::TwoCaptcha, "\"}");
+        assert_eq!(error(JsonDialect::CapSolver, "ERROR_KEY_DOES_NOT_EXIST").0, 401);
+        assert_eq!(error(JsonDialect::CapSolver, "ERROR_TASK_NOT_SUPPORTED").0, 400);
+        assert!(error(JsonDialect::CapMonster, "ERROR_ZERO_BALANCE").1.starts_with("{\"errorId\":1,"));
+        let (_, odd) = error(JsonDialect::TwoCaptcha, "\"}");
         assert!(serde_json::from_str::<Value>(&odd).is_ok());
     }
 
     #[test]
     fn a_balance_is_a_number_and_reports_are_known_by_name() {
-        assert_eq!(balance(Flavour::TwoCaptcha, 3_500_000), "{\"errorId\":0,\"balance\":3.5}");
+        assert_eq!(balance(JsonDialect::TwoCaptcha, 3_500_000), "{\"errorId\":0,\"balance\":3.5}");
         assert_eq!(report_named("reportIncorrectTokenCaptcha"), Some(false));
         assert_eq!(report_named("reportCorrectRecaptcha"), Some(true));
         assert_eq!(report_named("reportCorrectly"), None);
-        for flavour in Flavour::ALL {
-            let facts = flavour.facts();
+        for dialect in JsonDialect::ALL {
+            let facts = dialect.facts();
             let named = facts.report_good.iter().map(|name| (name, true));
             for (name, is_good) in named.chain(facts.report_bad.iter().map(|name| (name, false))) {
                 assert!(*name == "feedbackTask" || report_named(name) == Some(is_good), "{name}");

@@ -2,7 +2,7 @@
 //! document, and what came along. A `solution` is an object whose fields depend on the kind; whatever a provider put
 //! into one comes out of it again.
 
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 use quittance_lifecycle::Payload;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ const TOGETHER: &[&[&str]] = &[
 
 /// The `solution` for an answer.
 #[must_use]
-pub fn solution(flavour: Flavour, kind: &str, payload: &Payload) -> Map<String, Value> {
+pub fn solution(dialect: JsonDialect, kind: &str, payload: &Payload) -> Map<String, Value> {
     let form = FORMS.iter().find(|(of, _)| *of == kind).map_or(SolutionForm::Token, |(_, form)| *form);
     let document = || serde_json::from_str::<Value>(&payload.text).ok().filter(Value::is_object);
     let is_document = payload.is_json || form == SolutionForm::Fields;
@@ -73,7 +73,7 @@ pub fn solution(flavour: Flavour, kind: &str, payload: &Payload) -> Map<String, 
         Some(Value::Object(fields)) => {
             fields.into_iter().map(|(name, value)| (bare(kind, name), value)).collect()
         }
-        _ => main_fields(flavour, kind, form, payload),
+        _ => main_fields(dialect, kind, form, payload),
     };
     for (name, text_of) in &payload.extras {
         let name = if name == "user_agent" { "userAgent" } else { name };
@@ -87,7 +87,7 @@ pub fn solution(flavour: Flavour, kind: &str, payload: &Payload) -> Map<String, 
 /// Adds the browser that a Turnstile token belongs to where the provider named none: the one in the order, or an
 /// empty text in dialects whose clients fail without the field.
 pub fn name_the_agent(
-    flavour: Flavour,
+    dialect: JsonDialect,
     kind: &str,
     requested_agent: Option<&str>,
     solution: &mut Map<String, Value>,
@@ -95,7 +95,7 @@ pub fn name_the_agent(
     if kind != "turnstile" || solution.contains_key("userAgent") {
         return;
     }
-    if let Some(agent) = requested_agent.or(flavour.facts().turnstile_has_agent.then_some("")) {
+    if let Some(agent) = requested_agent.or(dialect.facts().turnstile_has_agent.then_some("")) {
         solution.insert("userAgent".to_owned(), Value::from(agent));
     }
 }
@@ -108,7 +108,12 @@ fn bare(kind: &str, name: String) -> String {
     }
 }
 
-fn main_fields(flavour: Flavour, kind: &str, form: SolutionForm, payload: &Payload) -> Map<String, Value> {
+fn main_fields(
+    dialect: JsonDialect,
+    kind: &str,
+    form: SolutionForm,
+    payload: &Payload,
+) -> Map<String, Value> {
     let text = payload.text.as_str();
     let whole =
         || serde_json::from_str::<Value>(text).ok().filter(|value| payload.is_json || value.is_array());
@@ -122,7 +127,7 @@ fn main_fields(flavour: Flavour, kind: &str, form: SolutionForm, payload: &Paylo
     match form {
         SolutionForm::Response => {
             put("gRecaptchaResponse", text.into());
-            if flavour == Flavour::TwoCaptcha && !is_taken("token") {
+            if dialect == JsonDialect::TwoCaptcha && !is_taken("token") {
                 put("token", text.into());
             }
         }

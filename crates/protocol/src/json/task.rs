@@ -1,34 +1,29 @@
 //! Which task type and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
 //! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of
-//! the classic protocol: an order placed through one door is joined through the other.
+//! the classic protocol: an order placed through one API is joined through the other.
 
 mod field;
 mod leaves;
 mod proxy;
-mod rows;
-mod table;
+mod task_row;
+mod task_rows;
 #[cfg(test)]
 mod tests;
 
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 use crate::kinds::{CONTROL, JSON_TEXTS};
 use quittance_lifecycle::Value as Param;
-use rows::TABLE;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use table::{COMMON, FieldName, FieldShape, PLAIN, TaskRow};
+use task_row::{COMMON, FieldName, FieldShape, PLAIN, TaskRow};
+use task_rows::TABLE;
 
 pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
 pub use leaves::{Leaf, leaves};
 pub(crate) use leaves::{alias, kinds_of_types, sorts, stems, tells, types, wire_names};
 
-/// What a client wants, in the words of the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderParams {
-    pub kind: String,
-    pub params: BTreeMap<String, Param>,
-}
+pub use crate::kinds::OrderParams;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTask {
@@ -52,7 +47,7 @@ pub enum CannotSpellTask {
         "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
     )]
     ListOfCookies,
-    #[error("`{name}` is what the task calls another parameter: give it by that name, or leave it out")]
+    #[error("the JSON protocol uses the name `{name}` for another parameter: rename yours, or leave it out")]
     Overwritten { name: String },
 }
 
@@ -72,7 +67,7 @@ impl TaskRow {
                 || self.marked_by.iter().any(|(path, expected)| tells(path, *expected)))
     }
 
-    /// What this field is. The names of one flavour count everywhere.
+    /// What this field is. The names of one dialect count everywhere.
     fn name_of(&self, theirs: &str) -> Option<FieldName> {
         let usual = self.names.iter().chain(COMMON).find(|name| name.theirs.eq_ignore_ascii_case(theirs));
         let own = || {
@@ -83,9 +78,9 @@ impl TaskRow {
         usual.copied().or_else(own)
     }
 
-    fn name_for(&self, flavour: Flavour, ours: &str) -> Option<FieldName> {
+    fn name_for(&self, dialect: JsonDialect, ours: &str) -> Option<FieldName> {
         let usual = *self.names.iter().chain(COMMON).find(|name| name.ours == ours)?;
-        let own = self.elsewhere.iter().find(|(at, name, _)| *at == flavour && *name == ours);
+        let own = self.elsewhere.iter().find(|(at, name, _)| *at == dialect && *name == ours);
         Some(own.map_or(usual, |(_, _, theirs)| FieldName { theirs, ..usual }))
     }
 
@@ -93,8 +88,8 @@ impl TaskRow {
         self.marks.iter().any(|(mark, expected, _)| *mark == theirs && field::says(value, expected))
     }
 
-    fn fits(&self, flavour: Flavour, kind: &str, params: &BTreeMap<String, Param>) -> bool {
-        let is_theirs = self.only.is_empty() || self.only.contains(&flavour);
+    fn fits(&self, dialect: JsonDialect, kind: &str, params: &BTreeMap<String, Param>) -> bool {
+        let is_theirs = self.only.is_empty() || self.only.contains(&dialect);
         let says = |(name, expected): &(&str, &str)| {
             params.get(*name).is_some_and(|value| value.as_bytes() == expected.as_bytes())
         };
@@ -184,13 +179,13 @@ fn says_nothing(theirs: &str, value: &Value) -> bool {
     theirs == "nocache" && *value == Value::Bool(false)
 }
 
-/// The `task` for a provider of this flavour.
+/// The `task` for a provider of this dialect.
 pub fn spell(
-    flavour: Flavour,
+    dialect: JsonDialect,
     kind: &str,
     params: &BTreeMap<String, Param>,
 ) -> Result<Map<String, Value>, CannotSpellTask> {
-    let row = match TABLE.iter().find(|row| row.fits(flavour, kind, params)) {
+    let row = match TABLE.iter().find(|row| row.fits(dialect, kind, params)) {
         Some(row) => row,
         None if crate::kinds::kind(kind).is_some() => {
             return Err(CannotSpellTask::NoType { kind: kind.to_owned() });
@@ -212,11 +207,11 @@ pub fn spell(
         if is_stated || matches!(ours.as_str(), "proxy" | "proxytype") || CONTROL.contains(&ours.as_str()) {
             continue;
         }
-        let name = row.name_for(flavour, ours);
+        let name = row.name_for(dialect, ours);
         let theirs = name.map_or(ours.as_str(), |name| name.theirs);
         let was_text = texts.split('\n').any(|text| text == theirs);
         let shape = name.map(|name| name.shape).or(was_text.then_some(FieldShape::Text));
-        let takes_lists = flavour == Flavour::CapSolver || row.kind.is_empty();
+        let takes_lists = dialect == JsonDialect::CapSolver || row.kind.is_empty();
         let value = match shape {
             Some(FieldShape::Cookies) => {
                 field::write_cookies(param, takes_lists).ok_or(CannotSpellTask::ListOfCookies)?
@@ -248,17 +243,17 @@ pub fn spell(
             task.insert((*name).to_owned(), Value::String(text));
         }
     }
-    match (flavour, kind) {
-        (Flavour::AntiCaptcha, "recaptcha_v3") => {
+    match (dialect, kind) {
+        (JsonDialect::AntiCaptcha, "recaptcha_v3") => {
             task.insert("minScore".to_owned(), Value::from(field::score(text("min_score"))));
         }
         // It needs a value, too, but takes any.
-        (Flavour::TwoCaptcha, "recaptcha_v3") => {
+        (JsonDialect::TwoCaptcha, "recaptcha_v3") => {
             task.entry("minScore").or_insert_with(|| Value::from(field::USUAL_SCORE));
         }
         _ => {}
     }
-    let named = type_of(row, flavour, kind, text("proxy").is_some());
+    let named = type_of(row, dialect, kind, text("proxy").is_some());
     // A provider that ignores it need not know it.
     let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
     if let Some(proxy) = text("proxy").filter(|_| !is_proxyless) {
@@ -274,9 +269,9 @@ fn is_reserved(row: &TaskRow, theirs: &str) -> bool {
     is_mark || theirs.eq_ignore_ascii_case("type") || proxy::is_field(theirs)
 }
 
-fn type_of<'a>(row: &TaskRow, flavour: Flavour, kind: &'a str, has_proxy: bool) -> &'a str {
-    let (with, without) = match (flavour, row.at_cap_solver) {
-        (Flavour::CapSolver, Some(types)) => types,
+fn type_of<'a>(row: &TaskRow, dialect: JsonDialect, kind: &'a str, has_proxy: bool) -> &'a str {
+    let (with, without) = match (dialect, row.at_cap_solver) {
+        (JsonDialect::CapSolver, Some(types)) => types,
         _ => row.types,
     };
     match (row.kind.is_empty(), has_proxy) {

@@ -1,7 +1,9 @@
 //! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. They can be
 //! used again, so two orders that agree in both share one.
 
-use crate::kinds::row::{COOKIE, KindRow, PAGE, defaulted, document, optional, required, required_vendor};
+use crate::kinds::kind_row::{
+    COOKIE, KindRow, PAGE, defaulted, document, optional, required, required_vendor,
+};
 use quittance_lifecycle::{Field, Shape};
 
 pub(crate) const ROWS: &[KindRow] = &[

@@ -1,7 +1,7 @@
 //! Questions that can be answered from what is in the order: pictures, sounds and sentences. Their answers live
 //! for ever and can be used again, so the same question is never paid for twice.
 
-use crate::kinds::row::{
+use crate::kinds::kind_row::{
     BODY, FOUND_ON, KindRow, PICTURE, defaulted, document, file, optional, pace, required,
 };
 use quittance_lifecycle::Field;

@@ -1,7 +1,7 @@
 //! Tokens and puzzles: what a page hands to its server as proof of a visitor. The site takes each of them once, and
 //! not for long.
 
-use crate::kinds::row::{
+use crate::kinds::kind_row::{
     KindRow, Lasts, PAGE, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
 };
 use quittance_lifecycle::{Field, Identity};

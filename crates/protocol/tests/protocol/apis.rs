@@ -1,4 +1,4 @@
-//! An order placed through one door is the same order at the other: the same kind, the same key, the same terms,
+//! An order placed through one API is the same order in the other: the same kind, the same key, the same terms,
 //! whichever protocol the client speaks.
 
 use quittance_lifecycle::{Draft, Key, KeySettings, Policy, Timestamp, Value as Param};
@@ -42,7 +42,7 @@ fn same(form: &[(&str, &str)], tasks: &[Value]) {
 const PAGE: &str = "https://example.com/login";
 
 #[test]
-fn a_recaptcha_is_the_same_order_at_both_doors() {
+fn a_recaptcha_is_the_same_order_in_both_apis() {
     same(
         &[("method", "userrecaptcha"), ("googlekey", "k"), ("pageurl", PAGE)],
         &[
@@ -86,7 +86,7 @@ fn a_recaptcha_is_the_same_order_at_both_doors() {
 }
 
 #[test]
-fn hcaptcha_and_turnstile_are_the_same_order_at_both_doors() {
+fn hcaptcha_and_turnstile_are_the_same_order_in_both_apis() {
     same(
         &[("method", "hcaptcha"), ("sitekey", "k"), ("pageurl", PAGE), ("data", "r"), ("invisible", "1")],
         &[
@@ -107,7 +107,7 @@ fn hcaptcha_and_turnstile_are_the_same_order_at_both_doors() {
 }
 
 #[test]
-fn a_challenge_page_through_a_proxy_is_the_same_order_at_both_doors() {
+fn a_challenge_page_through_a_proxy_is_the_same_order_in_both_apis() {
     same(
         &[
             ("method", "cloudflare_challenge"),
@@ -127,7 +127,7 @@ fn a_challenge_page_through_a_proxy_is_the_same_order_at_both_doors() {
 }
 
 #[test]
-fn puzzles_are_the_same_order_at_both_doors() {
+fn puzzles_are_the_same_order_in_both_apis() {
     same(
         &[
             ("method", "geetest"),
@@ -182,7 +182,7 @@ fn puzzles_are_the_same_order_at_both_doors() {
 }
 
 #[test]
-fn pictures_are_the_same_order_at_both_doors() {
+fn pictures_are_the_same_order_in_both_apis() {
     let body = picture();
     same(
         &[("method", "base64"), ("body", &body)],
@@ -259,14 +259,14 @@ fn whatever_a_classic_client_asks_for_can_be_had_from_any_json_provider() {
     ];
     for form in forms {
         let (kind, params) = by_form(form);
-        for flavour in quittance_protocol::json::Flavour::ALL {
-            let task = quittance_protocol::json::spell(flavour, &kind, &params).unwrap();
+        for dialect in quittance_protocol::json::JsonDialect::ALL {
+            let task = quittance_protocol::json::spell(dialect, &kind, &params).unwrap();
             let (back, request) = by_task(&Value::Object(task));
             assert_eq!(
                 (&back, key(&back, request)),
                 (&kind, key(&kind, params.clone())),
                 "{}",
-                flavour.name()
+                dialect.name()
             );
         }
     }

@@ -5,7 +5,7 @@
 use crate::classic::ClassicProvider;
 use crate::frame::account_unanswered;
 use quittance_ports::{Account, AskError};
-use quittance_protocol::classic::answer::{ClassicAccountReply, Threads, read_balance, read_threads};
+use quittance_protocol::classic::answer::{ClassicAccountReply, ThreadsReply, read_balance, read_threads};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ const THREADS_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Default)]
 pub(crate) struct ThreadsWatch {
     /// The task that holds it makes the call; the others wait for its result.
-    cache: tokio::sync::Mutex<Option<(Instant, Option<Threads>)>>,
+    cache: tokio::sync::Mutex<Option<(Instant, Option<ThreadsReply>)>>,
     /// Since when all threads were seen idle, without anything taken in between.
     idle_since: Mutex<Option<Instant>>,
 }
@@ -43,7 +43,8 @@ impl ClassicProvider {
             true => Some(self.ask_account("threadsinfo", |body| read_threads(body, &self.codes)).await?),
             false => None,
         };
-        let threads = threads.map(|Threads { total, working }| quittance_ports::Threads { total, working });
+        let threads =
+            threads.map(|ThreadsReply { total, working }| quittance_ports::Threads { total, working });
         let balance = self.ask_account("getbalance", |body| read_balance(body, &self.codes)).await;
         match (balance, threads) {
             (Ok(balance), threads) => Ok(Account { balance: Some(balance), threads }),
@@ -87,8 +88,8 @@ impl ClassicProvider {
     /// submit is rejected as well: a race must not pause everything until an operator comes.
     pub(crate) async fn plan_has_ended(&self, sent: Instant) -> bool {
         match self.threads_since(sent).await {
-            Some((_, Threads { total: 0, .. })) => true,
-            Some((read_at, Threads { working: 0, .. })) => self.threads.were_idle_before(sent, read_at),
+            Some((_, ThreadsReply { total: 0, .. })) => true,
+            Some((read_at, ThreadsReply { working: 0, .. })) => self.threads.were_idle_before(sent, read_at),
             Some(_) => {
                 self.threads.saw_work();
                 false
@@ -98,7 +99,7 @@ impl ClassicProvider {
     }
 
     /// The threads as they were at some moment after `then`, and that moment. A herd of refused submits asks once.
-    async fn threads_since(&self, then: Instant) -> Option<(Instant, Threads)> {
+    async fn threads_since(&self, then: Instant) -> Option<(Instant, ThreadsReply)> {
         let mut cache = self.threads.cache.lock().await;
         match *cache {
             Some((when, threads)) if when >= then => return threads.map(|threads| (when, threads)),

@@ -3,7 +3,7 @@
 //! on record.) Counted in this process only; nodes that share an account share its limits, so their settings should
 //! divide them.
 
-use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::dialect::PollQuota;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -13,10 +13,10 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
-use quittance_protocol::classic::encode::{Encoded, encode};
+use quittance_protocol::classic::dialect::{ClassicDialect, ClassicFacts, ZeroBalance};
+use quittance_protocol::classic::encode::{EncodedForm, encode};
 use quittance_protocol::classic::method::{has_companions, leaves, spell};
-use quittance_protocol::classic::profile::{Facts, Profile, ZeroBalance};
-use quittance_protocol::classic::{FaultCodes, Form, Part};
+use quittance_protocol::classic::{ClassicCodes, Form, Part};
 use quittance_wire::{BadSettings, Reply, WireError};
 use std::fmt;
 use std::time::Duration;
@@ -34,8 +34,8 @@ const RULES: ProtocolRules = ProtocolRules {
 
 pub struct ClassicProvider {
     pub(crate) frame: Frame,
-    pub(crate) profile: Profile,
-    pub(crate) codes: FaultCodes,
+    pub(crate) dialect: ClassicDialect,
+    pub(crate) codes: ClassicCodes,
     poll_batch_max: usize,
     submit_interval: Duration,
     pub(crate) allowance: Option<Allowance>,
@@ -44,17 +44,18 @@ pub struct ClassicProvider {
 
 impl fmt::Debug for ClassicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.frame.show(f, "ClassicProvider", self.profile.name())
+        self.frame.show(f, "ClassicProvider", self.dialect.name())
     }
 }
 
 impl ClassicProvider {
-    pub fn new(profile: Profile, mut settings: Settings) -> Result<Self, BadSettings> {
-        let facts = profile.facts();
+    pub fn new(dialect: ClassicDialect, mut settings: Settings) -> Result<Self, BadSettings> {
+        let facts = dialect.facts();
         let corrections = std::mem::take(&mut settings.codes).into_iter();
         Ok(Self {
-            profile,
-            codes: corrections.fold(FaultCodes::of(profile), |codes, (code, class)| codes.with(code, class)),
+            dialect,
+            codes: corrections
+                .fold(ClassicCodes::of(dialect), |codes, (code, class)| codes.with(code, class)),
             poll_batch_max: settings.poll_batch_max.unwrap_or(facts.poll_batch_max).max(1),
             submit_interval: settings.submit_interval.unwrap_or(facts.tempo.submit_interval),
             allowance: settings.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
@@ -70,12 +71,12 @@ impl ClassicProvider {
 
     /// The table of codes as it stands for this provider, for people to read.
     #[must_use]
-    pub const fn codes(&self) -> &FaultCodes {
+    pub const fn codes(&self) -> &ClassicCodes {
         &self.codes
     }
 
-    pub(crate) fn facts(&self) -> &'static Facts {
-        self.profile.facts()
+    pub(crate) fn facts(&self) -> &'static ClassicFacts {
+        self.dialect.facts()
     }
 
     /// Sends the form with the key in it, by body, so that the key stands in no address.
@@ -87,14 +88,14 @@ impl ClassicProvider {
     ) -> Result<Reply, WireError> {
         form.0.insert("key".to_owned(), Part::Text(self.frame.key.reveal().to_owned()));
         form.0.insert("json".to_owned(), Part::Text("1".to_owned()));
-        let Encoded { content_type, body } = encode(&form);
+        let EncodedForm { content_type, body } = encode(&form);
         self.frame.post(script, &content_type, body, timeout).await
     }
 
     /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
     fn order_form(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Form, String> {
-        let form = spell(self.profile, kind, params).map_err(|why| why.to_string())?;
-        let fields: Vec<_> = leaves(self.profile, kind, &form)
+        let form = spell(self.dialect, kind, params).map_err(|why| why.to_string())?;
+        let fields: Vec<_> = leaves(self.dialect, kind, &form)
             .into_iter()
             .map(|(name, param, part)| match part {
                 Part::Text(text) => TaskField { name, param, value: text.as_bytes() },
@@ -184,7 +185,7 @@ impl Provider for ClassicProvider {
         if let Some(callback) = callback {
             self.frame.callbacks.learn(callback);
             // A pingback brings the answer alone, which is no use where it comes with something else.
-            if !has_companions(self.profile, &terms.kind, &terms.params) {
+            if !has_companions(self.dialect, &terms.kind, &terms.params) {
                 form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
             }
         }
@@ -248,7 +249,7 @@ mod tests {
     fn refused(url: &str, key: &str) -> String {
         let settings = Settings::new("x", url, ApiKey::new(key));
         assert!(!format!("{settings:?}").contains(key) || key.is_empty());
-        ClassicProvider::new(Profile::CaptchaAi, settings).unwrap_err().to_string()
+        ClassicProvider::new(ClassicDialect::CaptchaAi, settings).unwrap_err().to_string()
     }
 
     #[test]

@@ -14,8 +14,8 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
 };
 use quittance_protocol::json::{
-    CreateReply, FaultCodes, Flavour, Leaf, ResultReply, id, leaves, read_callback, read_create, read_result,
-    spell,
+    CreateReply, JsonCodes, JsonDialect, Leaf, ResultReply, id, leaves, read_callback, read_create,
+    read_result, spell,
 };
 use quittance_wire::{BadSettings, Reply, WireError};
 use serde_json::{Map, Value};
@@ -39,8 +39,8 @@ const RULES: ProtocolRules = ProtocolRules {
 
 pub struct JsonProvider {
     pub(crate) frame: Frame,
-    pub(crate) flavour: Flavour,
-    pub(crate) codes: FaultCodes,
+    pub(crate) dialect: JsonDialect,
+    pub(crate) codes: JsonCodes,
     submit_interval: Duration,
     poll_counts: PollCounts,
     pub(crate) cached_account: CachedAccount,
@@ -48,18 +48,18 @@ pub struct JsonProvider {
 
 impl fmt::Debug for JsonProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.frame.show(f, "JsonProvider", self.flavour.name())
+        self.frame.show(f, "JsonProvider", self.dialect.name())
     }
 }
 
 impl JsonProvider {
-    pub fn new(flavour: Flavour, mut settings: Settings) -> Result<Self, BadSettings> {
-        let limits = flavour.facts().limits;
+    pub fn new(dialect: JsonDialect, mut settings: Settings) -> Result<Self, BadSettings> {
+        let limits = dialect.facts().limits;
         let per_task_max = settings.poll_quota.map(|quota| quota.per_task).or(limits.queries_per_task_max);
         let corrections = std::mem::take(&mut settings.codes).into_iter();
         Ok(Self {
-            flavour,
-            codes: corrections.fold(FaultCodes::of(flavour), |codes, (code, class)| codes.with(code, class)),
+            dialect,
+            codes: corrections.fold(JsonCodes::of(dialect), |codes, (code, class)| codes.with(code, class)),
             submit_interval: settings.submit_interval.unwrap_or_default(),
             poll_counts: PollCounts::new(per_task_max),
             cached_account: CachedAccount::new(limits.balance_interval),
@@ -74,7 +74,7 @@ impl JsonProvider {
 
     /// The table of codes as it stands for this provider, for people to read.
     #[must_use]
-    pub const fn codes(&self) -> &FaultCodes {
+    pub const fn codes(&self) -> &JsonCodes {
         &self.codes
     }
 
@@ -97,13 +97,13 @@ impl JsonProvider {
         params: &Params,
         guard: &Guard<'_>,
     ) -> Result<Map<String, Value>, String> {
-        let mut task = spell(self.flavour, kind, params).map_err(|why| why.to_string())?;
+        let mut task = spell(self.dialect, kind, params).map_err(|why| why.to_string())?;
         let mut body = Map::new();
         // It is about the task, and stands beside it.
         if let Some(pool) = task.remove("languagePool") {
             body.insert("languagePool".to_owned(), pool);
         }
-        let mut leaves = leaves(self.flavour, kind, params, &task);
+        let mut leaves = leaves(self.dialect, kind, params, &task);
         body.insert("task".to_owned(), Value::Object(task));
         if let Some(pool) = body.get("languagePool") {
             let value = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);

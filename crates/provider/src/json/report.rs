@@ -1,4 +1,4 @@
-//! Reports to the provider whether an answer was good. Each flavour has endpoints of its own, some for one sort of task
+//! Reports to the provider whether an answer was good. Each dialect has endpoints of its own, some for one sort of task
 //! only; which sort a task was is not known here, so the next is tried where the first does not know the task.
 
 use crate::json::JsonProvider;
@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 impl JsonProvider {
     pub(crate) async fn pass_report(&self, task: &str, is_good: bool) -> ReportOutcome {
-        let facts = self.flavour.facts();
+        let facts = self.dialect.facts();
         let endpoints = if is_good { facts.report_good } else { facts.report_bad };
         let mut outcome = ReportOutcome::Refused { code: "not offered".to_owned() };
         for endpoint in endpoints {

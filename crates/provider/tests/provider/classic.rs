@@ -12,18 +12,18 @@ mod server;
 mod statuses;
 mod tls;
 
-use crate::common::{hasty_settings, settings};
+use crate::fixture::{hasty_settings, settings};
 use quittance_lifecycle::SubmitOutcome;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::ClassicProvider;
 
-fn provider(profile: Profile, url: &str) -> ClassicProvider {
+fn provider(profile: ClassicDialect, url: &str) -> ClassicProvider {
     ClassicProvider::new(profile, settings(url)).unwrap()
 }
 
 /// For answers that do not come.
 fn hasty(url: &str) -> ClassicProvider {
-    ClassicProvider::new(Profile::TwoCaptcha, hasty_settings(url)).unwrap()
+    ClassicProvider::new(ClassicDialect::TwoCaptcha, hasty_settings(url)).unwrap()
 }
 
 fn accepted(task: &str) -> SubmitOutcome {

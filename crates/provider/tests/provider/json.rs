@@ -6,15 +6,15 @@ mod reports;
 mod server;
 mod submits;
 
-use crate::common::{hasty_settings, settings};
-use quittance_protocol::json::Flavour;
+use crate::fixture::{hasty_settings, settings};
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::JsonProvider;
 
-fn provider(flavour: Flavour, url: &str) -> JsonProvider {
-    JsonProvider::new(flavour, settings(url)).unwrap()
+fn provider(dialect: JsonDialect, url: &str) -> JsonProvider {
+    JsonProvider::new(dialect, settings(url)).unwrap()
 }
 
 /// For answers that do not come.
 fn hasty(url: &str) -> JsonProvider {
-    JsonProvider::new(Flavour::TwoCaptcha, hasty_settings(url)).unwrap()
+    JsonProvider::new(JsonDialect::TwoCaptcha, hasty_settings(url)).unwrap()
 }

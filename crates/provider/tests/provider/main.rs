@@ -2,5 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod classic;
-mod common;
+mod fixture;
 mod json;

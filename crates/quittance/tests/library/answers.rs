@@ -2,7 +2,7 @@
 
 use crate::fixture::Fixture;
 use quittance::{
-    FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, Profile, RecaptchaV2,
+    ClassicDialect, FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, RecaptchaV2,
     RecaptchaV3, SolveError, Text, Turnstile,
 };
 use quittance_mock_provider::{Rule, TaskState};
@@ -23,7 +23,7 @@ fn gif() -> Vec<u8> {
 
 #[tokio::test]
 async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
-    for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
+    for profile in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
         let fixture = Fixture::new(profile).await;
         let node = fixture.polling().await;
         let mut orders: Vec<Order> = vec![
@@ -34,7 +34,7 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
             Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE).action("login").into(),
             Geetest::new("81388ea1fc187e0c335c0a8907ff2625", "12ae1159ffdfcbbc306897e8d9bf6d06", PAGE).into(),
         ];
-        if profile == Profile::TwoCaptcha {
+        if profile == ClassicDialect::TwoCaptcha {
             orders.push(Text::new("If tomorrow is Saturday, what day is today?").into());
             orders.push(HCaptcha::new("10000000-ffff-ffff-ffff-000000000001", PAGE).into());
             orders.push(FunCaptcha::new("69A21A01-CC7B-B9C6-0F9A-E7FA06677FFC", PAGE).into());
@@ -54,7 +54,7 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
 
 #[tokio::test]
 async fn a_token_is_for_one_job_by_default_and_a_key_says_which() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.polling().await;
     let order = || RecaptchaV2::new(SITE_KEY, PAGE);
     let (first, second) = tokio::join!(node.solve(order()), node.solve(order()));
@@ -70,7 +70,7 @@ async fn a_token_is_for_one_job_by_default_and_a_key_says_which() {
 
 #[tokio::test]
 async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.polling().await;
     let ask = || node.solve(RecaptchaV2::new(SITE_KEY, PAGE).shared());
     let (first, second, third) = tokio::join!(ask(), ask(), ask());
@@ -85,7 +85,7 @@ async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
 
 #[tokio::test]
 async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
-    for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
+    for profile in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
         let fixture = Fixture::new(profile).await;
         fixture
             .mock
@@ -103,7 +103,7 @@ async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
 
 #[tokio::test]
 async fn a_callback_before_the_reply_is_kept_and_a_lost_one_is_made_up_for() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     fixture.mock
         .script(vec![
             rule(json!({ "on": "pingback", "match": { "pageurl": "https://early.example.com/" }, "do": { "early": {} } })),
@@ -121,7 +121,7 @@ async fn a_callback_before_the_reply_is_kept_and_a_lost_one_is_made_up_for() {
 
 #[tokio::test]
 async fn an_error_code_in_a_callback_is_never_an_answer() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let code = json!({ "on": "pingback", "nth": 1, "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } });
     let unsolvable = json!({ "on": "in.php", "nth": 1, "do": { "unsolvable": {} } });
     fixture.mock.script(vec![rule(code), rule(unsolvable)]).unwrap();
@@ -138,7 +138,7 @@ async fn an_error_code_in_a_callback_is_never_an_answer() {
 
 #[tokio::test]
 async fn what_may_not_be_automated_is_refused_before_anything_is_paid_for() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.builder().allow("*.example.org").start().await.unwrap();
     let refused = node.solve(RecaptchaV2::new(SITE_KEY, "https://elsewhere.invalid/")).await.unwrap_err();
     assert!(matches!(refused, SolveError::Place(PlaceError::NotAllowed(_))), "{refused}");
@@ -152,7 +152,7 @@ async fn what_may_not_be_automated_is_refused_before_anything_is_paid_for() {
 
 #[tokio::test]
 async fn a_permanent_error_is_returned_with_its_code_and_not_tried_again() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let wrong = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_GOOGLEKEY" } });
     fixture.mock.script(vec![rule(wrong)]).unwrap();
     let node = fixture.polling().await;
@@ -166,7 +166,7 @@ async fn a_permanent_error_is_returned_with_its_code_and_not_tried_again() {
 /// A pingback brings the token alone, and this one works in the browser that it was made with only.
 #[tokio::test]
 async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_callback_address() {
-    let fixture = Fixture::new(Profile::CaptchaAi).await;
+    let fixture = Fixture::new(ClassicDialect::CaptchaAi).await;
     let node = fixture.called_back().await;
     let bound = RecaptchaV2::new(SITE_KEY, PAGE).enterprise("1");
     let solved = node.solve(bound).await.unwrap();

@@ -340,7 +340,7 @@ async fn key_of(node: &Quittance, idempotency_key: &str) -> quittance::Key {
 /// A move takes the secret along, also where the new store has drawn one because it was opened before.
 #[tokio::test]
 async fn the_keys_of_orders_follow_from_a_secret_that_lives_as_long_as_they_do() {
-    let fixture = Fixture::new(quittance::Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(quittance::ClassicDialect::TwoCaptcha).await;
     let first = fixture.polling().await;
     let key = key_of(&first, "job-1").await;
     assert_ne!(

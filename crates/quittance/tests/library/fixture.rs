@@ -1,7 +1,7 @@
 //! A mock provider, a folder for the store, and a node with spans short enough for a test.
 
 use quittance::{
-    ApiKey, Builder, Callbacks, ClassicProvider, Profile, ProviderSettings, Quittance, Settings,
+    ApiKey, Builder, Callbacks, ClassicDialect, ClassicProvider, ProviderSettings, Quittance, Settings,
 };
 use quittance_mock_provider::{DEMO_KEY, Ledger, MockProvider, Settings as SimSettings};
 use std::net::{Ipv4Addr, TcpListener};
@@ -28,15 +28,15 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
 pub(crate) struct Fixture {
     pub(crate) mock: MockProvider,
     folder: tempfile::TempDir,
-    profile: Profile,
+    profile: ClassicDialect,
     port: u16,
 }
 
 impl Fixture {
-    pub(crate) async fn new(profile: Profile) -> Self {
+    pub(crate) async fn new(profile: ClassicDialect) -> Self {
         let played = match profile {
-            Profile::CaptchaAi => quittance_mock_provider::MockProfile::CaptchaAi,
-            Profile::TwoCaptcha => quittance_mock_provider::MockProfile::TwoCaptcha,
+            ClassicDialect::CaptchaAi => quittance_mock_provider::MockClassicDialect::CaptchaAi,
+            ClassicDialect::TwoCaptcha => quittance_mock_provider::MockClassicDialect::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
@@ -85,5 +85,5 @@ fn quick(settings: &mut Settings) {
 /// A provider that cannot be reached.
 pub(crate) fn absent_provider() -> ClassicProvider {
     let settings = ProviderSettings::new("absent", "http://127.0.0.1:9", ApiKey::new(DEMO_KEY));
-    ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap()
+    ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap()
 }

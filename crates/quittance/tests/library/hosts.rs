@@ -16,7 +16,7 @@ mod world;
 
 use cases::{HostsCase, HostsDice};
 use holes::Hole;
-use quittance_mock_provider::MockFlavour;
+use quittance_mock_provider::MockDialect;
 use std::collections::BTreeMap;
 use world::{HostsProvider, HostsWorld};
 
@@ -25,12 +25,12 @@ const TASKS: u64 = 2500;
 const AT_ONCE: u64 = 16;
 
 const PROVIDERS: [HostsProvider; 6] = [
-    HostsProvider::Classic(quittance::Profile::TwoCaptcha),
-    HostsProvider::Classic(quittance::Profile::CaptchaAi),
-    HostsProvider::Json(MockFlavour::TwoCaptcha),
-    HostsProvider::Json(MockFlavour::AntiCaptcha),
-    HostsProvider::Json(MockFlavour::CapSolver),
-    HostsProvider::Json(MockFlavour::CapMonster),
+    HostsProvider::Classic(quittance::ClassicDialect::TwoCaptcha),
+    HostsProvider::Classic(quittance::ClassicDialect::CaptchaAi),
+    HostsProvider::Json(MockDialect::TwoCaptcha),
+    HostsProvider::Json(MockDialect::AntiCaptcha),
+    HostsProvider::Json(MockDialect::CapSolver),
+    HostsProvider::Json(MockDialect::CapMonster),
 ];
 
 /// What came of so many tasks.
@@ -110,7 +110,7 @@ async fn no_host_that_is_not_listed_reaches_the_provider() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hole_that_there_was_is_found_when_it_is_put_back() {
     for hole in Hole::ALL {
-        let world = HostsWorld::start(HostsProvider::Json(MockFlavour::TwoCaptcha), hole).await;
+        let world = HostsWorld::start(HostsProvider::Json(MockDialect::TwoCaptcha), hole).await;
         let mut leaks = Vec::new();
         for seed in 1..=8 {
             leaks = fuzz(&world, seed, 1500).await.leaks;

@@ -1,7 +1,7 @@
 //! What the next process finds, and what people do: fix an account, replay a dead letter, start twice.
 
 use crate::fixture::{Fixture, eventually};
-use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which, embedded};
+use quittance::{ClassicDialect, Day, RecaptchaV2, StartError, StoreOpenError, Turnstile, Which, embedded};
 use quittance_mock_provider::{AccountChange, Rule};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 /// real ones.
 #[tokio::test]
 async fn an_order_goes_on_where_it_was_in_the_next_process() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let slow = json!({ "on": "in.php", "nth": 1, "do": { "solve_ms": 300 } });
     fixture.mock.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
     let key = {
@@ -26,7 +26,9 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let node = loop {
         // The last handle on the store goes when its tasks have gone.
         match fixture.builder().start().await {
-            Err(StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))) => {
+            Err(StartError::Open(StoreOpenError::Embedded(embedded::EmbeddedOpenError::InUse {
+                ..
+            }))) => {
                 tokio::task::yield_now().await;
             }
             started => break started.unwrap(),
@@ -43,7 +45,7 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
 
 #[tokio::test]
 async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was_fixed() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let account = |balance| AccountChange {
         name: "demo".into(),
         balance_micros: Some(balance),
@@ -73,7 +75,7 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
 
 #[tokio::test]
 async fn a_dead_letter_can_be_read_replayed_and_dropped_and_usage_counts_it() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let odd = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_NEVER_SEEN_BEFORE" } });
     fixture.mock.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
     let node = fixture.polling().await;
@@ -95,11 +97,14 @@ async fn a_dead_letter_can_be_read_replayed_and_dropped_and_usage_counts_it() {
 
 #[tokio::test]
 async fn two_nodes_cannot_use_one_store_and_the_second_learns_why() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let first = fixture.polling().await;
     let second = fixture.builder().start().await.unwrap_err();
     assert!(
-        matches!(&second, StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))),
+        matches!(
+            &second,
+            StartError::Open(StoreOpenError::Embedded(embedded::EmbeddedOpenError::InUse { .. }))
+        ),
         "{second}"
     );
     assert!(second.to_string().contains("in use by"), "{second}");
@@ -110,7 +115,7 @@ async fn two_nodes_cannot_use_one_store_and_the_second_learns_why() {
 
 #[tokio::test]
 async fn a_node_is_a_member_with_its_settings_until_it_ends() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.polling().await;
     assert_eq!(node.members().await.unwrap().nodes[0].node_status.node_stats.released, None);
     node.release().await.unwrap();

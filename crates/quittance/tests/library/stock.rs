@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, absent_provider, eventually};
 use quittance::{
-    Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolSpec, PoolView, Profile, Quittance,
+    ClassicDialect, Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolSpec, PoolView, Quittance,
     StartError, Turnstile,
 };
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn fresh(pool: &PoolView) -> u32 {
 
 #[tokio::test]
 async fn an_exclusive_order_is_served_from_the_stock_and_says_so() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.builder().pool(pool(3)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 3).await;
     let bought = fixture.ledger().tasks.len();
@@ -60,7 +60,7 @@ async fn an_exclusive_order_is_served_from_the_stock_and_says_so() {
 
 #[tokio::test]
 async fn the_status_of_a_node_shows_its_demand() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.builder().pool(pool(1)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 1).await;
     node.solve(order().exclusive()).await.unwrap();
@@ -76,7 +76,7 @@ async fn the_status_of_a_node_shows_its_demand() {
 /// Every write makes the node that refills the pool look again.
 #[tokio::test]
 async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should_be() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let start = async |size: u32| {
         let spec = PoolSpec { is_on: false, ..pool(size) };
         let node = loop {
@@ -129,7 +129,7 @@ async fn a_pool_that_cannot_be_is_refused_at_the_start_and_by_hand_and_changes_n
 
 #[tokio::test]
 async fn a_rule_of_the_builder_says_how_long_answers_live() {
-    let fixture = Fixture::new(Profile::TwoCaptcha).await;
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let rule = LifeRule {
         kind: Some("turnstile".into()),
         site: None,

@@ -1,12 +1,12 @@
 //! Which names a record uses, and where: so that tests that claim to try every variant can be held to it.
 
-use crate::afterwards::{DeliveryStateName, ReportStateName};
 use crate::arrival::{
     CallbackResultName, DeliveryName, EventName, GateName, PollName, ReportName, SubmitName,
 };
 use crate::attempt::ProgressName;
 use crate::document::DocumentName;
 use crate::fields::NamedVariant;
+use crate::follow_up::{DeliveryStateName, ReportStateName};
 use crate::phase::{DeadName, FailName, PhaseName};
 use crate::timeline::TimelineEventName;
 use quittance_lifecycle::{FaultClass, Reuse, Via};

@@ -116,7 +116,7 @@ impl Court<'_> {
                     |entry| matches!(entry.event, TimelineEvent::Solved { attempt, .. } if attempt == task.attempt),
                 );
             let Some(solved) = solved.map(|entry| entry.at.as_millis()) else { continue };
-            // Where another task of the order was paid for and not answered yet, a new life goes on with that one,
+            // Where another task of the order was paid for and not answered yet, a new life resumes that one,
             // and may buy again if it comes to nothing.
             let earlier =
                 truth.tasks.iter().filter(|other| other.key == task.key && other.sent_at <= solved + SLACK);

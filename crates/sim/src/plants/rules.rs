@@ -1,4 +1,4 @@
-//! Wrong ideas about what an event means: each calls the real rule and then spoils its decision.
+//! Wrong ideas about what an event means: each calls the real rule and then falsifies its decision.
 
 use quittance_lifecycle::{
     Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const DROPPED: Decision = Decision::Ignore(WhyIgnored::OldNews);
 
-/// The real decision, with the next order expired.
-fn expire(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
+/// The real decision, with its next order changed by `how`.
+fn falsify(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
     match decision {
         Decision::Advance(mut advance) => {
             how(&mut advance.next);
@@ -27,7 +27,7 @@ pub(super) fn a_crash_is_resubmitted(
     policy: &Policy,
 ) -> Decision {
     let is_silent = matches!((&order.phase, &event), (Phase::Submitting { .. }, Event::Woken { .. }));
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         if is_silent && let Phase::InDoubt { attempt, .. } = next.phase {
             next.phase = Phase::Queued { until: now, held: false };
             if let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == attempt) {
@@ -38,7 +38,7 @@ pub(super) fn a_crash_is_resubmitted(
 }
 
 pub(super) fn no_fallback(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         if let Phase::Solving { poll_at, .. } = &mut next.phase {
             *poll_at = Timestamp::MAX;
         }
@@ -79,7 +79,7 @@ pub(super) fn late_answers_dropped(order: &Order, event: Event, now: Timestamp, 
 }
 
 pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         for attempt in &mut next.attempts {
             if let Progress::Trailing { .. } = attempt.progress {
                 attempt.progress = Progress::GivenUp { counted: true };
@@ -89,7 +89,7 @@ pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy
 }
 
 pub(super) fn retries_restart(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { .. } = next.phase {
             next.retries = Default::default();
         }
@@ -139,13 +139,13 @@ pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, p
     transition(order, event, now, policy)
 }
 
-pub(super) fn handed_out_and_shelved(
+pub(super) fn handed_out_and_stocked(
     order: &Order,
     event: Event,
     now: Timestamp,
     policy: &Policy,
 ) -> Decision {
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         if let Phase::Solved { answer, .. } = next.phase.clone()
             && let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == answer.attempt)
             && order.phase.is_open()
@@ -157,7 +157,7 @@ pub(super) fn handed_out_and_shelved(
 }
 
 pub(super) fn no_timer(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    expire(transition(order, event, now, policy), |next| {
+    falsify(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { until, .. } = &mut next.phase {
             *until = now + Duration::from_secs(365 * 24 * 3600);
             next.deadline = *until;

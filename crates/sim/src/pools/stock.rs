@@ -1,7 +1,7 @@
 //! One pool in virtual time, without an engine: orders come, answers are bought, arrive, are handed out soonest to
 //! expire first, and expire. It is as small as it can be because it lives through ten million orders.
 
-use super::script::{RateScript, RateSpan};
+use super::rate_script::{RateScript, RateSpan};
 use crate::rng::Rng;
 use quittance_engine::sizing::{Sizer, shortfall};
 use quittance_lifecycle::Timestamp;

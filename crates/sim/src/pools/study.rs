@@ -1,7 +1,7 @@
 //! The rows of the study: each kind at each rate, with the pool that sizes itself, the best fixed level that a search
 //! finds, and a fixed pool of five, all in the same demand.
 
-use super::script::{RateScript, stepped};
+use super::rate_script::{RateScript, stepped};
 use super::stock::{LevelPolicy, SimPlace, StudyOutcome};
 use quittance_engine::sizing::{EXPIRED_MAX, Sizer, expected};
 use quittance_lifecycle::{Kind, Money};

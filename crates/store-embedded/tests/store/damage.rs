@@ -5,7 +5,7 @@ use super::{NO_CACHE, commit, create, now, write};
 use quittance_lifecycle::{Counters, Key, Order};
 use quittance_ports::conformance::samples::{self, START, SampleOrder, after};
 use quittance_ports::{Commit, OrderCounts, Store, StoreError, Version, Versioned, Which};
-use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, RESCUED, Settings};
+use quittance_store_embedded::{DATABASE, EmbeddedOpenError, EmbeddedStore, RESCUED, Settings};
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
@@ -472,7 +472,7 @@ fn a_later_schema_is_refused_and_left_alone() {
     sql(dir.path(), "PRAGMA user_version = 7");
     let before = fs::read(dir.path().join(DATABASE)).unwrap();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(error, EmbeddedOpenError::Newer { found: 7, known: 1, .. }), "{error}");
     assert!(error.to_string().contains("later version"), "{error}");
     assert_eq!(fs::read(dir.path().join(DATABASE)).unwrap(), before);
 }
@@ -491,7 +491,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
         make(&path);
         let before = fs::read(&path).unwrap();
         let error = EmbeddedStore::open(dir.path()).unwrap_err();
-        assert!(matches!(error, OpenError::NotOurs { .. }), "{error}");
+        assert!(matches!(error, EmbeddedOpenError::NotOurs { .. }), "{error}");
         assert!(error.to_string().contains(DATABASE), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
         assert!(EmbeddedStore::open(dir.path()).is_err(), "and it is not in use either");
@@ -506,7 +506,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     bytes.truncate(bytes.len() / 2);
     fs::write(dir.path().join(DATABASE), [&bytes[..], &text[..96]].concat()).unwrap();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
-    assert!(matches!(error, OpenError::Broken { .. }), "{error}");
+    assert!(matches!(error, EmbeddedOpenError::Broken { .. }), "{error}");
     assert!(error.to_string().contains("keep a copy"), "{error}");
 }
 

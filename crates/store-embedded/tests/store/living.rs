@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, SampleOrder};
 use quittance_ports::{Commit, Day, Store, StoreError, Version, Versioned, Which};
-use quittance_store_embedded::{DATABASE, EmbeddedStore, LOCK, OpenError, Settings};
+use quittance_store_embedded::{DATABASE, EmbeddedOpenError, EmbeddedStore, LOCK, Settings};
 use std::fs;
 use std::sync::Arc;
 
@@ -259,7 +259,7 @@ fn a_second_open_learns_which_process_has_it_and_what_to_do_and_can_have_it_afte
     let other = store.clone();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
     let output = error.to_string();
-    let OpenError::InUse { dir: named, pid } = error else { panic!("{output}") };
+    let EmbeddedOpenError::InUse { dir: named, pid } = error else { panic!("{output}") };
     assert_eq!(named, dir.path().canonicalize().unwrap());
     assert_eq!(pid, Some(std::process::id()));
     for part in [named.to_str().unwrap(), &std::process::id().to_string(), "quittance serve"] {
@@ -279,11 +279,11 @@ fn it_makes_its_directory_but_not_the_parent_of_it() {
     let dir = tempfile::tempdir().unwrap();
     drop(EmbeddedStore::open(&dir.path().join("new")).unwrap());
     let error = EmbeddedStore::open(&dir.path().join("no/such/place")).unwrap_err();
-    assert!(matches!(&error, OpenError::NotWritable { .. }), "{error}");
+    assert!(matches!(&error, EmbeddedOpenError::NotWritable { .. }), "{error}");
     assert!(error.to_string().contains("no/such/place"), "{error}");
     fs::write(dir.path().join("file"), "").unwrap();
     let error = EmbeddedStore::open(&dir.path().join("file")).unwrap_err();
-    assert!(matches!(error, OpenError::NotWritable { .. }), "{error}");
+    assert!(matches!(error, EmbeddedOpenError::NotWritable { .. }), "{error}");
 }
 
 #[cfg(unix)]

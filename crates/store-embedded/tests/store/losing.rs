@@ -232,7 +232,7 @@ fn the_next_process_goes_on_with_the_copy_until_its_orders_are_listed() {
         for _ in 0..2 {
             let store = EmbeddedStore::open(&dir).unwrap();
             assert!(store.is_restored() && store.unreadable().is_empty());
-            assert!(store.damage().unwrap().contains("goes on with orders.rescued.db"));
+            assert!(store.damage().unwrap().contains("continues with orders.rescued.db"));
             assert!(now(store.load(&order(1).key)).unwrap().is_some());
         }
         EmbeddedStore::open(&dir).unwrap().forget_restored();

@@ -3,7 +3,7 @@
 use super::{chain, create, settings_at};
 use quittance_ports::conformance::samples::{self, START};
 use quittance_servers::Postgres;
-use quittance_store_postgres::{OpenError, PostgresStore, Settings};
+use quittance_store_postgres::{PostgresOpenError, PostgresStore, Settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 const PASSWORD: &str = "pässwörd-s3cret'\"";
@@ -29,7 +29,11 @@ fn encrypted() -> (Postgres, String) {
     (server, authority.pem())
 }
 
-async fn open_with(server: &Postgres, sslmode: &str, ca: Option<&str>) -> Result<PostgresStore, OpenError> {
+async fn open_with(
+    server: &Postgres,
+    sslmode: &str,
+    ca: Option<&str>,
+) -> Result<PostgresStore, PostgresOpenError> {
     let url = format!("{}?schema=tls&sslmode={sslmode}", server.url());
     let settings = Settings::parse(&url).unwrap();
     PostgresStore::open(match ca {
@@ -64,7 +68,7 @@ fn connections_are_encrypted_and_servers_are_checked_as_configured() {
         {
             let refused = open_with(&server, sslmode, ca).await.unwrap_err();
             assert!(
-                matches!(refused, OpenError::Unreachable { .. })
+                matches!(refused, PostgresOpenError::Unreachable { .. })
                     && refused.to_string().contains("certificate"),
                 "{refused}"
             );
@@ -90,7 +94,7 @@ fn a_password_is_required_accepted_and_never_shown() {
             [(ann.clone(), "none"), (ann.clone().with_password("wr0ng-s3cret"), "a wrong one")]
         {
             let refused = PostgresStore::open(settings).await.unwrap_err();
-            assert!(matches!(refused, OpenError::Refused { .. }), "{what}: {refused}");
+            assert!(matches!(refused, PostgresOpenError::Refused { .. }), "{what}: {refused}");
             assert!(!chain(&refused).contains("s3cret"));
         }
         let text = format!(

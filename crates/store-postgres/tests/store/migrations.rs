@@ -6,7 +6,7 @@ use quittance_lifecycle::{Key, Order};
 use quittance_ports::conformance::samples::{self, START};
 use quittance_ports::{Store, Version, Which};
 use quittance_servers::shared_postgres;
-use quittance_store_postgres::{Migrated, OpenError, PostgresStore, Settings};
+use quittance_store_postgres::{Migrated, PostgresOpenError, PostgresStore, Settings};
 use std::sync::Arc;
 
 fn sql(statement: &str) -> String {
@@ -30,7 +30,7 @@ fn migrations_can_be_run_by_hand_and_are_then_left_alone() {
         let schema = fresh_schema();
         let by_hand = settings(&schema).with_migrate(false);
         let refused = PostgresStore::open(by_hand.clone()).await.unwrap_err();
-        assert!(matches!(refused, OpenError::Older { found: 0, .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::Older { found: 0, .. }), "{refused}");
         assert!(refused.to_string().contains("`quittance store migrate`"), "{refused}");
 
         let steps = PostgresStore::migrations();
@@ -80,7 +80,7 @@ fn the_orders_of_an_earlier_schema_are_in_their_tenants_lists() {
         sql(&format!("UPDATE {schema}.orders SET terms = 'garbage' WHERE key = '\\x{}'", rotten.key));
         sql(&format!("DELETE FROM {schema}.schema_versions WHERE version > 1"));
         let refused = PostgresStore::open(settings(&schema).with_migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, OpenError::Older { found: 1, .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::Older { found: 1, .. }), "{refused}");
 
         let store = open(settings(&schema)).await;
         for order in [&alices, &bobs] {
@@ -108,7 +108,7 @@ fn a_newer_schema_is_used_if_it_says_that_it_can_be_and_else_refused() {
             PostgresStore::open(settings(&schema)).await.unwrap_err(),
             PostgresStore::migrate(&settings(&schema)).await.unwrap_err(),
         ] {
-            assert!(matches!(refused, OpenError::Newer { found: 999, .. }), "{refused}");
+            assert!(matches!(refused, PostgresOpenError::Newer { found: 999, .. }), "{refused}");
         }
     });
 }
@@ -146,7 +146,7 @@ fn a_user_without_the_right_to_create_a_schema_gets_the_reason_and_can_use_a_pre
         sql("CREATE ROLE guest LOGIN; REVOKE CREATE ON DATABASE quittance FROM guest");
         let url = shared_postgres().url().replace("quittance@", "guest@");
         let refused = PostgresStore::open(settings_at(&url, &schema)).await.unwrap_err();
-        assert!(matches!(refused, OpenError::NotAllowed { .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::NotAllowed { .. }), "{refused}");
         assert!(refused.to_string().contains("`quittance store migrate`"), "{refused}");
 
         PostgresStore::migrate(&settings(&schema)).await.unwrap();
@@ -167,19 +167,19 @@ fn a_store_that_does_not_open_says_why() {
         let port = quittance_servers::free_port();
         let away = format!("postgres://ann:s3cret@127.0.0.1:{port}/orders");
         let refused = PostgresStore::open(Settings::parse(&away).unwrap()).await.unwrap_err();
-        assert!(matches!(refused, OpenError::Unreachable { .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::Unreachable { .. }), "{refused}");
         assert!(!super::chain(&refused).contains("s3cret"));
         assert!(refused.to_string().contains(&format!("ann@127.0.0.1:{port}/orders")), "{refused}");
 
         let url = shared_postgres().url();
         let nowhere = format!("{}/nowhere", url.strip_suffix("/quittance").unwrap());
         let refused = PostgresStore::open(Settings::parse(&nowhere).unwrap()).await.unwrap_err();
-        assert!(matches!(refused, OpenError::NoDatabase { .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::NoDatabase { .. }), "{refused}");
         let stranger = url.replace("quittance@", "stranger@");
         let refused = PostgresStore::open(Settings::parse(&stranger).unwrap()).await.unwrap_err();
-        assert!(matches!(refused, OpenError::Refused { .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::Refused { .. }), "{refused}");
         let bad = Settings::parse(&url).unwrap().with_ca(b"no certificate".to_vec());
         let refused = PostgresStore::open(bad).await.unwrap_err();
-        assert!(matches!(refused, OpenError::BadCa { .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::BadCa { .. }), "{refused}");
     });
 }

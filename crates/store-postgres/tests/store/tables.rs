@@ -5,7 +5,7 @@ use quittance_lifecycle::Counters;
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{MarkRequest, Membership, Store, StoreError, StoreMark, Verdict, Version, Which};
 use quittance_servers::shared_postgres;
-use quittance_store_postgres::{Migrated, OpenError, PostgresStore};
+use quittance_store_postgres::{Migrated, PostgresOpenError, PostgresStore};
 
 /// How the list of the schema's versions can be lost.
 const LOSSES: [&str; 3] = [
@@ -116,7 +116,7 @@ fn an_earlier_schema_without_its_list_of_versions_goes_on_from_where_it_is() {
         sql("DROP FUNCTION {schema}.leased, {schema}.lease", &schema);
         sql("TRUNCATE {schema}.schema_versions", &schema);
         let refused = PostgresStore::open(settings(&schema).with_migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, OpenError::Older { found: 2, .. }), "{refused}");
+        assert!(matches!(refused, PostgresOpenError::Older { found: 2, .. }), "{refused}");
         let migrated = PostgresStore::migrate(&settings(&schema)).await.unwrap();
         assert_eq!(migrated, Migrated { from: 2, to: known(), applied: vec!["0003_leases"] });
         assert_eq!(listed_versions(&schema), known().to_string());
@@ -143,7 +143,7 @@ fn tables_that_lack_something_are_not_taken_for_whole_when_their_list_of_version
                 PostgresStore::open(settings(&schema).with_migrate(false)).await.unwrap_err(),
                 PostgresStore::migrate(&settings(&schema)).await.unwrap_err(),
             ] {
-                assert!(matches!(refused, OpenError::Incomplete { .. }), "{change}: {refused}");
+                assert!(matches!(refused, PostgresOpenError::Incomplete { .. }), "{change}: {refused}");
                 assert!(refused.to_string().contains(words), "{change}: {refused}");
             }
             assert_eq!(listed_versions(&schema), "0", "{change}: nothing was written");
@@ -175,7 +175,7 @@ fn a_table_that_is_gone_stops_commits_at_the_next_look_and_is_named() {
                 "{table}: {findings:?}"
             );
             let refused = PostgresStore::migrate(&settings(&schema)).await.unwrap_err();
-            assert!(matches!(refused, OpenError::Incomplete { .. }), "{table}: {refused}");
+            assert!(matches!(refused, PostgresOpenError::Incomplete { .. }), "{table}: {refused}");
         }
     });
 }

@@ -4,7 +4,7 @@ use super::{FreshPrefix, create, fresh_prefix, run, settings};
 use quittance_ports::Store;
 use quittance_ports::conformance::samples::{self, START};
 use quittance_servers::{Redis, free_port, shared_redis};
-use quittance_store_redis::{OpenError, RedisStore, Settings};
+use quittance_store_redis::{RedisOpenError, RedisStore, Settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 const SECRET: &str = "hunter2";
 
-async fn refused(settings: Settings) -> OpenError {
+async fn refused(settings: Settings) -> RedisOpenError {
     let error = RedisStore::open(settings).await.expect_err("it should not open");
     assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
     error
@@ -24,7 +24,7 @@ fn a_server_that_is_not_there_is_reported_within_seconds() {
         let began = Instant::now();
         let url = format!("redis://:{SECRET}@127.0.0.1:{}", free_port());
         let error = refused(Settings::parse(&url).unwrap()).await;
-        assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::Unreachable { .. }), "{error}");
         assert!(began.elapsed() < Duration::from_secs(8));
     });
 }
@@ -36,9 +36,9 @@ fn a_password_is_needed_where_one_is_set_and_is_never_shown() {
         redis.command(&["CONFIG", "SET", "requirepass", SECRET]);
         let quick = |url: &str| settings(url).with_call_wait(Duration::from_millis(500));
         let error = refused(quick(&redis.url())).await;
-        assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::Refused { .. }), "{error}");
         let error = refused(quick(&redis.url()).with_password("hunter22")).await;
-        assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::Refused { .. }), "{error}");
 
         let with = redis.url().replace("//", &format!("//:{SECRET}@"));
         for settings in [quick(&with), quick(&redis.url()).with_password(SECRET)] {
@@ -58,7 +58,7 @@ fn a_later_layout_is_refused_and_left_alone() {
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["HSET", &meta, "format", "7"]);
         let error = refused(place.settings).await;
-        assert!(matches!(error, OpenError::Newer { found: 7, known: 2, .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::Newer { found: 7, known: 2, .. }), "{error}");
         assert_eq!(shared_redis().command(&["HGET", &meta, "format"]), "7");
     });
 }
@@ -71,7 +71,7 @@ fn an_earlier_layout_is_refused_and_left_alone() {
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["HSET", &meta, "format", "1"]);
         let error = refused(place.settings).await;
-        assert!(matches!(error, OpenError::Older { found: 1, known: 2, .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::Older { found: 1, known: 2, .. }), "{error}");
         assert!(error.to_string().contains("choose another prefix"), "{error}");
         assert_eq!(shared_redis().command(&["HGET", &meta, "format"]), "1");
     });
@@ -84,7 +84,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["SET", &meta, "theirs"]);
         let error = refused(place.settings).await;
-        assert!(matches!(error, OpenError::NotOurs { .. }), "{error}");
+        assert!(matches!(error, RedisOpenError::NotOurs { .. }), "{error}");
         assert_eq!(shared_redis().command(&["GET", &meta]), "theirs");
     });
 }
@@ -163,7 +163,10 @@ fn over_tls_only_a_server_with_a_trusted_certificate_is_accepted() {
         let quick = || quick().with_call_wait(Duration::from_millis(500));
         for untrusting in [quick(), quick().with_ca(stranger.pem().into_bytes())] {
             let error = refused(untrusting).await;
-            assert!(matches!(error, OpenError::Unreachable { .. } | OpenError::Unusable { .. }), "{error}");
+            assert!(
+                matches!(error, RedisOpenError::Unreachable { .. } | RedisOpenError::Unusable { .. }),
+                "{error}"
+            );
         }
     });
 }

@@ -4,8 +4,8 @@
 use super::judge::{Judge, Level, Misses, RuleReading};
 use super::readings::Readings;
 use super::rule::{Rule, Thresholds};
-use super::window::{Counts, Window};
-use quittance_lifecycle::Timestamp;
+use super::window::Window;
+use quittance_lifecycle::{Counters, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl AlertEngine {
     }
 
     /// Adds what other nodes had counted before this engine started, oldest first, in the same counters as later readings.
-    pub fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counts)>) {
+    pub fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counters)>) {
         self.window.recall(now, counted);
     }
 

@@ -3,7 +3,7 @@
 
 use super::readings::{Health, Node, Readings};
 use super::rule::{Rule, Thresholds};
-use super::window::{Counts, HOUR, Lately, Window};
+use super::window::{HOUR, Lately, Window};
 use super::words::{quoted, span};
 use quittance_lifecycle::{Money, PriceSum, Timestamp};
 use std::collections::BTreeMap;
@@ -167,9 +167,10 @@ impl Judge<'_> {
         let balance = self.readings.balance?;
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
-        let Counts { spent, unpriced, .. } = lately.counts;
+        let price_sum = lately.counts.spent();
         // Answers without a known price neither raise nor clear the alert.
-        (PriceSum { sum: spent, unpriced }).known()?;
+        price_sum.known()?;
+        let PriceSum { sum: spent, unpriced } = price_sum;
         if spent == Money(0) && lately.span >= PACE_LEAST {
             return one("", Level::Low, String::new());
         }

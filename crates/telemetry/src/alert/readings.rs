@@ -1,7 +1,6 @@
 //! What the monitor has read at one moment. A value that could not be read is absent and changes no alert.
 
-use super::window::Counts;
-use quittance_lifecycle::{Money, Timestamp};
+use quittance_lifecycle::{Counters, Money, Timestamp};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
@@ -13,7 +12,7 @@ pub struct Readings {
     pub forgot: Option<String>,
     pub dead: Option<DeadLetters>,
     /// What has been counted since the node began to look; it only grows.
-    pub counts: Option<Counts>,
+    pub counts: Option<Counters>,
     /// What people call the provider, and how it is.
     pub provider: Option<(String, Health)>,
     pub balance: Option<Money>,

@@ -1,7 +1,7 @@
 //! When a person is told, when it is taken back, and that neither happens more often than the spans allow.
 
 use super::*;
-use quittance_lifecycle::{Money, Timestamp};
+use quittance_lifecycle::{Counters, Money, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn well() -> Readings {
         store_is_up: true,
         here: "here".into(),
         dead: Some(DeadLetters::default()),
-        counts: Some(Counts::default()),
+        counts: Some(Counters::default()),
         provider: Some(("main".into(), Health::Well)),
         balance: Some(Money(100_000_000)),
         currency: "USD".into(),
@@ -81,7 +81,8 @@ fn where_all_is_well_nobody_is_told_anything() {
 #[test]
 fn dead_letters_that_grow_are_told_once_and_cleared_when_the_hour_has_half_as_many() {
     let mut post = Post::new(Thresholds::default());
-    let dead = |count: u64| Readings { counts: Some(Counts { dead: count, ..Counts::default() }), ..well() };
+    let dead =
+        |count: u64| Readings { counts: Some(Counters { dead: count, ..Counters::default() }), ..well() };
     // One each minute for twenty minutes, then none.
     let heard = post.watch(0..8000, |second| dead((second / 60).min(20)));
     let grow = Rule::DeadLettersGrow;
@@ -107,7 +108,7 @@ fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
 #[test]
 fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
     let mut post = Post::new(Thresholds::default());
-    let dead = |count: u64| Counts { dead: count, ..Counts::default() };
+    let dead = |count: u64| Counters { dead: count, ..Counters::default() };
     // 100 of yesterday, nine of the last hour; and what stood there long ago is no part of that.
     post.alert_engine.recall(at(7000), [(at(0), dead(0)), (at(4000), dead(100)), (at(6000), dead(109))]);
     let now = |count: u64| move |_| Readings { counts: Some(dead(count)), ..well() };
@@ -157,7 +158,7 @@ fn a_balance_is_told_when_it_is_low_and_when_it_will_not_last() {
     let spends = |balance: u64| {
         move |second: u64| Readings {
             balance: Some(Money(balance)),
-            counts: Some(Counts { spent: Money(second * 1_000_000 / 3600), ..Counts::default() }),
+            counts: Some(Counters { cost_micros: second * 1_000_000 / 3600, ..Counters::default() }),
             ..well()
         }
     };
@@ -175,7 +176,7 @@ fn answers_without_a_price_do_not_say_that_the_balance_lasts() {
     let mut post = Post::new(Thresholds::default());
     let spends = |spent: u64, unpriced: u64| Readings {
         balance: Some(Money(20_000_000)),
-        counts: Some(Counts { spent: Money(spent), unpriced, ..Counts::default() }),
+        counts: Some(Counters { cost_micros: spent, unpriced, ..Counters::default() }),
         ..well()
     };
     let raised = post.watch(0..1000, |second| spends(second * 1_000_000 / 3600, 0));
@@ -212,7 +213,7 @@ fn a_refill_without_a_price_counts_against_its_budget_as_the_next_one_costs() {
 fn a_doubt_rate_needs_enough_attempts_to_be_one() {
     let mut post = Post::new(Thresholds::default());
     let counts = |attempts: u64, doubts: u64| Readings {
-        counts: Some(Counts { attempts, doubts, ..Counts::default() }),
+        counts: Some(Counters { attempts, doubts, ..Counters::default() }),
         ..well()
     };
     assert_eq!(post.watch(0..300, |second| counts(second / 20, second / 20)), [], "15 attempts");
@@ -226,11 +227,11 @@ fn a_doubt_rate_needs_enough_attempts_to_be_one() {
 fn callers_who_are_not_reached_and_callbacks_that_do_not_come_are_told() {
     let mut post = Post::new(Thresholds::default());
     let counts = |second: u64| Readings {
-        counts: Some(Counts {
+        counts: Some(Counters {
             webhooks_failed: second / 20,
             solved: second / 10,
             recovered_by_poll: second / 12,
-            ..Counts::default()
+            ..Counters::default()
         }),
         ..well()
     };
@@ -369,13 +370,13 @@ impl Rng {
     }
 }
 
-fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counts) -> Readings {
+fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
     for count in [&mut counts.dead, &mut counts.webhooks_failed, &mut counts.doubts, &mut counts.attempts] {
         *count += rng.roll(3);
     }
     counts.solved += rng.roll(4);
     counts.recovered_by_poll += rng.roll(4);
-    counts.spent.0 += rng.roll(100_000);
+    counts.cost_micros += rng.roll(100_000);
     let health = match rng.roll(3) {
         0 => Health::Well,
         1 => Health::Broken,
@@ -424,7 +425,7 @@ fn nothing_flaps_whatever_is_seen() {
         let bars =
             Thresholds { clear_after: Duration::from_secs(20 + rng.roll(60)), ..Thresholds::default() };
         let mut post = Post::new(bars.clone());
-        let (mut counts, mut second) = (Counts::default(), 0);
+        let (mut counts, mut second) = (Counters::default(), 0);
         let mut last: BTreeMap<Named, (bool, Timestamp)> = BTreeMap::new();
         let mut held = anything(&mut rng, at(0), &mut counts);
         for _ in 0..2000 {

@@ -6,7 +6,7 @@ use super::announcement::Announcement;
 use super::oldest_dead_letter::OldestDeadLetter;
 use super::{Monitor, MonitorState, marks};
 use crate::alert::{
-    AlertEngine, Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
+    AlertEngine, Change, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
 };
 use crate::money::spent_this_hour;
 use quittance_engine::{Engine, ProviderState};
@@ -297,7 +297,7 @@ impl Monitor {
         if !reader.store_is_up {
             return readings;
         }
-        readings.counts = state.history.total().filter(|_| reader.has_usage).as_ref().map(Counts::from);
+        readings.counts = state.history.total().filter(|_| reader.has_usage);
         readings.provider = Some((engine.provider_name().to_owned(), self.health(state)));
         readings.balance = self.account().1.and_then(|account| account.balance);
         if reader.has_membership {

@@ -1,5 +1,6 @@
 //! The usage as it grows: the last seconds, for rates, and samples of the last hour.
 
+use crate::alert::difference;
 use crate::latencies::Latencies;
 use quittance_lifecycle::{Counters, PriceSum, Timestamp};
 use quittance_ports::{Day, OrderCounts};
@@ -25,16 +26,6 @@ struct Growth {
     /// Usage of the days before today, from the day before the first reading on.
     past_days: Counters,
     today: Counters,
-}
-
-/// `a - b`, counter by counter.
-fn difference(mut a: Counters, b: &Counters) -> Counters {
-    for (name, count) in b.lines() {
-        if let Some(line) = a.line_mut(name) {
-            *line = line.saturating_sub(count);
-        }
-    }
-    a
 }
 
 impl Growth {

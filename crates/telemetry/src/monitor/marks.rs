@@ -2,8 +2,7 @@
 //! just started knows what was counted in the hour before.
 
 use super::history::History;
-use crate::alert::Counts;
-use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_lifecycle::{Counters, Money, PriceSum, Timestamp};
 use quittance_ports::{Day, Mark};
 use std::time::Duration;
 
@@ -29,8 +28,8 @@ fn counters(mark: &Mark) -> Counters {
 }
 
 fn mark(at: Timestamp, usage: &Counters) -> Mark {
-    let Counts { dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced } =
-        Counts::from(usage);
+    let Counters { dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, .. } = *usage;
+    let PriceSum { sum: spent, unpriced } = usage.spent();
     Mark { at, dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced }
 }
 
@@ -50,11 +49,8 @@ pub(super) fn next(marks: &[Mark], history: &History, now: Timestamp) -> Vec<Mar
 }
 
 /// What had been counted at each mark, in the counters of this node.
-pub(super) fn recalled(marks: &[Mark], history: &History) -> Vec<(Timestamp, Counts)> {
-    let counted = |mark: &Mark| {
-        let total = history.total_when(Day::of(mark.at), counters(mark))?;
-        Some((mark.at, Counts::from(&total)))
-    };
+pub(super) fn recalled(marks: &[Mark], history: &History) -> Vec<(Timestamp, Counters)> {
+    let counted = |mark: &Mark| Some((mark.at, history.total_when(Day::of(mark.at), counters(mark))?));
     marks.iter().filter_map(counted).collect()
 }
 

@@ -30,8 +30,8 @@ fn span_json(span: &Span) -> Value {
         None => json!({}),
     };
     let mut body = json!({
-        "traceId": hex(&span.trace),
-        "spanId": hex(&span.id),
+        "traceId": trace_id(span.trace),
+        "spanId": span_id(span.id),
         "name": span.name,
         "kind": kind,
         "startTimeUnixNano": nanos(span.start),
@@ -41,11 +41,11 @@ fn span_json(span: &Span) -> Value {
         "events": span.events.iter().map(|(at, what)| json!({ "timeUnixNano": nanos(*at), "name": what })).collect::<Vec<_>>(),
         "status": status,
     });
-    if let Some(parent) = &span.parent {
-        body["parentSpanId"] = hex(parent).into();
+    if let Some(parent) = span.parent {
+        body["parentSpanId"] = span_id(parent).into();
     }
     if let Some(link) = &span.link {
-        body["links"] = json!([{ "traceId": hex(&link.trace), "spanId": hex(&link.id) }]);
+        body["links"] = json!([{ "traceId": trace_id(link.trace), "spanId": span_id(link.id) }]);
     }
     body
 }
@@ -58,6 +58,10 @@ fn nanos(at: Timestamp) -> String {
     (u128::from(at.as_millis()) * 1_000_000).to_string()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn trace_id(id: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(id))
+}
+
+fn span_id(id: [u8; 8]) -> String {
+    format!("{:016x}", u64::from_be_bytes(id))
 }

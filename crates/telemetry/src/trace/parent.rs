@@ -16,45 +16,29 @@ impl TraceParent {
         let mut parts = text.trim().split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         // A later version may have more fields; version 00 may not.
-        if version.len() != 2 || version == "ff" || (version == "00" && parts.next().is_some()) {
+        if number(version, 2)? == 0xff || (version == "00" && parts.next().is_some()) {
             return None;
         }
-        hex::<1>(version)?;
-        let [flags] = hex::<1>(flags)?;
-        let (trace, span) = (hex::<16>(trace)?, hex::<8>(span)?);
-        if trace == [0; 16] || span == [0; 8] {
+        let (trace, span) = (number(trace, 32)?, u64::try_from(number(span, 16)?).ok()?);
+        if trace == 0 || span == 0 {
             return None;
         }
-        Some(Self { trace, span, is_sampled: flags & 1 == 1 })
+        let is_sampled = number(flags, 2)? & 1 == 1;
+        Some(Self { trace: trace.to_be_bytes(), span: span.to_be_bytes(), is_sampled })
     }
 }
 
 impl fmt::Display for TraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("00-")?;
-        self.trace.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str("-")?;
-        self.span.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        write!(f, "-{:02x}", u8::from(self.is_sampled))
+        let (trace, span) = (u128::from_be_bytes(self.trace), u64::from_be_bytes(self.span));
+        write!(f, "00-{trace:032x}-{span:016x}-{:02x}", u8::from(self.is_sampled))
     }
 }
 
 /// Lower case only, as the standard requires.
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let bytes = text.as_bytes();
-    if bytes.len() != 2 * N {
-        return None;
-    }
-    let mut read = [0; N];
-    for (byte, pair) in read.iter_mut().zip(bytes.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(read)
+fn number(text: &str, digits: usize) -> Option<u128> {
+    let is_right = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (text.len() == digits && text.bytes().all(is_right)).then(|| u128::from_str_radix(text, 16).ok())?
 }
 
 #[cfg(test)]

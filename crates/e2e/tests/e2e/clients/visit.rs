@@ -59,7 +59,7 @@ impl ClientVisit {
         command.args(["--how", self.how, "--mark", &self.mark()]);
         command.env_clear().envs(env::vars_os().filter(|(name, _)| name == "PATH"));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("QUITTANCE_CLIENTS", installed());
-        // What some machines have, and what every driver has to overrule.
+        // What some machines have, and what every driver has to override.
         command.env("REQUESTS_CA_BUNDLE", "nowhere.pem").env("HTTPS_PROXY", "http://127.0.0.1:9");
         if let Some(ca) = &self.ca {
             command.arg("--ca").arg(ca).env("NODE_EXTRA_CA_CERTS", ca);

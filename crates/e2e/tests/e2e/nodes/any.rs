@@ -25,7 +25,7 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
     let mut nodes: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
     let id = place(&mut nodes[0], "any");
     let number: u64 = id.parse().expect("an id is a number");
-    let by_res = until("the answer at the classic door", || {
+    let by_res = until("the answer on the classic API", || {
         let reply = nodes[1].get(&format!("/res.php?key={KEY}&action=get&id={id}")).expect("a node answers");
         match caller::classic(&reply, true) {
             CallerOutcome::Answer(text) => Some(text),

@@ -148,7 +148,7 @@ impl NodeFleet {
         let public = balancer::in_front_of(authorities);
         fleet.overrides.push(format!("public_url={public}"));
         for node in &mut fleet.nodes {
-            node.sandbox.overrule("public_url", &public);
+            node.sandbox.override_setting("public_url", &public);
             node.start();
         }
         // The first node on an empty store waits for others that may know an older secret.

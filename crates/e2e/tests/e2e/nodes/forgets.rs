@@ -83,7 +83,7 @@ fn what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once
     // One of them has lost its memory, too.
     fleet.nodes[2].kill();
     let home = fleet.nodes[2].sandbox.path("an empty folder").display().to_string();
-    fleet.nodes[2].sandbox.overrule("store.home", &home);
+    fleet.nodes[2].sandbox.override_setting("store.home", &home);
     fleet.nodes[2].start();
     callers[2] = NodeCaller::of(&fleet.nodes[2].url);
 
@@ -140,7 +140,7 @@ fn each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back(which: Ser
     fleet.nodes[1].end();
     fleet.nodes[2].end();
     let mut caller = NodeCaller::of(&fleet.nodes[0].url);
-    let set = ["pool", "set", "door", "--kind", "turnstile", "--size", "2", "-p", "sitekey=0x4AAAAAAAB"];
+    let set = ["pool", "set", "login", "--kind", "turnstile", "--size", "2", "-p", "sitekey=0x4AAAAAAAB"];
     let set = [&set[..], &["-p", "pageurl=https://pool.example.com/"]].concat();
     let ran = fleet.nodes[0].sandbox.run(&set);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -151,7 +151,7 @@ fn each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back(which: Ser
     forget(&fleet.server);
     let first = raised(&mut caller, None);
     assert!(first.0.contains(" 3 were put back"), "{first:?}");
-    let view = |fleet: &NodeFleet| fleet.nodes[0].sandbox.run(&["pool", "show", "door"]);
+    let view = |fleet: &NodeFleet| fleet.nodes[0].sandbox.run(&["pool", "show", "login"]);
     until("the pool is back", || (view(&fleet).code == Some(0)).then_some(()));
     place(&mut caller, 2);
     until("it is submitted", || (sim.ledger().accepted() == 4).then_some(()));
@@ -192,7 +192,7 @@ fn a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_
     fleet.nodes[1].kill();
     fleet.nodes[2].kill();
     let home = fleet.nodes[2].sandbox.path("an empty folder").display().to_string();
-    fleet.nodes[2].sandbox.overrule("store.home", &home);
+    fleet.nodes[2].sandbox.override_setting("store.home", &home);
     fleet.nodes[0].freeze();
     forget(&fleet.server);
     fleet.nodes[2].start();
@@ -207,7 +207,7 @@ fn a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_
     fleet.nodes[0].freeze();
     fleet.nodes[2].kill();
     let home = fleet.nodes[2].sandbox.path("another empty folder").display().to_string();
-    fleet.nodes[2].sandbox.overrule("store.home", &home);
+    fleet.nodes[2].sandbox.override_setting("store.home", &home);
     forget(&fleet.server);
     fleet.nodes[2].start();
     job_at(&fleet, 2, "alone");

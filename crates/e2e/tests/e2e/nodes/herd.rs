@@ -85,7 +85,7 @@ fn polls(caller: &mut NodeCaller, order: usize) -> String {
     panic!("{order} was never answered");
 }
 
-/// What each of the 32 processes does: all orders, a few at once, at the doors and nodes in turn.
+/// What each of the 32 processes does: all orders, a few at once, at the APIs and nodes in turn.
 fn be_a_client(nodes: &str) {
     let urls: Vec<&str> = nodes.split(',').collect();
     let number: usize =

@@ -44,7 +44,7 @@ pub(crate) fn judge(load: Load, fleet: &NodeFleet, sim: &Sim) -> LoadVerdict {
     judge_at(&fleet.sandbox(sim), load.finish(), sim)
 }
 
-/// As above, in a sandbox of this store, when the callers have finished.
+/// Waits until everything in the store of this sandbox has settled, and judges. The callers have finished.
 pub(crate) fn judge_at(sandbox: &Sandbox, record: LoadRecord, sim: &Sim) -> LoadVerdict {
     // One more node, which ends when no order of this store is open any more, and has its usage.
     let ended = sandbox.engine().finish();

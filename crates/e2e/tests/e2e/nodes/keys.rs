@@ -48,7 +48,7 @@ fn an_idempotency_key_names_the_same_order_on_every_node_after_a_restart_and_in_
         drop(run(quittance(["dead", "list", "--set", &format!("store.url={to}")])));
         copy(&from, to);
         for node in &mut nodes {
-            node.sandbox.overrule("store.url", to);
+            node.sandbox.override_setting("store.url", to);
             node.start();
             assert_eq!(answer_at(node), answer, "on a node of {to}");
         }
@@ -60,7 +60,7 @@ fn an_idempotency_key_names_the_same_order_on_every_node_after_a_restart_and_in_
     }
     copy(&from, &last);
     nodes[0].sandbox.leave_out("store.home");
-    nodes[0].sandbox.overrule("store.url", &last);
+    nodes[0].sandbox.override_setting("store.url", &last);
     nodes[0].start();
     assert_eq!(answer_at(&nodes[0]), answer, "back on one machine");
     assert_eq!(sim.ledger().accepted(), 1, "it was bought once");

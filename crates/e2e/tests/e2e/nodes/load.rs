@@ -166,7 +166,7 @@ impl FollowUp<'_> {
         // The judge misses a caller that was accepted and got no outcome.
     }
 
-    /// One call, at the next node, through the door of this request.
+    /// One call, at the next node, through the API of this request.
     fn step(&mut self) -> (String, CallerOutcome) {
         let place = (usize::try_from(self.n).unwrap_or(0) + self.calls) % self.lines.len();
         self.calls += 1;
@@ -217,7 +217,7 @@ impl FollowUp<'_> {
 
     fn json(&mut self, place: usize) -> Result<NodeReply, NoReply> {
         if let Some(id) = &self.id {
-            let id: u64 = id.parse().expect("ids of this door are numbers");
+            let id: u64 = id.parse().expect("ids of this API are numbers");
             return self.lines[place].post("/getTaskResult", "", &json!({ "clientKey": KEY, "taskId": id }));
         }
         let order = line(self.n, &self.shared.mark(self.n));

@@ -42,7 +42,7 @@ fn doctor_says_that_a_store_is_lost_which_a_node_knows(which: ServerKind) {
     fs::write(home.join("store-forgot"), "the store was flushed: look at the list")
         .expect("it can be written");
     let mut sandbox = sandbox;
-    sandbox.overrule("store.home", &home.display().to_string());
+    sandbox.override_setting("store.home", &home.display().to_string());
     let doctor = sandbox.run(&["doctor"]);
     assert!(
         doctor.out.contains("a node has noticed that the store was flushed: look at the list"),

@@ -77,7 +77,7 @@ fn the_folder_is_gone(lose: impl FnOnce(&Path)) {
     all_are_answered(&sim, &mut caller, ORDERS);
     node.kill();
     let node_log = node.log_after_exit();
-    assert!(node_log.contains("WARN") && node_log.contains("goes on with orders.rescued.db"), "{node_log}");
+    assert!(node_log.contains("WARN") && node_log.contains("continues with orders.rescued.db"), "{node_log}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought
     });
 }
 
-/// A file of the store is emptied or overwritten in place: it keeps its name, and SQLite goes on with it.
+/// A file of the store is emptied or overwritten in place: it keeps its name, and SQLite continues to use it.
 fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
@@ -124,7 +124,7 @@ fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
     all_are_answered(&sim, &mut caller, ORDERS);
     node.kill();
     let node_log = node.log_after_exit();
-    assert!(node_log.contains("WARN") && node_log.contains("goes on with orders.rescued.db"), "{node_log}");
+    assert!(node_log.contains("WARN") && node_log.contains("continues with orders.rescued.db"), "{node_log}");
 }
 
 fn empty(file: &Path) {

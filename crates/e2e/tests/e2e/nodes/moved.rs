@@ -61,7 +61,7 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     copy(&first, &redis);
     // What came in and was not yet written down is in the folder of the store that it left.
     let home = nodes[0].sandbox.path("store").display().to_string();
-    nodes[0].sandbox.overrule("store.home", &home);
+    nodes[0].sandbox.override_setting("store.home", &home);
     on_all(&mut nodes, &redis);
     some_answers(&load);
     // They go on working while they are robbed of their store, and some of them die of it.
@@ -77,7 +77,7 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     // What they still have in their spills belongs to the next store as well; here it is not moved there, so the
     // provider is polled for it again.
     nodes[0].sandbox.leave_out("store.home");
-    nodes[0].sandbox.overrule("store.url", &last);
+    nodes[0].sandbox.override_setting("store.url", &last);
     nodes[0].start();
     some_answers(&load);
     let record = load.finish();
@@ -89,7 +89,7 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
 
 fn on_all(nodes: &mut [FleetNode], store: &str) {
     for node in nodes {
-        node.sandbox.overrule("store.url", store);
+        node.sandbox.override_setting("store.url", store);
         node.start();
     }
 }

@@ -25,7 +25,7 @@ const KILLS: u64 = 8;
 const SITE_KEY: &str = "0x4AAAAAAAB";
 
 fn pool(fleet: &NodeFleet) -> Value {
-    let ran = fleet.nodes[0].sandbox.run(&["pool", "show", "door", "--json"]);
+    let ran = fleet.nodes[0].sandbox.run(&["pool", "show", "login", "--json"]);
     serde_json::from_str(&ran.out).unwrap_or_else(|why| panic!("{why}: {ran:?}"))
 }
 
@@ -52,7 +52,7 @@ fn a_pool_that_three_nodes_keep_gives_each_answer_once_although_they_are_killed(
     let page = format!("pageurl={}", page("stock"));
     let key = format!("sitekey={SITE_KEY}");
     let set =
-        ["pool", "set", "door", "--kind", "turnstile", "-p", &key, "-p", &page, "--size", &size, "--json"];
+        ["pool", "set", "login", "--kind", "turnstile", "-p", &key, "-p", &page, "--size", &size, "--json"];
     let ran = fleet.nodes[0].sandbox.run(&set);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let is_full = |fleet: &NodeFleet| {

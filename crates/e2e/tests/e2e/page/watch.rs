@@ -1,4 +1,4 @@
-//! Watching: the door and its key, a storm as it happens, and an alert that rises and clears.
+//! Watching: the login with its key, a storm as it happens, and an alert that rises and clears.
 
 use super::play::Play;
 use super::{daemon, params, place};
@@ -12,7 +12,7 @@ use std::thread;
 fn a_wrong_key_is_refused_and_the_right_one_is_kept_in_the_tab_only() {
     let sim = Sim::start();
     let serve = daemon(&sim, &[]);
-    Play::run("door", &serve);
+    Play::run("login", &serve);
     serve.end_in_peace();
 }
 

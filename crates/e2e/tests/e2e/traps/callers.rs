@@ -171,7 +171,7 @@ fn wrong_in_usage(base: &str) -> Option<String> {
     let counted = ["asked", "paid", "solved", "wasted", "refused"].map(|name| usage["all"][name].as_u64());
     let entries = audit["entries"].as_array().expect("it has entries");
     let to_their_callers =
-        entries.iter().filter(|entry| entry["who"].as_str().is_some_and(|who| !who.contains("nobody")));
+        entries.iter().filter(|entry| entry["who"].as_str().is_some_and(|who| !who.contains("no one")));
     let all = Some(CALLERS);
     let is_right = counted == [all, all, all, Some(0), Some(0)] && to_their_callers.count() == entries.len();
     (!is_right || entries.len() as u64 != CALLERS).then(|| format!("{usage} {audit}"))

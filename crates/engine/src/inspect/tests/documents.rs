@@ -184,7 +184,7 @@ fn a_drawing_names_its_hosts_in_any_encoding() {
     }
 }
 
-/// The same drawing with a host that is listed.
+/// A drawing whose host is replaced by one that is listed.
 fn replaced(bytes: &[u8], encoding: &str) -> Vec<u8> {
     let spread = |text: &str| -> Vec<u8> {
         let zeros = match encoding {

@@ -1,6 +1,6 @@
 //! What is wrong is said with the right code and number, and in words that help.
 
-use super::flavours::turnstile;
+use super::dialects::turnstile;
 use super::world::{KEY, Room};
 use serde_json::{Value, json};
 
@@ -53,8 +53,8 @@ async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
         ),
     ];
     for (asked, number, code, at_cap_solver) in cases {
-        for (flavour, number) in [("2captcha", number), ("anticaptcha", number), ("capmonster", 1)] {
-            let (id, said, words) = told(&room, &format!("/{flavour}/createTask"), &asked).await;
+        for (dialect, number) in [("2captcha", number), ("anticaptcha", number), ("capmonster", 1)] {
+            let (id, said, words) = told(&room, &format!("/{dialect}/createTask"), &asked).await;
             assert_eq!((id, said.as_str()), (number, code), "{asked}");
             assert!(words.len() > 10, "{words}");
         }
@@ -102,13 +102,13 @@ async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reaso
     let room = Room::open();
     let page = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://shop.example.org/", "websiteKey": "k"});
     let asked = json!({"clientKey": KEY, "task": page});
-    for (flavour, number, code) in [
+    for (dialect, number, code) in [
         ("2captcha", 5, "ERROR_PAGEURL"),
         ("anticaptcha", 32, "ERROR_RECAPTCHA_INVALID_DOMAIN"),
         ("capmonster", 1, "ERROR_DOMAIN_NOT_ALLOWED"),
         ("capsolver", 1, "ERROR_INVALID_TASK_DATA"),
     ] {
-        let (id, said, words) = told(&room, &format!("/{flavour}/createTask"), &asked).await;
+        let (id, said, words) = told(&room, &format!("/{dialect}/createTask"), &asked).await;
         assert_eq!((id, said.as_str()), (number, code));
         assert!(words.contains("`shop.example.org`") && words.contains("targets.allow"), "{words}");
     }

@@ -1,6 +1,6 @@
 //! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the door.
 
-use super::flavours::turnstile;
+use super::dialects::turnstile;
 use super::world::{KEY, Room};
 use serde_json::{Value, json};
 

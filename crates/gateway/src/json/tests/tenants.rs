@@ -1,11 +1,12 @@
 //! Who is asking, what he has chosen, and that he sees nothing of anybody else.
 
-use super::flavours::turnstile;
+use super::dialects::turnstile;
 use super::world::{KEY, Room};
 use crate::orders::OrderRequest;
 use crate::tenant::{KeyDigest, Rate, TenantSettings};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{Payload, Reuse, Value as Param};
+use quittance_lifecycle::{Draft, Payload, Reuse, Value as Param};
+use quittance_protocol::Dialect;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const BOB: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 fn tenants() -> Vec<TenantSettings> {
     let mut alice = TenantSettings::new("alice", KeyDigest::of(ALICE));
-    alice.flavour = Some("capsolver".to_owned());
+    alice.dialect = Some(Dialect::CapSolver);
     vec![alice, TenantSettings::new("bob", KeyDigest::of(BOB))]
 }
 
@@ -46,10 +47,10 @@ async fn a_key_that_is_not_known_or_not_there_is_told_so_in_every_method() {
         for key in &keys {
             let mut asked = turnstile("");
             asked["clientKey"] = key.clone();
-            for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-                let told = room.ask(&format!("/{flavour}/{path}"), &asked).await;
+            for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+                let told = room.ask(&format!("/{dialect}/{path}"), &asked).await;
                 let expected = (&json!(1), &json!("ERROR_KEY_DOES_NOT_EXIST"));
-                assert_eq!((&told["errorId"], &told["errorCode"]), expected, "{flavour} {path} {key}");
+                assert_eq!((&told["errorId"], &told["errorCode"]), expected, "{dialect} {path} {key}");
             }
         }
     }
@@ -67,7 +68,7 @@ async fn where_nobody_has_a_key_any_will_do_but_none_will_not() {
 
 #[tokio::test]
 async fn the_path_comes_before_the_tenant_and_he_before_the_house() {
-    let room = Room::with(tenants(), Some("capmonster"));
+    let room = Room::with(tenants(), Some(Dialect::CapMonster));
     let is_cap_solver = |created: &Value| created["taskId"].is_string();
     assert!(is_cap_solver(&room.ask("/createTask", &turnstile(ALICE)).await));
     assert!(!is_cap_solver(&room.ask("/anticaptcha/createTask", &turnstile(ALICE)).await));
@@ -117,8 +118,9 @@ async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
     let params = [("sitekey", text("k")), ("pageurl", text("https://example.com/"))];
     let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let reuse = Some(Reuse::Shared);
-    let request = OrderRequest { kind: "turnstile".into(), params, reuse, ..OrderRequest::default() };
-    let placed = room.orders.place(&caller, request).await.unwrap();
+    let draft = Draft { params, reuse, ..Draft::default() };
+    let request = OrderRequest { kind: "turnstile".into(), draft, ..OrderRequest::default() };
+    let placed = room.orders.place(caller.clone(), request, Duration::from_secs(4)).await.unwrap();
     let created = room.ask("/createTask", &turnstile(KEY)).await;
     assert_eq!(created["taskId"], placed.id.number());
     room.solve(Payload::text("the-token")).await;
@@ -131,7 +133,7 @@ async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
 
 #[tokio::test]
 async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
-    for (flavour, dialect) in [
+    for (json_dialect, dialect) in [
         ("2captcha", "json:2captcha"),
         ("anticaptcha", "json:anticaptcha"),
         ("capsolver", "json:capsolver"),
@@ -140,7 +142,7 @@ async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
         let room = Room::open();
         let mut asked = turnstile(KEY);
         asked["callbackUrl"] = json!("https://example.com/hook?x=1");
-        let created = room.ask(&format!("/{flavour}/createTask"), &asked).await;
+        let created = room.ask(&format!("/{json_dialect}/createTask"), &asked).await;
         let id = quittance_protocol::json::read_task_id(&created["taskId"]).unwrap();
         let caller = room.orders.tenants().local().unwrap();
         let order = room.orders.find(&caller, id.to_string().parse().unwrap()).await.unwrap();

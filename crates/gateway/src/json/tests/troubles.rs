@@ -1,6 +1,6 @@
 //! While the store is away or slow, nobody who may have paid is told to give up, and nobody waits for long.
 
-use super::flavours::turnstile;
+use super::dialects::turnstile;
 use super::world::{KEY, Room};
 use quittance_lifecycle::Payload;
 use serde_json::json;
@@ -15,9 +15,9 @@ async fn a_poll_is_told_to_come_again_as_long_as_the_store_is_away_or_hangs() {
         let trouble = if hangs { &room.troubles.store_hangs } else { &room.troubles.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         let poll = json!({"clientKey": KEY, "taskId": id});
-        for flavour in ["2captcha", "anticaptcha", "capmonster"] {
-            let told = room.post(&format!("/{flavour}/getTaskResult"), poll.to_string()).await;
-            assert_eq!(told, "{\"errorId\":0,\"status\":\"processing\"}", "{flavour}");
+        for dialect in ["2captcha", "anticaptcha", "capmonster"] {
+            let told = room.post(&format!("/{dialect}/getTaskResult"), poll.to_string()).await;
+            assert_eq!(told, "{\"errorId\":0,\"status\":\"processing\"}", "{dialect}");
         }
         assert_eq!(room.ask("/capsolver/getTaskResult", &poll).await["status"], "processing");
         trouble.store(false, Ordering::Relaxed);
@@ -31,13 +31,13 @@ async fn an_order_that_cannot_be_put_on_record_is_turned_away_for_now() {
         let room = Room::open();
         let trouble = if hangs { &room.troubles.store_hangs } else { &room.troubles.store_is_away };
         trouble.store(true, Ordering::Relaxed);
-        for (flavour, number, code) in [
+        for (dialect, number, code) in [
             ("2captcha", 2, "ERROR_NO_SLOT_AVAILABLE"),
             ("anticaptcha", 2, "ERROR_NO_SLOT_AVAILABLE"),
             ("capmonster", 1, "ERROR_NO_SLOT_AVAILABLE"),
             ("capsolver", 1, "ERROR_SERVICE_UNAVALIABLE"),
         ] {
-            let told = room.ask(&format!("/{flavour}/createTask"), &turnstile(KEY)).await;
+            let told = room.ask(&format!("/{dialect}/createTask"), &turnstile(KEY)).await;
             assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(number), &json!(code)), "{told}");
         }
         let report = json!({"clientKey": KEY, "taskId": 12_345});

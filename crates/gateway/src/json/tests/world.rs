@@ -2,10 +2,11 @@
 //! the test speaks for it.
 
 use super::still_clock::StillClock;
-use crate::api::{ApiRequest, FLAVOURS};
+use crate::api::ApiRequest;
 use crate::hub::Hub;
 use crate::json::{JsonApi, Timeout};
 use crate::orders::OrderService;
+use crate::route::Route;
 use crate::tenant::{TenantSettings, Tenants};
 use crate::webhooks::{WebhookSettings, Webhooks};
 use async_trait::async_trait;
@@ -22,6 +23,7 @@ use quittance_ports::{
     MemoryWebhooks, OrderCounts, Params, Provider, Store, StoreError, Submission, Unreadable, UsageRow,
     Version, Versioned, Watch, Which,
 };
+use quittance_protocol::Dialect;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -191,7 +193,7 @@ impl Room {
         Self::with(Vec::new(), None)
     }
 
-    pub(super) fn with(tenants: Vec<TenantSettings>, flavour: Option<&str>) -> Self {
+    pub(super) fn with(tenants: Vec<TenantSettings>, dialect: Option<Dialect>) -> Self {
         let troubles = Arc::new(Troubles::default());
         let provider = Arc::new(Scripted::default());
         let world = World {
@@ -221,7 +223,7 @@ impl Room {
             hub,
             Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
         );
-        let mut api = JsonApi::new(orders.clone(), flavour.map(str::to_owned));
+        let mut api = JsonApi::new(orders.clone(), dialect);
         api.timeout = Timeout {
             place: Duration::from_millis(100),
             look: Duration::from_millis(50),
@@ -238,9 +240,6 @@ impl Room {
         agent: Option<&'static str>,
         body: impl Into<Bytes>,
     ) -> (u16, String, String) {
-        let first = path.trim_start_matches('/').split('/').next().unwrap();
-        let flavour = FLAVOURS.into_iter().find(|flavour| *flavour == first);
-        let rest = flavour.map_or(path, |flavour| &path[flavour.len() + 1..]);
         let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
         let mut head = request.into_parts().0;
         // Whatever it says, the body is what it is.
@@ -248,9 +247,9 @@ impl Room {
         if let Some(agent) = agent {
             head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
         }
-        let content_type = head.headers.get(CONTENT_TYPE).cloned();
-        let asked = ApiRequest { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
-        let answer = self.api.answer(asked).await;
+        let mut request = ApiRequest { body: body.into(), ..ApiRequest::new(head) };
+        let Route::Json(method) = request.route else { panic!("{path} is not of the JSON API") };
+        let answer = self.api.answer(method, &mut request).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();

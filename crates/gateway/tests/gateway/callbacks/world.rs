@@ -4,7 +4,7 @@
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
 use async_trait::async_trait;
-use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
+use quittance_engine::{CallbackAddress, Engine, PlacedOrder, Settings, World};
 use quittance_gateway::{CALLBACK_PATH, CallbackApi, Limits};
 use quittance_lifecycle::{
     CallbackResult, Draft, Fault, FaultClass, Payload, PollOutcome, ProviderAnswer, SubmitOutcome,
@@ -108,7 +108,7 @@ pub(crate) struct Room {
     pub(crate) troubles: Arc<Troubles>,
     pub(crate) spill: MemorySpill,
     pub(crate) api: CallbackApi,
-    pub(crate) placed: Placed,
+    pub(crate) placed: PlacedOrder,
     /// The path of the callback address that the provider was given.
     pub(crate) path: String,
     address: SocketAddr,

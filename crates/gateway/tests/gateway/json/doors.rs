@@ -10,7 +10,7 @@ fn turnstile(key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_flavour_has_a_prefix_and_all_share_one_connection() {
+async fn each_dialect_has_a_prefix_and_all_share_one_connection() {
     let house = RequestHandler::open().await;
     let mut line = house.connect().await;
     for prefix in ["", "/2captcha", "/anticaptcha", "/capmonster", "/capsolver"] {

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
 use quittance_gateway::{
-    Allowed, Caller, Hub, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings, Webhooks,
+    Accepted, Allowed, Caller, Declined, Hub, KeyDigest, OrderRequest, OrderService, TenantSettings, Tenants,
+    WebhookSettings, Webhooks,
 };
 use quittance_lifecycle::{
     Evidence, Fault, FaultClass, Key, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
@@ -129,6 +130,10 @@ impl World {
         let caller = tenants.caller(KEY).unwrap();
         let orders = OrderService::new(engine, tenants, hub, webhooks.clone());
         Self { orders, caller, webhooks, provider }
+    }
+
+    pub(crate) async fn place(&self, request: OrderRequest) -> Result<Accepted, Declined> {
+        self.orders.place(self.caller.clone(), request, Duration::from_secs(4)).await
     }
 
     pub(crate) fn submits(&self) -> usize {

@@ -1,8 +1,8 @@
 //! One reply, taken apart: yes or no, and its value. Here the shapes are distinguished; what the words mean is
 //! decided one level up.
 
-use super::{ClassicSight, REPLY_BYTES_MAX, Threads, price};
-use crate::classic::code::{FaultCodes, is_pending, looks_like_a_code};
+use super::{ClassicSight, REPLY_BYTES_MAX, ThreadsReply, price};
+use crate::classic::code::{ClassicCodes, is_pending, looks_like_a_code};
 use quittance_lifecycle::Money;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub(super) enum ClassicBody {
 }
 
 impl ClassicBody {
-    pub(super) fn read(body: &[u8], codes: &FaultCodes) -> Self {
+    pub(super) fn read(body: &[u8], codes: &ClassicCodes) -> Self {
         match text_of(body) {
             Ok(text) if text.starts_with('{') => match members(text) {
                 Some(members) => Self::json(text, &members, codes),
@@ -64,7 +64,7 @@ impl ClassicBody {
         }
     }
 
-    fn plain(text: &str, codes: &FaultCodes) -> Self {
+    fn plain(text: &str, codes: &ClassicCodes) -> Self {
         match text.strip_prefix("OK|").map(str::trim) {
             Some("") => return Self::Hollow,
             Some(answer) => {
@@ -83,7 +83,7 @@ impl ClassicBody {
         }
     }
 
-    fn json(text: &str, members: &JsonMembers<'_>, codes: &FaultCodes) -> Self {
+    fn json(text: &str, members: &JsonMembers<'_>, codes: &ClassicCodes) -> Self {
         match status(members) {
             Some(true) => Self::yes(members),
             Some(false) => {
@@ -110,7 +110,7 @@ impl ClassicBody {
 }
 
 /// How many threads there are: at the top, or inside `request`, as an object or as text that holds one.
-pub(super) fn threads(body: &[u8]) -> Option<Threads> {
+pub(super) fn threads(body: &[u8]) -> Option<ThreadsReply> {
     let outer = members(text_of(body).ok()?)?;
     let inner = outer.get("request").map(|raw| match serde_json::from_str::<String>(raw.get()) {
         Ok(text) => text,
@@ -119,7 +119,7 @@ pub(super) fn threads(body: &[u8]) -> Option<Threads> {
     let inner = inner.as_deref().and_then(members);
     [Some(&outer), inner.as_ref()].into_iter().flatten().find_map(|members| {
         let count = |name| members.get(name).and_then(|raw| word(raw)?.parse().ok());
-        Some(Threads { total: count("threads")?, working: count("working_threads")? })
+        Some(ThreadsReply { total: count("threads")?, working: count("working_threads")? })
     })
 }
 
@@ -174,7 +174,7 @@ fn spoken(raw: &RawValue) -> Option<ReplyValue> {
 }
 
 /// The code, wherever it stands. Words for people beside it, or around it, never hide it.
-fn code(members: &JsonMembers<'_>, codes: &FaultCodes) -> Option<String> {
+fn code(members: &JsonMembers<'_>, codes: &ClassicCodes) -> Option<String> {
     let texts = || {
         let value_text = CODE_MEMBERS.iter().filter_map(|name| word(members.get(*name)?));
         value_text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())

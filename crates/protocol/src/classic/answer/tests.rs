@@ -1,11 +1,11 @@
 //! Every shape of reply that the protocol is known to have, and what no reply should ever be taken for.
 
 use super::*;
-use crate::classic::profile::Profile;
+use crate::classic::dialect::ClassicDialect;
 use std::collections::BTreeMap;
 
-fn codes() -> FaultCodes {
-    FaultCodes::of(Profile::TwoCaptcha)
+fn codes() -> ClassicCodes {
+    ClassicCodes::of(ClassicDialect::TwoCaptcha)
 }
 
 fn submit(body: &str) -> SubmitReply {
@@ -73,7 +73,7 @@ fn a_permanent_code_behind_a_human_error_text_is_seen() {
         r#"{"status":0,"request":"ERROR_WRONG_USER_KEY","error_text":"Something went wrong, please try again"}"#,
         r#"{"status":0,"error_text":"Please try again","request":"ERROR_WRONG_USER_KEY"}"#,
         r#"{"status":0,"request":"Please try again later","error_text":"ERROR_WRONG_USER_KEY"}"#,
-        r#"{"status":0,"request":"","error_text":"The server said ERROR_WRONG_USER_KEY, try again"}"#,
+        r#"{"status":0,"request":"","error_text":"The server sent ERROR_WRONG_USER_KEY, try again"}"#,
         r#"{"status":0,"request":"try again","error_code":"ERROR_WRONG_USER_KEY","error_text":"ERROR_SERVER"}"#,
     ];
     for body in bodies {
@@ -321,7 +321,7 @@ fn balance_and_threads_are_read_in_every_shape() {
         r#"{"status":1,"request":{"threads":5,"working_threads":"2"}}"#,
         r#"{"status":1,"request":"{\"threads\":5,\"working_threads\":2}"}"#,
     ] {
-        assert_eq!(threads(body), ClassicAccountReply::Is(Threads { total: 5, working: 2 }), "{body}");
+        assert_eq!(threads(body), ClassicAccountReply::Is(ThreadsReply { total: 5, working: 2 }), "{body}");
     }
     assert!(matches!(
         threads(r#"{"status":0,"request":"ERROR_WRONG_USER_KEY"}"#),
@@ -333,8 +333,8 @@ fn balance_and_threads_are_read_in_every_shape() {
 #[test]
 fn a_document_has_the_same_type_by_whichever_way_it_comes() {
     let document = r#"{"challenge":"c","validate":"v","seccode":"s"}"#;
-    for (profile, is_json) in [(Profile::TwoCaptcha, true), (Profile::CaptchaAi, false)] {
-        let codes = FaultCodes::of(profile);
+    for (dialect, is_json) in [(ClassicDialect::TwoCaptcha, true), (ClassicDialect::CaptchaAi, false)] {
+        let codes = ClassicCodes::of(dialect);
         let form = Form(BTreeMap::from([("code".to_owned(), Part::Text(document.to_owned()))]));
         let Some((_, Ok(callback))) = read_pingback(&form, &codes) else { panic!("no answer") };
         let PollReply::Answered { payload, .. } =
@@ -342,7 +342,7 @@ fn a_document_has_the_same_type_by_whichever_way_it_comes() {
         else {
             panic!("no answer")
         };
-        assert_eq!((callback.is_json, payload.is_json), (is_json, is_json), "{}", profile.name());
+        assert_eq!((callback.is_json, payload.is_json), (is_json, is_json), "{}", dialect.name());
         assert_eq!((callback.text.as_str(), payload.text.as_str()), (document, document));
     }
     for text in ["[1,4,7]", "{broken", "{}}"] {

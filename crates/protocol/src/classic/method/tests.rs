@@ -19,7 +19,7 @@ fn understood(pairs: &[(&str, &str)]) -> (String, BTreeMap<String, Value>) {
 #[test]
 fn every_kind_of_the_catalog_comes_back_as_it_went() {
     for kind in crate::kinds::kinds() {
-        for profile in Profile::ALL {
+        for dialect in ClassicDialect::ALL {
             let params: BTreeMap<String, Value> = kind
                 .fields
                 .iter()
@@ -33,13 +33,13 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
                     (field.name.to_owned(), value)
                 })
                 .collect();
-            let sent = spell(profile, &kind.name, &params).unwrap();
+            let sent = spell(dialect, &kind.name, &params).unwrap();
             let mut back = understand(&sent).unwrap();
             // CaptchaAI recognises a grid by this field, which the caller need not send.
             back.params.entry("img_type".to_owned()).or_insert(Value::from("IMG_TYPE+/ &="));
             let mut expected = params;
             expected.entry("img_type".to_owned()).or_insert(Value::from("IMG_TYPE+/ &="));
-            assert_eq!((back.kind.as_str(), back.params), (&*kind.name, expected), "{}", profile.name());
+            assert_eq!((back.kind.as_str(), back.params), (&*kind.name, expected), "{}", dialect.name());
         }
     }
 }
@@ -70,7 +70,7 @@ fn clients_requests_are_understood() {
     for (pairs, kind) in cases {
         assert_eq!(understood(pairs).0, *kind, "{pairs:?}");
     }
-    assert_eq!(understand(&form(&[("key", "k")])), Err(BadOption::NoMethod));
+    assert_eq!(understand(&form(&[("key", "k")])), Err(BadMethod::NoMethod));
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn an_unknown_method_passes_through_untouched() {
         [("method", "made_up"), ("x", "1"), ("body", "not base64!"), ("data[blob]", "b"), ("version", "v3")];
     let (kind, meant_params) = understood(&theirs);
     assert_eq!((kind.as_str(), &meant_params), ("made_up", &params(&theirs[1..])));
-    for profile in Profile::ALL {
-        assert_eq!(spell(profile, &kind, &meant_params), Ok(form(&theirs)));
+    for dialect in ClassicDialect::ALL {
+        assert_eq!(spell(dialect, &kind, &meant_params), Ok(form(&theirs)));
     }
 }
 
@@ -89,23 +89,23 @@ fn other_names_for_the_same_thing_become_one() {
     let lemin = understood(&[("method", "lemin"), ("apiServer", "a")]).1;
     assert_eq!(lemin, params(&[("api_server", "a")]));
     assert_eq!(
-        spell(Profile::CaptchaAi, "lemin", &lemin),
+        spell(ClassicDialect::CaptchaAi, "lemin", &lemin),
         Ok(form(&[("method", "lemin"), ("apiServer", "a")]))
     );
     assert_eq!(
-        spell(Profile::TwoCaptcha, "lemin", &lemin).unwrap(),
+        spell(ClassicDialect::TwoCaptcha, "lemin", &lemin).unwrap(),
         form(&[("method", "lemin"), ("api_server", "a")])
     );
     assert_eq!(
         understood(&[("method", "geetest"), ("version", "4"), ("gt", "g")]).1,
         params(&[("captcha_id", "g")])
     );
-    let v4 = spell(Profile::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")])).unwrap();
+    let v4 = spell(ClassicDialect::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")])).unwrap();
     assert_eq!(v4, form(&[("method", "geetest"), ("version", "4"), ("gt", "g")]));
     let both = understand(&form(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]));
     assert_eq!(
         both,
-        Err(BadOption::ContradictoryNames { one: "apiServer".into(), other: "api_server".into() })
+        Err(BadMethod::ContradictoryNames { one: "apiServer".into(), other: "api_server".into() })
     );
     let proxied = understood(&[("method", "turnstile"), ("proxytype", "socks5")]).1;
     assert_eq!(proxied, params(&[("proxytype", "SOCKS5")]));
@@ -127,7 +127,7 @@ fn what_concerns_only_the_talk_goes_no_further() {
     let smuggled =
         params(&[("key", "other"), ("pingback", "http://elsewhere.test"), ("method", "x"), ("sitekey", "s")]);
     assert_eq!(
-        spell(Profile::TwoCaptcha, "hcaptcha", &smuggled).unwrap(),
+        spell(ClassicDialect::TwoCaptcha, "hcaptcha", &smuggled).unwrap(),
         form(&[("method", "hcaptcha"), ("sitekey", "s")])
     );
 }
@@ -139,7 +139,7 @@ fn pictures_are_read_as_clients_write_them() {
         assert_eq!(understood(&[("method", "base64"), ("body", body)]).1.get("body"), Some(&bytes), "{body}");
     }
     let refused = understand(&form(&[("method", "base64"), ("body", "%%%")]));
-    assert_eq!(refused, Err(BadOption::NotBase64 { field: "body".to_owned() }));
+    assert_eq!(refused, Err(BadMethod::NotBase64 { field: "body".to_owned() }));
     let uploaded = Form(BTreeMap::from([
         ("method".to_owned(), Part::Text("post".to_owned())),
         ("file".to_owned(), Part::File(vec![1, 2, 3])),
@@ -153,12 +153,12 @@ fn several_pictures_are_uploaded_and_one_is_written_out() {
         ("file_1".to_owned(), Value::Bytes(vec![1])),
         ("file_2".to_owned(), Value::Bytes(vec![2])),
     ]);
-    let sent = spell(Profile::TwoCaptcha, "rotate", &several).unwrap();
+    let sent = spell(ClassicDialect::TwoCaptcha, "rotate", &several).unwrap();
     assert_eq!(sent.0["file_2"], Part::File(vec![2]));
     assert_eq!(sent.text("method"), Some("rotatecaptcha"));
     let one = BTreeMap::from([("body".to_owned(), Value::Bytes(vec![1, 2, 3]))]);
     assert_eq!(
-        spell(Profile::TwoCaptcha, "image", &one),
+        spell(ClassicDialect::TwoCaptcha, "image", &one),
         Ok(form(&[("method", "base64"), ("body", "AQID")]))
     );
 }

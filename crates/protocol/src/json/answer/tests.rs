@@ -1,9 +1,9 @@
 //! Replies as providers send them, and as everything between us and them expires them.
 
 use super::*;
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 
-const CODES: FaultCodes = FaultCodes::of(Flavour::TwoCaptcha);
+const CODES: JsonCodes = JsonCodes::of(JsonDialect::TwoCaptcha);
 
 fn create(body: &str) -> CreateReply {
     read_create(body.as_bytes(), "image", &CODES)

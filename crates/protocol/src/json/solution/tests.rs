@@ -47,15 +47,15 @@ fn every_answer_of_a_classic_provider_has_its_fields_and_comes_back() {
         ("never_seen", payload("t", false, &[]), json!({"token": "t"})),
     ];
     for (kind, payload, expected) in cases {
-        let solved = solution(Flavour::AntiCaptcha, kind, &payload);
+        let solved = solution(JsonDialect::AntiCaptcha, kind, &payload);
         assert_eq!(Value::Object(solved.clone()), expected, "{kind}");
         assert_eq!(read_solution(kind, &solved), Some(payload), "{kind}");
     }
 }
 
 #[test]
-fn one_flavour_says_the_token_twice_and_it_is_read_once() {
-    let solved = solution(Flavour::TwoCaptcha, "recaptcha_v3", &Payload::text("03A"));
+fn one_dialect_says_the_token_twice_and_it_is_read_once() {
+    let solved = solution(JsonDialect::TwoCaptcha, "recaptcha_v3", &Payload::text("03A"));
     assert_eq!(Value::Object(solved.clone()), json!({"gRecaptchaResponse": "03A", "token": "03A"}));
     assert_eq!(read_solution("", &solved), Some(Payload::text("03A")));
 }
@@ -78,7 +78,7 @@ fn nothing_that_a_json_provider_says_is_lost() {
     for solved in solutions {
         for kind in ["", "turnstile", "recaptcha_v2", "geetest_v4", "amazon_waf"] {
             let payload = read_solution(kind, &object(solved.clone())).unwrap();
-            let back = solution(Flavour::CapMonster, kind, &payload);
+            let back = solution(JsonDialect::CapMonster, kind, &payload);
             for (name, value) in object(solved.clone()) {
                 let is_the_answer = back.values().any(|there| *there == value);
                 assert!(is_the_answer, "{kind}: {name} is lost from {solved}");
@@ -91,11 +91,11 @@ fn nothing_that_a_json_provider_says_is_lost() {
 fn answers_of_a_classic_provider_in_odd_clothes_are_understood() {
     let text =
         Payload::text("{\"geetest_challenge\":\"c\",\"geetest_validate\":\"v\",\"geetest_seccode\":\"s\"}");
-    let solved = solution(Flavour::TwoCaptcha, "geetest", &text);
+    let solved = solution(JsonDialect::TwoCaptcha, "geetest", &text);
     assert_eq!(Value::Object(solved), json!({"challenge": "c", "validate": "v", "seccode": "s"}));
-    let listed = solution(Flavour::TwoCaptcha, "grid", &Payload::text("[1,4,7]"));
+    let listed = solution(JsonDialect::TwoCaptcha, "grid", &Payload::text("[1,4,7]"));
     assert_eq!(Value::Object(listed), json!({"click": [1, 4, 7]}));
-    let odd = solution(Flavour::TwoCaptcha, "coordinates", &Payload::text("nothing found"));
+    let odd = solution(JsonDialect::TwoCaptcha, "coordinates", &Payload::text("nothing found"));
     assert_eq!(Value::Object(odd), json!({"coordinates": "nothing found"}));
 }
 

@@ -1,7 +1,7 @@
 //! One field of a task, between JSON and ours. What has a type on the wire and none with us (`true`, 3, an object)
 //! gets it back when it is written again.
 
-use super::table::{FieldShape, TaskRow};
+use super::task_row::{FieldShape, TaskRow};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -95,7 +95,7 @@ pub(super) fn read(shape: FieldShape, value: &Value) -> Option<Option<Param>> {
     Some(Some(Param::Text(stated)))
 }
 
-/// Theirs; nothing, if it says nothing. Without a shape it gets the type that it looks like.
+/// The value as the JSON protocol writes it; `None` for an empty text. Without a shape, its type follows from the text.
 pub(super) fn write(shape: Option<FieldShape>, param: &Param) -> Option<Value> {
     let text = match param {
         Param::Bytes(bytes) => return Some(Value::String(BASE64.encode(bytes))),

@@ -1,10 +1,10 @@
 //! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of
 //! the protocol, for readers of an order that came another way.
 
-use super::rows::TABLE;
-use super::table::{COMMON, FieldShape, PLAIN, TaskRow};
+use super::task_row::{COMMON, FieldShape, PLAIN, TaskRow};
+use super::task_rows::TABLE;
 use super::{field, proxy, stem_of};
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 use quittance_lifecycle::Value as Param;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ fn rows(kind: &str) -> impl Iterator<Item = &'static TaskRow> {
 /// Every field of a task that [`super::spell`] has made. What our own table adds is left out.
 #[must_use]
 pub fn leaves(
-    flavour: Flavour,
+    dialect: JsonDialect,
     kind: &str,
     params: &BTreeMap<String, Param>,
     task: &Map<String, Value>,
 ) -> Vec<Leaf> {
-    let row = TABLE.iter().find(|row| row.fits(flavour, kind, params)).unwrap_or(&PLAIN);
+    let row = TABLE.iter().find(|row| row.fits(dialect, kind, params)).unwrap_or(&PLAIN);
     let mut leaves = Vec::with_capacity(task.len());
     for (name, value) in field::flatten(task, row) {
         // The type of a kind without a description is the caller's own word.

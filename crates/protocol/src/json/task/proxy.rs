@@ -53,7 +53,7 @@ fn bracketed(host: String) -> String {
     if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host }
 }
 
-/// The type that a scheme means. That the proxy looks up names itself (`socks5h`) has no word in the protocols.
+/// The type that a scheme means. That the proxy looks up names itself (`socks5h`) has no name in the protocols.
 fn type_of(scheme: &str) -> Option<&'static str> {
     const SCHEMES: [(&str, &str); 6] = [
         ("http", "http"),

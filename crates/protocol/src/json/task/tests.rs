@@ -21,7 +21,7 @@ fn params(pairs: &[(&str, &str)]) -> BTreeMap<String, Param> {
 #[test]
 fn every_kind_of_the_catalog_comes_back_as_it_went() {
     for kind in crate::kinds::kinds().filter(|kind| kind.name != "bls") {
-        for flavour in Flavour::ALL {
+        for dialect in JsonDialect::ALL {
             let params: BTreeMap<String, Param> = kind
                 .fields
                 .iter()
@@ -44,9 +44,9 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
                     (field.name.to_owned(), value)
                 })
                 .collect();
-            let sent = spell(flavour, &kind.name, &params).unwrap();
+            let sent = spell(dialect, &kind.name, &params).unwrap();
             let back = understand(&sent).unwrap();
-            assert_eq!((back.kind.as_str(), back.params), (&*kind.name, params), "{}", flavour.name());
+            assert_eq!((back.kind.as_str(), back.params), (&*kind.name, params), "{}", dialect.name());
         }
     }
 }
@@ -87,22 +87,24 @@ fn clients_tasks_are_understood_in_every_spelling() {
 #[test]
 fn an_enterprise_token_is_requested_as_each_provider_wants() {
     let wanted = params(&[("enterprise", "1"), ("googlekey", "k"), ("data-s", "x")]);
-    let sent = |flavour, kind| Value::Object(spell(flavour, kind, &wanted).unwrap());
+    let sent = |dialect, kind| Value::Object(spell(dialect, kind, &wanted).unwrap());
     let v2 = json!({"type": "RecaptchaV2EnterpriseTaskProxyless", "websiteKey": "k", "enterprisePayload": {"s": "x"}});
-    assert_eq!(sent(Flavour::AntiCaptcha, "recaptcha_v2"), v2);
-    assert_eq!(sent(Flavour::CapSolver, "recaptcha_v3")["type"], "ReCaptchaV3EnterpriseTaskProxyLess");
-    assert_eq!(sent(Flavour::TwoCaptcha, "recaptcha_v3")["isEnterprise"], true);
+    assert_eq!(sent(JsonDialect::AntiCaptcha, "recaptcha_v2"), v2);
+    assert_eq!(sent(JsonDialect::CapSolver, "recaptcha_v3")["type"], "ReCaptchaV3EnterpriseTaskProxyLess");
+    assert_eq!(sent(JsonDialect::TwoCaptcha, "recaptcha_v3")["isEnterprise"], true);
 }
 
 #[test]
 fn one_provider_wants_a_score_that_it_offers() {
     let score = |request: &[(&str, &str)]| {
-        spell(Flavour::AntiCaptcha, "recaptcha_v3", &params(request)).unwrap()["minScore"].as_f64().unwrap()
+        spell(JsonDialect::AntiCaptcha, "recaptcha_v3", &params(request)).unwrap()["minScore"]
+            .as_f64()
+            .unwrap()
     };
     assert_eq!([score(&[]), score(&[("min_score", "0.3")]), score(&[("min_score", "1")])], [0.7, 0.3, 0.9]);
-    let sent = |flavour| spell(flavour, "recaptcha_v3", &params(&[])).unwrap();
-    assert_eq!(sent(Flavour::TwoCaptcha)["minScore"], 0.4, "the default, spelled out");
-    assert!(!sent(Flavour::CapSolver).contains_key("minScore"));
+    let sent = |dialect| spell(dialect, "recaptcha_v3", &params(&[])).unwrap();
+    assert_eq!(sent(JsonDialect::TwoCaptcha)["minScore"], 0.4, "the default, spelled out");
+    assert!(!sent(JsonDialect::CapSolver).contains_key("minScore"));
 }
 
 #[test]
@@ -124,8 +126,8 @@ fn an_unknown_task_passes_through_and_gets_its_types_back() {
     let mut sent = object(task);
     sent.remove("nothing");
     sent.remove("empty");
-    for flavour in Flavour::ALL {
-        assert_eq!(spell(flavour, &kind, &request), Ok(sent.clone()));
+    for dialect in JsonDialect::ALL {
+        assert_eq!(spell(dialect, &kind, &request), Ok(sent.clone()));
     }
 }
 
@@ -135,7 +137,7 @@ fn text_that_looks_like_something_else_stays_text() {
         "type": "MadeUpTask", "number": "1", "flag": "true", "object": "{\"a\":1}", "list": "[1]", "real": 1, "plain": "x"
     });
     let (kind, request) = understood(task.clone());
-    assert_eq!(spell(Flavour::CapMonster, &kind, &request), Ok(object(task)));
+    assert_eq!(spell(JsonDialect::CapMonster, &kind, &request), Ok(object(task)));
 }
 
 #[test]
@@ -152,20 +154,20 @@ fn a_proxy_is_one_proxy_however_it_is_written() {
     let without =
         json!({"type": "HCaptchaTaskProxyless", "proxyType": "http", "proxyAddress": "p", "proxyPort": 1});
     assert_eq!(understood(without).1, params(&[]), "no provider would read it");
-    let sent = spell(Flavour::TwoCaptcha, "hcaptcha", &ours).unwrap();
+    let sent = spell(JsonDialect::TwoCaptcha, "hcaptcha", &ours).unwrap();
     assert_eq!(
         (&sent["type"], &sent["proxyPort"], &sent["proxyType"]),
         (&json!("HCaptchaTask"), &json!(8080), &json!("http"))
     );
-    let unwanted = spell(Flavour::TwoCaptcha, "recaptcha_v3", &ours).unwrap();
+    let unwanted = spell(JsonDialect::TwoCaptcha, "recaptcha_v3", &ours).unwrap();
     assert!(!unwanted.contains_key("proxyAddress"), "{unwanted:?}");
     let odd = params(&[("proxy", "nowhere")]);
-    assert_eq!(spell(Flavour::TwoCaptcha, "hcaptcha", &odd), Err(CannotSpellTask::Proxy));
+    assert_eq!(spell(JsonDialect::TwoCaptcha, "hcaptcha", &odd), Err(CannotSpellTask::Proxy));
 }
 
 #[test]
 fn what_no_provider_of_the_protocol_offers_is_refused_before_it_is_sent() {
-    let refused = spell(Flavour::TwoCaptcha, "bls", &params(&[]));
+    let refused = spell(JsonDialect::TwoCaptcha, "bls", &params(&[]));
     assert_eq!(refused, Err(CannotSpellTask::NoType { kind: "bls".to_owned() }));
 }
 
@@ -175,7 +177,7 @@ fn what_concerns_only_the_talk_goes_no_further() {
     assert_eq!(understood(task).1, params(&[("sitekey", "k")]));
     let smuggled =
         params(&[("clientKey", "other"), ("callbackUrl", "http://elsewhere.test"), ("sitekey", "s")]);
-    let sent = spell(Flavour::TwoCaptcha, "turnstile", &smuggled).unwrap();
+    let sent = spell(JsonDialect::TwoCaptcha, "turnstile", &smuggled).unwrap();
     assert_eq!(Value::Object(sent), json!({"type": "TurnstileTaskProxyless", "websiteKey": "s"}));
 }
 
@@ -196,5 +198,5 @@ fn what_is_left_in_an_object_stays_and_joins_what_was_taken_out() {
     let task = json!({"type": "HCaptchaTaskProxyless", "enterprisePayload": {"rqdata": "r", "sentry": true}});
     let (kind, request) = understood(task.clone());
     assert_eq!(request, params(&[("data", "r"), ("enterprisePayload", "{\"sentry\":true}")]));
-    assert_eq!(spell(Flavour::TwoCaptcha, &kind, &request), Ok(object(task)));
+    assert_eq!(spell(JsonDialect::TwoCaptcha, &kind, &request), Ok(object(task)));
 }

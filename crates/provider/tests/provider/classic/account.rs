@@ -2,10 +2,10 @@
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
-use crate::common::{refused, submit};
+use crate::fixture::{refused, submit};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::Threads;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::{Account, AskError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +20,11 @@ async fn the_account_is_read() {
     let balance = Some(Money(3_500_000));
     let threads = Some(Threads { total: 5, working: 2 });
     assert_eq!(
-        provider(Profile::CaptchaAi, &server.url()).look_at_account().await,
+        provider(ClassicDialect::CaptchaAi, &server.url()).look_at_account().await,
         Ok(Account { balance, threads })
     );
     assert_eq!(
-        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await,
+        provider(ClassicDialect::TwoCaptcha, &server.url()).look_at_account().await,
         Ok(Account { balance, threads: None })
     );
 }
@@ -35,7 +35,7 @@ async fn a_provider_that_sells_threads_may_have_no_balance() {
         "threadsinfo" => ok(r#"{"threads":5,"working_threads":2}"#),
         _ => ok("ERROR_EMPTY_ACTION"),
     });
-    let account = provider(Profile::CaptchaAi, &server.url()).look_at_account().await.unwrap();
+    let account = provider(ClassicDialect::CaptchaAi, &server.url()).look_at_account().await.unwrap();
     assert_eq!(account, Account { balance: None, threads: Some(Threads { total: 5, working: 2 }) });
 }
 
@@ -43,7 +43,7 @@ async fn a_provider_that_sells_threads_may_have_no_balance() {
 async fn an_error_says_what_to_do() {
     let say = async |answer: String| {
         let server = ClassicServer::answering(move |_| answer.clone());
-        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
+        provider(ClassicDialect::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
     };
     let why = say(ok("ERROR_WRONG_USER_KEY")).await;
     assert!(matches!(&why, AskError::Refused { fault, .. } if fault.class == FaultClass::AccountBlocked));
@@ -71,7 +71,7 @@ async fn refusals(threads: &'static str, submits: usize) -> (Vec<FaultClass>, us
         }
         _ => ok(r#"{"status":0,"request":"ERROR_ZERO_BALANCE"}"#),
     });
-    let provider = provider(Profile::CaptchaAi, &server.url());
+    let provider = provider(ClassicDialect::CaptchaAi, &server.url());
     let mut classes = Vec::new();
     for _ in 0..submits {
         classes.push(refused(submit(&provider).await).class);
@@ -98,7 +98,7 @@ async fn idle_threads_that_take_nothing_twice_are_a_plan_that_has_ended() {
         "threadsinfo" => ok(r#"{"threads":5,"working_threads":0}"#),
         _ => ok("ERROR_ZERO_BALANCE"),
     });
-    let provider = provider(Profile::CaptchaAi, &server.url());
+    let provider = provider(ClassicDialect::CaptchaAi, &server.url());
     assert_eq!(refused(submit(&provider).await).class, FaultClass::Busy, "it may have been a race");
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_secs(3)).await;

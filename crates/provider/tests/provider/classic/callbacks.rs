@@ -3,11 +3,11 @@
 use crate::classic::provider;
 use quittance_lifecycle::{CallbackResult, FaultClass, Payload, ProviderAnswer};
 use quittance_ports::{Callback, CallbackMessage, Provider};
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 
 fn read_callback(query: &str, content_type: Option<&str>, body: &str) -> Option<CallbackMessage> {
     let callback = Callback { query, content_type, body: body.as_bytes() };
-    provider(Profile::CaptchaAi, "http://127.0.0.1:9").read_callback(&callback)
+    provider(ClassicDialect::CaptchaAi, "http://127.0.0.1:9").read_callback(&callback)
 }
 
 fn answered(task: Option<&str>, text: &str) -> Option<CallbackMessage> {

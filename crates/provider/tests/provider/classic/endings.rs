@@ -3,17 +3,17 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, http};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{in_doubt, order, refused, submit, submit_order};
+use crate::fixture::{in_doubt, order, refused, submit, submit_order};
 use quittance_lifecycle::FaultClass::Unreachable;
 use quittance_lifecycle::{SubmitOutcome, Value};
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use std::net::TcpListener;
 use std::time::Duration;
 
 /// One submit to a server that plays `play` is in doubt: a word in what was seen, and how many requests came in full.
 async fn ends(play: impl Fn(ClassicClient) + Send + Sync + 'static, word: &str, in_full: usize) {
     let server = ClassicServer::start(move |_, guest| play(guest));
-    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    let evidence = in_doubt(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await).summary;
     assert!(evidence.contains(word), "{word:?} is not in {evidence:?}");
     assert_eq!(server.received().len(), in_full, "{evidence}");
     assert_eq!(server.connections(), 1, "it was tried again: {evidence}");
@@ -218,7 +218,7 @@ async fn old_and_odd_but_whole_answers_are_answers() {
             guest.write(outcome_of);
         });
         assert_eq!(
-            submit(&provider(Profile::TwoCaptcha, &server.url())).await,
+            submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await,
             accepted("123"),
             "{outcome_of}"
         );

@@ -3,8 +3,8 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{in_doubt, settings, submit};
-use quittance_protocol::classic::Profile;
+use crate::fixture::{in_doubt, settings, submit};
+use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::classic::ClassicProvider;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn serve(guest: &mut ClassicClient) {
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
     let server = ClassicServer::answering(|_| ok("OK|123"));
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     for _ in 0..20 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
@@ -37,7 +37,7 @@ async fn a_connection_closed_between_two_requests_makes_no_doubt() {
                 serve(&mut guest);
             }
         });
-        let provider = provider(Profile::TwoCaptcha, &server.url());
+        let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
         assert_eq!(submit(&provider).await, accepted("123"));
         server.tell_and_wait_until_closed(1);
         assert_eq!(submit(&provider).await, accepted("123"));
@@ -67,7 +67,7 @@ async fn a_connection_closed_while_the_second_request_is_sent_is_in_doubt_and_is
             guest.write(&ok("OK|123"));
             end(guest);
         });
-        let provider = provider(Profile::TwoCaptcha, &server.url());
+        let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
         assert_eq!(submit(&provider).await, accepted("123"));
         in_doubt(submit(&provider).await);
         assert_eq!((server.received().len(), server.connections()), (1, 1));
@@ -79,7 +79,7 @@ async fn a_connection_that_has_rested_too_long_is_not_used_again() {
     let server = ClassicServer::answering(|_| ok("OK|123"));
     let mut settings = settings(&server.url());
     settings.idle_max = Duration::ZERO;
-    let provider = ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap();
+    let provider = ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();
     for _ in 0..3 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }
@@ -93,7 +93,7 @@ async fn a_connection_that_the_server_says_it_will_close_is_not_used_again() {
         guest.write("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nOK|123");
         guest.hold();
     });
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     for _ in 0..3 {
         assert_eq!(submit(&provider).await, accepted("123"));
     }

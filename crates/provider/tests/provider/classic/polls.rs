@@ -2,11 +2,11 @@
 
 use crate::classic::server::{ClassicRequest, ClassicServer, http, ok};
 use crate::classic::{accepted, hasty, provider};
-use crate::common::{settings, submit};
+use crate::fixture::{settings, submit};
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer};
 use quittance_ports::Provider;
-use quittance_protocol::classic::Profile;
-use quittance_protocol::classic::profile::PollQuota;
+use quittance_protocol::classic::ClassicDialect;
+use quittance_protocol::classic::dialect::PollQuota;
 use quittance_provider::classic::ClassicProvider;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ async fn ask(truth: &[&str], together: &str) -> (Vec<PollOutcome>, usize) {
         "" => alone(&known, request),
         _ => ok(&format!(r#"{{"status":1,"request":"{together}"}}"#)),
     });
-    let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&ids).await;
+    let outcome_of = provider(ClassicDialect::TwoCaptcha, &server.url()).poll(&ids).await;
     assert!(outcome_of.iter().map(|(task, _)| task).eq(&ids));
     (outcome_of.into_iter().map(|(_, outcome)| outcome).collect(), server.received().len())
 }
@@ -69,10 +69,10 @@ fn is_truth(outcome_of: &[PollOutcome], truth: &[&str]) {
 #[tokio::test]
 async fn one_task_is_polled_with_its_price_where_there_is_one() {
     for (profile, action, body, cost) in [
-        (Profile::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, Some(2990)),
-        (Profile::TwoCaptcha, "get2", "OK|a|b|0.00299", Some(2990)),
-        (Profile::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, None),
-        (Profile::CaptchaAi, "get", "OK|a|b", None),
+        (ClassicDialect::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, Some(2990)),
+        (ClassicDialect::TwoCaptcha, "get2", "OK|a|b|0.00299", Some(2990)),
+        (ClassicDialect::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, None),
+        (ClassicDialect::CaptchaAi, "get", "OK|a|b", None),
     ] {
         let server = ClassicServer::answering(move |_| ok(body));
         let outcome_of = provider(profile, &server.url()).poll(&tasks(1)).await;
@@ -159,7 +159,7 @@ async fn a_code_for_the_whole_batch_goes_to_every_task_and_causes_no_other_call(
         [("ERROR: 1005", FaultClass::Busy), ("ERROR_KEY_DOES_NOT_EXIST", FaultClass::AccountBlocked)]
     {
         let server = ClassicServer::answering(move |_| ok(&format!(r#"{{"status":0,"request":"{code}"}}"#)));
-        let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(5)).await;
+        let outcome_of = provider(ClassicDialect::TwoCaptcha, &server.url()).poll(&tasks(5)).await;
         assert!(
             outcome_of
                 .iter()
@@ -183,7 +183,7 @@ async fn a_transport_error_settles_nothing_and_costs_one_call() {
         for count in [1, 5] {
             let answer = answer.clone();
             let server = ClassicServer::answering(move |_| answer.clone());
-            let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(count)).await;
+            let outcome_of = provider(ClassicDialect::TwoCaptcha, &server.url()).poll(&tasks(count)).await;
             assert_eq!(outcome_of.len(), count);
             assert!(
                 outcome_of.iter().all(|(_, outcome_of)| *outcome_of == PollOutcome::NoReply),
@@ -194,7 +194,7 @@ async fn a_transport_error_settles_nothing_and_costs_one_call() {
     }
     let outcome_of = hasty("http://127.0.0.1:1").poll(&tasks(2)).await;
     assert!(outcome_of.iter().all(|(_, outcome_of)| *outcome_of == PollOutcome::NoReply), "{outcome_of:?}");
-    assert!(provider(Profile::TwoCaptcha, "http://127.0.0.1:1").poll(&[]).await.is_empty());
+    assert!(provider(ClassicDialect::TwoCaptcha, "http://127.0.0.1:1").poll(&[]).await.is_empty());
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn an_error_code_is_never_an_answer() {
     for code in ["ERROR_CAPTCHA_UNSOLVABLE", "ERROR_NEVER_SEEN", "ERROR: 1005", "IP_BANNED"] {
         for body in [code.to_owned(), format!("OK|{code}"), format!(r#"{{"status":1,"request":"{code}"}}"#)] {
             let server = ClassicServer::answering(move |_| ok(&body));
-            let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&tasks(1)).await;
+            let outcome_of = provider(ClassicDialect::TwoCaptcha, &server.url()).poll(&tasks(1)).await;
             assert!(
                 matches!(&outcome_of[0].1, PollOutcome::Faulted(fault) if fault.code == code),
                 "{outcome_of:?}"
@@ -234,7 +234,7 @@ async fn an_error_code_is_never_an_answer() {
 #[tokio::test]
 async fn providers_without_batch_polls_get_single_polls() {
     let server = ClassicServer::answering(|_| ok(PENDING));
-    let provider = provider(Profile::CaptchaAi, &server.url());
+    let provider = provider(ClassicDialect::CaptchaAi, &server.url());
     assert_eq!(provider.poll_batch_max(), 1);
     let outcome_of = provider.poll(&tasks(3)).await;
     assert!(
@@ -248,7 +248,7 @@ async fn providers_without_batch_polls_get_single_polls() {
 async fn odd_task_names_are_never_put_in_a_list() {
     let server = ClassicServer::answering(|request| ok(&format!("OK|{}|0.1", request.text("id"))));
     let odd = ["1,2".to_owned(), "3".to_owned()];
-    let outcome_of = provider(Profile::TwoCaptcha, &server.url()).poll(&odd).await;
+    let outcome_of = provider(ClassicDialect::TwoCaptcha, &server.url()).poll(&odd).await;
     assert_eq!(outcome_of[0].1, answered("1,2", 100_000));
     assert_eq!(outcome_of[1].1, answered("3", 100_000));
 }
@@ -260,7 +260,7 @@ async fn polls_stay_within_what_the_provider_allows() {
     });
     let mut settings = settings(&server.url());
     settings.poll_quota = Some(PollQuota { per_task: 2, slack: 1 });
-    let provider = ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap();
+    let provider = ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();
     let mut outcome_of = Vec::new();
     assert_eq!(submit(&provider).await, accepted("1"));
     for _ in 0..4 {

@@ -4,11 +4,11 @@ use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
 use quittance_lifecycle::ReportOutcome;
 use quittance_ports::Provider;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 
 async fn outcome_of(answer: String) -> ReportOutcome {
     let server = ClassicServer::answering(move |_| answer.clone());
-    provider(Profile::TwoCaptcha, &server.url()).report("17", true).await
+    provider(ClassicDialect::TwoCaptcha, &server.url()).report("17", true).await
 }
 
 fn refused(code: &str) -> ReportOutcome {
@@ -18,7 +18,7 @@ fn refused(code: &str) -> ReportOutcome {
 #[tokio::test]
 async fn a_report_names_its_task_and_its_verdict() {
     let server = ClassicServer::answering(|_| ok("OK_REPORT_RECORDED"));
-    let provider = provider(Profile::CaptchaAi, &server.url());
+    let provider = provider(ClassicDialect::CaptchaAi, &server.url());
     assert_eq!(provider.report("17", true).await, ReportOutcome::Accepted);
     assert_eq!(provider.report("18", false).await, ReportOutcome::Accepted);
     let requests: Vec<_> = server
@@ -82,7 +82,7 @@ async fn what_settles_nothing_may_be_repeated() {
 #[tokio::test]
 async fn the_account_is_read_or_unknown() {
     let server = ClassicServer::answering(|_| ok("3.50"));
-    let account = Provider::account(&provider(Profile::TwoCaptcha, &server.url())).await.unwrap();
+    let account = Provider::account(&provider(ClassicDialect::TwoCaptcha, &server.url())).await.unwrap();
     assert_eq!(account.balance.map(|money| money.0), Some(3_500_000));
     assert_eq!(Provider::account(&hasty("http://127.0.0.1:1")).await, None);
 }

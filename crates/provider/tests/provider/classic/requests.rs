@@ -2,15 +2,15 @@
 
 use crate::classic::server::{ClassicServer, ok};
 use crate::classic::{accepted, provider};
-use crate::common::{KEY, order, submit_order, token_order};
+use crate::fixture::{KEY, order, submit_order, token_order};
 use quittance_lifecycle::Value;
 use quittance_ports::{Provider, Submission};
-use quittance_protocol::classic::{Part, Profile};
+use quittance_protocol::classic::{ClassicDialect, Part};
 
 #[tokio::test]
 async fn an_order_goes_by_body_with_its_callback() {
     let server = ClassicServer::answering(|_| ok(r#"{"status":1,"request":"7"}"#));
-    let provider = provider(Profile::CaptchaAi, &format!("{}/api/", server.url()));
+    let provider = provider(ClassicDialect::CaptchaAi, &format!("{}/api/", server.url()));
     let (key, terms) = token_order();
     let callback = "https://quittance.example.com/c/1/2?x=y&z";
     let submission =
@@ -35,7 +35,7 @@ async fn an_order_goes_by_body_with_its_callback() {
 #[tokio::test]
 async fn a_picture_goes_as_base64_and_several_as_files() {
     let server = ClassicServer::answering(|_| ok("OK|7"));
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     let bytes: Vec<u8> = (0..=255).collect();
     let picture = order("image", &[("body", Value::Bytes(bytes.clone())), ("numeric", "1".into())]);
     assert_eq!(submit_order(&provider, &picture, None).await, accepted("7"));

@@ -2,16 +2,16 @@
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
-use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order};
+use crate::fixture::{KEY, in_doubt, order, refused, settings, submit, submit_order};
 use quittance_lifecycle::fault::TEXT_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
 use quittance_ports::{Provider, Submission};
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 
 #[tokio::test]
 async fn the_key_is_in_no_address_and_no_head() {
     let server = ClassicServer::answering(|_| ok("OK|7"));
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     submit(&provider).await;
     provider.poll(&["7".to_owned()]).await;
     provider.poll(&["7".to_owned(), "8".to_owned()]).await;
@@ -49,7 +49,7 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
         for status in ["200 OK", "403 Forbidden"] {
             let body = echo.clone();
             let server = ClassicServer::answering(move |_| http(status, &body));
-            let provider = provider(Profile::TwoCaptcha, &server.url());
+            let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
             let fault = refused(submit(&provider).await);
             assert!(!fault.code.contains(&KEY[..8]), "{fault}");
             assert!(matches!(fault.class, FaultClass::AccountBlocked | FaultClass::UnlistedCode));
@@ -67,7 +67,7 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
 #[tokio::test]
 async fn a_caller_cannot_send_its_own_provider_key_or_callback() {
     let server = ClassicServer::answering(|_| ok("OK|7"));
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     let smuggled = order(
         "made_up",
         &[("key", "other".into()), ("pingback", "http://elsewhere.test".into()), ("x", "1".into())],
@@ -87,7 +87,7 @@ fn babble(callback: &str) -> String {
 async fn the_providers_own_text_is_kept_without_key_and_callback_address() {
     let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
     let server = ClassicServer::answering(move |_| http("403 Forbidden", &babble(callback)));
-    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let provider = provider(ClassicDialect::TwoCaptcha, &server.url());
     let (key, terms) =
         order("turnstile", &[("sitekey", "s".into()), ("pageurl", "https://example.com/".into())]);
     let submission =
@@ -98,16 +98,17 @@ async fn the_providers_own_text_is_kept_without_key_and_callback_address() {
         "as it came, but for what is ours"
     );
     let long = ClassicServer::answering(|_| http("500 Oops", &"x".repeat(100_000)));
-    let evidence = in_doubt(submit(&crate::classic::provider(Profile::TwoCaptcha, &long.url())).await);
+    let evidence = in_doubt(submit(&crate::classic::provider(ClassicDialect::TwoCaptcha, &long.url())).await);
     assert_eq!((evidence.text.len(), evidence.summary.as_str()), (TEXT_BYTES_MAX, "HTTP 500"));
     let short = ClassicServer::answering(|_| ok("ERROR_NO_SLOT_AVAILABLE"));
-    let fault = refused(submit(&crate::classic::provider(Profile::TwoCaptcha, &short.url())).await);
+    let fault = refused(submit(&crate::classic::provider(ClassicDialect::TwoCaptcha, &short.url())).await);
     assert_eq!(
         (fault.text.as_str(), fault.code.as_str()),
         ("", "ERROR_NO_SLOT_AVAILABLE"),
         "there was nothing more"
     );
     let taken = ClassicServer::answering(|_| http("403 Forbidden", "OK|77"));
-    let evidence = in_doubt(submit(&crate::classic::provider(Profile::TwoCaptcha, &taken.url())).await);
+    let evidence =
+        in_doubt(submit(&crate::classic::provider(ClassicDialect::TwoCaptcha, &taken.url())).await);
     assert_eq!(evidence.text, "", "a task may be paid for");
 }

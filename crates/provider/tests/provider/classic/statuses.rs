@@ -2,13 +2,13 @@
 
 use crate::classic::provider;
 use crate::classic::server::{ClassicServer, http};
-use crate::common::{in_doubt, refused, submit};
+use crate::fixture::{in_doubt, refused, submit};
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, UnlistedCode};
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 
 async fn means(status: &'static str, body: &'static str, class: FaultClass, word: &str) {
     let server = ClassicServer::answering(move |_| http(status, body));
-    let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
+    let fault = refused(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await);
     assert_eq!(fault.class, class, "{status}: {fault}");
     assert!(fault.code.contains(word), "{status}: {fault}");
     assert_eq!(server.received().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
@@ -16,7 +16,7 @@ async fn means(status: &'static str, body: &'static str, class: FaultClass, word
 
 async fn leaves_in_doubt(status: &'static str, body: &'static str, word: &str) {
     let server = ClassicServer::answering(move |_| http(status, body));
-    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    let evidence = in_doubt(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await).summary;
     assert!(evidence.contains(word), "{status}: {evidence}");
     assert_eq!(server.received().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
 }
@@ -29,7 +29,7 @@ async fn a_redirect_is_not_followed_and_nothing_was_taken() {
         let server = ClassicServer::answering(move |_| {
             format!("HTTP/1.1 {status}\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
         });
-        let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
+        let fault = refused(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await);
         assert_eq!(fault.class, UnlistedCode);
         assert_eq!(fault.code, format!("HTTP {}: check provider.url", &status[..3]));
         assert_eq!((server.received().len(), server.connections()), (1, 1));
@@ -84,7 +84,7 @@ async fn a_good_status_with_something_else_in_it_is_in_doubt_and_says_what_was_s
 #[tokio::test]
 async fn no_content_is_in_doubt() {
     let server = ClassicServer::answering(|_| "HTTP/1.1 204 No Content\r\n\r\n".to_owned());
-    let evidence = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).summary;
+    let evidence = in_doubt(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await).summary;
     assert_eq!(evidence, "answered nothing (HTTP 204): check provider.url");
 }
 
@@ -102,8 +102,9 @@ async fn codes_have_the_class_of_the_table_and_the_operator_has_the_last_word() 
     means("200 OK", "ERROR_NEVER_SEEN", UnlistedCode, "ERROR_NEVER_SEEN").await;
     means("200 OK", "https://example.com/an-article", Caller, "https://").await;
     let server = ClassicServer::answering(|_| http("200 OK", "ERROR_NEVER_SEEN"));
-    let mut settings = crate::common::settings(&server.url());
+    let mut settings = crate::fixture::settings(&server.url());
     settings.codes.insert("ERROR_NEVER_SEEN".to_owned(), FaultClass::Unsolvable);
-    let provider = quittance_provider::classic::ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap();
+    let provider =
+        quittance_provider::classic::ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap();
     assert_eq!(refused(submit(&provider).await).class, FaultClass::Unsolvable);
 }

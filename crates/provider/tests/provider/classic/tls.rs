@@ -2,9 +2,9 @@
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok, read_request};
 use crate::classic::{accepted, hasty};
-use crate::common::{in_doubt, refused, settings, submit};
+use crate::fixture::{in_doubt, refused, settings, submit};
 use quittance_lifecycle::FaultClass::Unreachable;
-use quittance_protocol::classic::Profile;
+use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::{BadSettings, ClassicProvider};
 use std::io::Write;
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ fn trusting(server: &ClassicServer, certificate: Vec<u8>) -> ClassicProvider {
     let mut settings = settings(&url(server));
     settings.extra_ca = certificate;
     settings.submit_timeout = Duration::from_secs(2);
-    ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap()
+    ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap()
 }
 
 fn serve(guest: &ClassicClient, stream: &mut Secure) {
@@ -80,7 +80,7 @@ async fn a_certificate_for_another_name_is_unreachable() {
     let (server, certificate) = secure(|_, guest, mut stream| serve(&guest, &mut stream));
     let mut settings = settings(&format!("https://127.0.0.1:{}", server.port));
     settings.extra_ca = certificate;
-    let fault = refused(submit(&ClassicProvider::new(Profile::TwoCaptcha, settings).unwrap()).await);
+    let fault = refused(submit(&ClassicProvider::new(ClassicDialect::TwoCaptcha, settings).unwrap()).await);
     assert_eq!(fault.class, Unreachable, "{fault}");
     assert!(server.received().is_empty());
 }
@@ -182,5 +182,8 @@ async fn a_connection_closed_between_two_requests_makes_no_doubt() {
 fn certificates_that_are_none_are_refused_at_once() {
     let mut settings = settings("https://localhost");
     settings.extra_ca = b"not a certificate".to_vec();
-    assert!(matches!(ClassicProvider::new(Profile::TwoCaptcha, settings), Err(BadSettings::ExtraCa { .. })));
+    assert!(matches!(
+        ClassicProvider::new(ClassicDialect::TwoCaptcha, settings),
+        Err(BadSettings::ExtraCa { .. })
+    ));
 }

@@ -1,18 +1,18 @@
 //! The account as the provider tells it, and why it does not.
 
-use crate::common::KEY;
+use crate::fixture::KEY;
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::{FaultClass, Money};
 use quittance_ports::{Account, Provider};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::AskError;
 
 #[tokio::test]
 async fn the_balance_is_read_whichever_type_it_has() {
     for balance in ["3.5", "\"3.50\""] {
         let server = JsonServer::replying(ok(&format!("{{\"errorId\":0,\"balance\":{balance}}}")));
-        let account = provider(Flavour::TwoCaptcha, &server.url()).account().await;
+        let account = provider(JsonDialect::TwoCaptcha, &server.url()).account().await;
         assert_eq!(account, Some(Account { balance: Some(Money(3_500_000)), threads: None }));
         assert_eq!(
             (server.received()[0].path.as_str(), &server.received()[0].body["clientKey"]),
@@ -23,9 +23,9 @@ async fn the_balance_is_read_whichever_type_it_has() {
 
 #[tokio::test]
 async fn a_provider_with_a_low_poll_limit_is_polled_rarely() {
-    for (flavour, calls) in [(Flavour::AntiCaptcha, 1), (Flavour::TwoCaptcha, 3)] {
+    for (dialect, calls) in [(JsonDialect::AntiCaptcha, 1), (JsonDialect::TwoCaptcha, 3)] {
         let server = JsonServer::replying(ok(r#"{"errorId":0,"balance":1}"#));
-        let provider = provider(flavour, &server.url());
+        let provider = provider(dialect, &server.url());
         for _ in 0..3 {
             assert!(provider.account().await.is_some());
         }
@@ -37,7 +37,7 @@ async fn a_provider_with_a_low_poll_limit_is_polled_rarely() {
 async fn the_reason_for_a_poll_without_result_is_clear() {
     let why = async |answer: String| {
         let server = JsonServer::replying(answer);
-        provider(Flavour::CapSolver, &server.url()).look_at_account().await.unwrap_err()
+        provider(JsonDialect::CapSolver, &server.url()).look_at_account().await.unwrap_err()
     };
     let refused =
         why(http("401 Unauthorized", r#"{"errorId":1,"errorCode":"ERROR_KEY_DENIED_ACCESS"}"#)).await;

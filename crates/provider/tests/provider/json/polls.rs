@@ -1,14 +1,14 @@
 //! Polls of a task, what the replies mean, and what callbacks say.
 
-use crate::common::settings;
+use crate::fixture::settings;
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
 };
 use quittance_ports::{Callback, Provider};
-use quittance_protocol::classic::profile::PollQuota;
-use quittance_protocol::json::Flavour;
+use quittance_protocol::classic::dialect::PollQuota;
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::json::JsonProvider;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn delivery() -> ProviderAnswer {
 
 async fn outcome_of(status: &str, body: &str) -> PollOutcome {
     let server = JsonServer::replying(http(status, body));
-    let outcomes = provider(Flavour::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
+    let outcomes = provider(JsonDialect::CapSolver, &server.url()).poll(&["7".to_owned()]).await;
     assert_eq!(outcomes.len(), 1);
     outcomes.into_iter().next().unwrap().1
 }
@@ -35,7 +35,7 @@ async fn outcome_of(status: &str, body: &str) -> PollOutcome {
 #[tokio::test]
 async fn tasks_are_polled_one_by_one_each_by_its_id() {
     let server = JsonServer::answering(|_| ok(r#"{"errorId":0,"status":"processing"}"#));
-    let provider = provider(Flavour::TwoCaptcha, &server.url());
+    let provider = provider(JsonDialect::TwoCaptcha, &server.url());
     assert_eq!(provider.poll_batch_max(), 1);
     let tasks = ["74327409378".to_owned(), "61138bb6-19fb".to_owned()];
     let outcomes = provider.poll(&tasks).await;
@@ -84,7 +84,7 @@ async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
     let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"processing"}"#));
     let mut settings = settings(&server.url());
     settings.poll_quota = Some(PollQuota { per_task: 3, slack: 0 });
-    let provider = JsonProvider::new(Flavour::CapMonster, settings).unwrap();
+    let provider = JsonProvider::new(JsonDialect::CapMonster, settings).unwrap();
     for _ in 0..10 {
         provider.poll(&["7".to_owned()]).await;
     }
@@ -93,7 +93,7 @@ async fn a_json_task_is_polled_no_more_often_than_the_provider_allows() {
 
 #[tokio::test]
 async fn a_callback_is_read_and_nonsense_is_not() {
-    let provider = provider(Flavour::AntiCaptcha, "http://127.0.0.1:1");
+    let provider = provider(JsonDialect::AntiCaptcha, "http://127.0.0.1:1");
     let read_callback = |body: &str| {
         provider.read_callback(&Callback {
             query: "",

@@ -1,10 +1,10 @@
-//! Reports about an answer, where each flavour takes them, and what becomes of them.
+//! Reports about an answer, where each dialect takes them, and what becomes of them.
 
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::ReportOutcome;
 use quittance_ports::Provider;
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use serde_json::json;
 
 const TAKEN: &str = r#"{"errorId":0,"status":"success"}"#;
@@ -15,18 +15,18 @@ fn refused(code: &str) -> ReportOutcome {
 }
 
 #[tokio::test]
-async fn each_flavour_hears_it_where_it_listens() {
+async fn each_dialect_hears_it_where_it_listens() {
     let cases = [
-        (Flavour::TwoCaptcha, true, "/reportCorrect"),
-        (Flavour::TwoCaptcha, false, "/reportIncorrect"),
-        (Flavour::AntiCaptcha, true, "/reportCorrectRecaptcha"),
-        (Flavour::AntiCaptcha, false, "/reportIncorrectRecaptcha"),
-        (Flavour::CapMonster, false, "/reportIncorrectTokenCaptcha"),
-        (Flavour::CapSolver, true, "/feedbackTask"),
+        (JsonDialect::TwoCaptcha, true, "/reportCorrect"),
+        (JsonDialect::TwoCaptcha, false, "/reportIncorrect"),
+        (JsonDialect::AntiCaptcha, true, "/reportCorrectRecaptcha"),
+        (JsonDialect::AntiCaptcha, false, "/reportIncorrectRecaptcha"),
+        (JsonDialect::CapMonster, false, "/reportIncorrectTokenCaptcha"),
+        (JsonDialect::CapSolver, true, "/feedbackTask"),
     ];
-    for (flavour, is_good, path) in cases {
+    for (dialect, is_good, path) in cases {
         let server = JsonServer::replying(ok(TAKEN));
-        assert_eq!(provider(flavour, &server.url()).report("17", is_good).await, ReportOutcome::Accepted);
+        assert_eq!(provider(dialect, &server.url()).report("17", is_good).await, ReportOutcome::Accepted);
         let request = server.received();
         assert_eq!(
             (request.len(), request[0].path.as_str(), &request[0].body["taskId"]),
@@ -38,7 +38,7 @@ async fn each_flavour_hears_it_where_it_listens() {
 #[tokio::test]
 async fn a_log_line_without_a_listener_is_not_made() {
     let server = JsonServer::replying(ok(TAKEN));
-    let outcome = provider(Flavour::CapMonster, &server.url()).report("17", true).await;
+    let outcome = provider(JsonDialect::CapMonster, &server.url()).report("17", true).await;
     assert_eq!((outcome, server.received().len()), (refused("not offered"), 0));
 }
 
@@ -48,7 +48,7 @@ async fn the_next_endpoint_is_tried_where_the_first_does_not_know_the_task() {
         "/reportIncorrectImageCaptcha" => ok(TAKEN),
         _ => ok(NO_SUCH),
     });
-    let provider = provider(Flavour::AntiCaptcha, &server.url());
+    let provider = provider(JsonDialect::AntiCaptcha, &server.url());
     assert_eq!(provider.report("17", false).await, ReportOutcome::Accepted);
     assert_eq!(server.received().len(), 2);
     assert_eq!(provider.report("17", true).await, refused("ERROR_NO_SUCH_CAPCHA_ID"));
@@ -58,7 +58,7 @@ async fn the_next_endpoint_is_tried_where_the_first_does_not_know_the_task() {
 async fn an_earlier_result_counts_and_a_transport_error_settles_nothing() {
     let outcome_of = async |answer: String| {
         let server = JsonServer::replying(answer);
-        provider(Flavour::TwoCaptcha, &server.url()).report("17", true).await
+        provider(JsonDialect::TwoCaptcha, &server.url()).report("17", true).await
     };
     let code = |code: &str| json!({"errorId": 1, "errorCode": code}).to_string();
     assert_eq!(outcome_of(ok(&code("ERROR_DUPLICATE_REPORT"))).await, ReportOutcome::Accepted);

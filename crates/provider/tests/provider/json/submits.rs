@@ -1,13 +1,13 @@
 //! What a submit sends, and what every way in which it can end means for the money.
 
-use crate::common::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
+use crate::fixture::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
 use crate::json::server::{JsonServer, ServerAction, http, ok};
 use crate::json::{hasty, provider};
 use quittance_lifecycle::FaultClass::{
     self, AccountBlocked, Busy, Caller, NoFunds, UnlistedCode, Unreachable,
 };
 use quittance_lifecycle::{Evidence, Fault, Payload, SubmitOutcome};
-use quittance_protocol::json::Flavour;
+use quittance_protocol::json::JsonDialect;
 use quittance_provider::{ApiKey, JsonProvider, Settings};
 use serde_json::json;
 
@@ -19,12 +19,12 @@ fn accepted(task: &str) -> SubmitOutcome {
 
 async fn means(status: &str, body: &str) -> Fault {
     let server = JsonServer::replying(http(status, body));
-    refused(submit(&provider(Flavour::TwoCaptcha, &server.url())).await)
+    refused(submit(&provider(JsonDialect::TwoCaptcha, &server.url())).await)
 }
 
 async fn doubts(status: &str, body: &str) -> Evidence {
     let server = JsonServer::replying(http(status, body));
-    in_doubt(submit(&provider(Flavour::TwoCaptcha, &server.url())).await)
+    in_doubt(submit(&provider(JsonDialect::TwoCaptcha, &server.url())).await)
 }
 
 fn code(number: u32, code: &str) -> String {
@@ -33,11 +33,12 @@ fn code(number: u32, code: &str) -> String {
 
 #[tokio::test]
 async fn an_order_goes_out_as_each_provider_wants_it() {
-    for (flavour, name) in
-        [(Flavour::TwoCaptcha, "TurnstileTaskProxyless"), (Flavour::CapSolver, "AntiTurnstileTaskProxyLess")]
-    {
+    for (dialect, name) in [
+        (JsonDialect::TwoCaptcha, "TurnstileTaskProxyless"),
+        (JsonDialect::CapSolver, "AntiTurnstileTaskProxyLess"),
+    ] {
         let server = JsonServer::replying(ok(TAKEN));
-        let provider = provider(flavour, &format!("{}/api/", server.url()));
+        let provider = provider(dialect, &format!("{}/api/", server.url()));
         let callback = Some("http://callback.test/secret");
         assert_eq!(submit_order(&provider, &token_order(), callback).await, accepted("74327409378"));
         let request = server.received();
@@ -57,7 +58,7 @@ async fn an_order_goes_out_as_each_provider_wants_it() {
 async fn a_language_pool_stands_beside_the_task() {
     let server = JsonServer::replying(ok(TAKEN));
     let picture = order("image", &[("body", vec![7_u8; 200].into()), ("languagePool", "rn".into())]);
-    submit_order(&provider(Flavour::AntiCaptcha, &server.url()), &picture, None).await;
+    submit_order(&provider(JsonDialect::AntiCaptcha, &server.url()), &picture, None).await;
     let body = &server.received()[0].body;
     assert_eq!((&body["languagePool"], &body["task"]["languagePool"]), (&json!("rn"), &json!(null)));
 }
@@ -65,11 +66,14 @@ async fn a_language_pool_stands_beside_the_task() {
 #[tokio::test]
 async fn a_task_may_be_called_anything_and_an_answer_may_come_at_once() {
     let server = JsonServer::replying(ok(r#"{"errorId":0,"status":"idle","taskId":"61138bb6-19fb-11ec"}"#));
-    assert_eq!(submit(&provider(Flavour::CapSolver, &server.url())).await, accepted("61138bb6-19fb-11ec"));
+    assert_eq!(
+        submit(&provider(JsonDialect::CapSolver, &server.url())).await,
+        accepted("61138bb6-19fb-11ec")
+    );
     let body = r#"{"errorId":0,"status":"ready","taskId":"a","solution":{"text":"44795sds"}}"#;
     let server = JsonServer::replying(ok(body));
     let picture = order("image", &[("body", vec![7_u8; 200].into())]);
-    match submit_order(&provider(Flavour::CapSolver, &server.url()), &picture, None).await {
+    match submit_order(&provider(JsonDialect::CapSolver, &server.url()), &picture, None).await {
         SubmitOutcome::Answered(delivery) => assert_eq!(delivery.payload, Payload::text("44795sds")),
         other => panic!("{other:?}"),
     }
@@ -134,7 +138,7 @@ async fn what_was_never_sent_is_only_unreachable() {
 async fn what_the_protocol_cannot_express_is_refused_before_it_is_sent() {
     let server = JsonServer::replying(ok(TAKEN));
     let tiles = order("bls", &[("instructions", "i".into()), ("image_base64_1", "x".into())]);
-    let fault = refused(submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &tiles, None).await);
+    let fault = refused(submit_order(&provider(JsonDialect::TwoCaptcha, &server.url()), &tiles, None).await);
     assert!(fault.class == Caller && fault.code.contains("bls"), "{fault}");
     assert!(server.received().is_empty());
 }
@@ -143,11 +147,11 @@ async fn what_the_protocol_cannot_express_is_refused_before_it_is_sent() {
 async fn a_key_that_is_repeated_goes_no_further_and_a_bad_one_is_refused() {
     let fault = means("200 OK", &code(1, &format!("no such key: {KEY}"))).await;
     assert!(!fault.code.contains(KEY) && fault.code.contains("(key)"), "{fault}");
-    let provider = provider(Flavour::TwoCaptcha, "http://127.0.0.1:1");
+    let provider = provider(JsonDialect::TwoCaptcha, "http://127.0.0.1:1");
     assert!(!format!("{provider:?} {:?}", settings("http://x.test")).contains(KEY));
     let refused = |url: &str, key: &str| {
         let settings = Settings { key: ApiKey::new(key), ..settings(url) };
-        JsonProvider::new(Flavour::CapMonster, settings).unwrap_err().to_string()
+        JsonProvider::new(JsonDialect::CapMonster, settings).unwrap_err().to_string()
     };
     assert!(refused("http://x.test", "").contains("provider.key"));
     assert!(refused("http://x.test/createTask", "k").contains("without createTask"));
@@ -159,7 +163,7 @@ async fn the_operator_has_the_last_word_about_codes() {
     let server = JsonServer::replying(ok(&code(1, "ERROR_MOON_PHASE")));
     let mut settings = settings(&server.url());
     settings.codes.insert("ERROR_MOON_PHASE".to_owned(), Busy);
-    let provider = JsonProvider::new(Flavour::CapMonster, settings).unwrap();
+    let provider = JsonProvider::new(JsonDialect::CapMonster, settings).unwrap();
     assert_eq!(refused(submit(&provider).await).class, Busy);
 }
 
@@ -170,7 +174,7 @@ async fn the_providers_own_text_is_kept_without_secrets_and_without_an_answer() 
         json!({"errorId": 1, "errorCode": "ERROR_X", "errorDescription": format!("{KEY} at {callback} <b>")});
     let server = JsonServer::replying(ok(&outcome_of.to_string()));
     let outcome =
-        submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &token_order(), Some(callback)).await;
+        submit_order(&provider(JsonDialect::TwoCaptcha, &server.url()), &token_order(), Some(callback)).await;
     let fault = refused(outcome);
     assert_eq!(fault.code, "ERROR_X");
     assert!(fault.text.contains("(key) at (callback address) <b>"), "{}", fault.text);

@@ -45,7 +45,7 @@ pub(crate) fn dead_letter(kind: &str, params: &Map<String, Json>, number: u64) -
 async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
     let whole = json!({ "sitekey": "0x4", "pageurl": "https://shop.example.org/" });
     let without_page = json!({ "sitekey": "0x4" });
-    let provider = HostsProvider::Json(quittance_mock_provider::MockFlavour::TwoCaptcha);
+    let provider = HostsProvider::Json(quittance_mock_provider::MockDialect::TwoCaptcha);
     for (tenants, params, refused) in [
         (&["default"][..], &whole, None),
         (&[], &whole, None),
@@ -72,7 +72,8 @@ async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
 /// A pool takes the words that an order takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_takes_the_words_of_any_protocol_and_kinds_that_are_not_described() {
-    let world = HostsWorld::start(HostsProvider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
+    let world =
+        HostsWorld::start(HostsProvider::Classic(quittance::ClassicDialect::TwoCaptcha), Hole::None).await;
     let mut caller = HostsCaller::new(world.gateway);
     let page = "https://shop.example.org/";
     for (kind, params, kept_as) in [

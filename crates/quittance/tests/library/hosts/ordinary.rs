@@ -5,7 +5,7 @@ use crate::hosts::cases::HostsDice;
 use crate::hosts::hide::base64;
 use crate::hosts::holes::Hole;
 use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld, KEY, form};
-use quittance_mock_provider::MockFlavour;
+use quittance_mock_provider::MockDialect;
 use serde_json::{Map, Value, json};
 
 const PAGE: &str = "https://shop.example.org/login";
@@ -30,10 +30,10 @@ struct Ordinary {
     to: HostsProvider,
 }
 
-const CLASSIC: HostsProvider = HostsProvider::Classic(quittance::Profile::TwoCaptcha);
-const CAP_SOLVER: HostsProvider = HostsProvider::Json(MockFlavour::CapSolver);
-const CAP_MONSTER: HostsProvider = HostsProvider::Json(MockFlavour::CapMonster);
-const TWO_CAPTCHA: HostsProvider = HostsProvider::Json(MockFlavour::TwoCaptcha);
+const CLASSIC: HostsProvider = HostsProvider::Classic(quittance::ClassicDialect::TwoCaptcha);
+const CAP_SOLVER: HostsProvider = HostsProvider::Json(MockDialect::CapSolver);
+const CAP_MONSTER: HostsProvider = HostsProvider::Json(MockDialect::CapMonster);
+const TWO_CAPTCHA: HostsProvider = HostsProvider::Json(MockDialect::TwoCaptcha);
 
 fn picture(number: u8) -> String {
     base64(&[&b"\x89PNG\r\n\x1a\n"[..], &[number; 8], &[0xd8; 150]].concat())

@@ -4,7 +4,7 @@
 
 use crate::hosts::holes::Hole;
 use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld, KEY, form};
-use quittance_mock_provider::{Ledger, LedgerValue, MockFlavour};
+use quittance_mock_provider::{Ledger, LedgerValue, MockDialect};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -270,9 +270,10 @@ impl RealOrder {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_orders_are_taken_for_listed_pages_and_arrive_as_ordered() {
-    for provider in
-        [HostsProvider::Classic(quittance::Profile::TwoCaptcha), HostsProvider::Json(MockFlavour::TwoCaptcha)]
-    {
+    for provider in [
+        HostsProvider::Classic(quittance::ClassicDialect::TwoCaptcha),
+        HostsProvider::Json(MockDialect::TwoCaptcha),
+    ] {
         let world = HostsWorld::start(provider, Hole::None).await;
         let mut caller = HostsCaller::new(world.gateway);
         for (number, order) in ORDERS.iter().enumerate() {
@@ -299,7 +300,7 @@ async fn real_orders_are_taken_for_listed_pages_and_arrive_as_ordered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_is_not_the_vendors_is_refused_on_every_api() {
-    let world = HostsWorld::start(HostsProvider::Json(MockFlavour::TwoCaptcha), Hole::None).await;
+    let world = HostsWorld::start(HostsProvider::Json(MockDialect::TwoCaptcha), Hole::None).await;
     let mut caller = HostsCaller::new(world.gateway);
     let elsewhere = RealOrder {
         kind: "atb_captcha",
@@ -332,7 +333,8 @@ async fn a_blob_that_looks_like_a_host_by_chance_is_taken() {
     let order = with_blob(&[PUBLIC_KEY, ("data[blob]", "", "dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi=")]);
     let task =
         with_blob(&[PUBLIC_KEY, ("", "data", r#"{"blob":"dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi="}"#)]);
-    let world = HostsWorld::start(HostsProvider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
+    let world =
+        HostsWorld::start(HostsProvider::Classic(quittance::ClassicDialect::TwoCaptcha), Hole::None).await;
     let mut caller = HostsCaller::new(world.gateway);
     for (api, placed) in [(HostsApi::Classic, &order), (HostsApi::V1, &order), (HostsApi::Json, &task)] {
         let page = format!("{LISTED}&n={api:?}");

@@ -5,10 +5,10 @@ use crate::hosts::dead_letters::dead_letter;
 use crate::hosts::hide::unbase64;
 use crate::hosts::holes::{Hole, OverwritingProvider};
 use crate::hosts::tap::WireTap;
-use quittance::{ApiKey, ClassicProvider, Flavour, GatewaySetup, JsonProvider, Place, Profile};
+use quittance::{ApiKey, ClassicDialect, ClassicProvider, GatewaySetup, JsonDialect, JsonProvider, Place};
 use quittance::{ProviderSettings, Quittance};
 use quittance_engine::TenantRule;
-use quittance_mock_provider::{DEMO_KEY, MockFlavour, MockProvider, Settings as SimSettings};
+use quittance_mock_provider::{DEMO_KEY, MockDialect, MockProvider, Settings as SimSettings};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostsProvider {
-    Classic(Profile),
-    Json(MockFlavour),
+    Classic(ClassicDialect),
+    Json(MockDialect),
 }
 
 pub(crate) struct HostsWorld {
@@ -43,8 +43,10 @@ impl HostsWorld {
         tenants: &'static [&'static str],
     ) -> Self {
         let played = match provider {
-            HostsProvider::Classic(Profile::CaptchaAi) => quittance_mock_provider::MockProfile::CaptchaAi,
-            _ => quittance_mock_provider::MockProfile::TwoCaptcha,
+            HostsProvider::Classic(ClassicDialect::CaptchaAi) => {
+                quittance_mock_provider::MockClassicDialect::CaptchaAi
+            }
+            _ => quittance_mock_provider::MockClassicDialect::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let tap = WireTap::default();
@@ -54,11 +56,11 @@ impl HostsWorld {
                 let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
                 Arc::new(ClassicProvider::new(profile, settings).unwrap())
             }
-            HostsProvider::Json(flavour) => {
-                let url = format!("{url}/{}", named(flavour));
-                let flavour = Flavour::parse(named(flavour)).unwrap();
+            HostsProvider::Json(dialect) => {
+                let url = format!("{url}/{}", named(dialect));
+                let dialect = JsonDialect::parse(named(dialect)).unwrap();
                 let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
-                Arc::new(JsonProvider::new(flavour, settings).unwrap())
+                Arc::new(JsonProvider::new(dialect, settings).unwrap())
             }
         };
         let provider = OverwritingProvider { inner: provider, is_on: hole == Hole::WireName };
@@ -95,12 +97,12 @@ impl HostsWorld {
     }
 }
 
-const fn named(flavour: MockFlavour) -> &'static str {
-    match flavour {
-        MockFlavour::TwoCaptcha => "2captcha",
-        MockFlavour::AntiCaptcha => "anticaptcha",
-        MockFlavour::CapSolver => "capsolver",
-        MockFlavour::CapMonster => "capmonster",
+const fn named(dialect: MockDialect) -> &'static str {
+    match dialect {
+        MockDialect::TwoCaptcha => "2captcha",
+        MockDialect::AntiCaptcha => "anticaptcha",
+        MockDialect::CapSolver => "capsolver",
+        MockDialect::CapMonster => "capmonster",
     }
 }
 

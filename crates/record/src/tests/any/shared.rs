@@ -1,14 +1,14 @@
-//! The same for what nodes share: cards and documents.
+//! Random values of what nodes share: their statuses and the shared documents.
 
 use super::Any;
 use quittance_lifecycle::Money;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
 use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark};
+use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use quittance_ports::{
-    Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reserved,
+    Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reservation,
     SharedDocument, Spent, TrustDocument,
 };
-use quittance_ports::{Goal, Heard, Hours, Trust};
 
 impl Any {
     pub(super) fn node_status(&mut self) -> NodeStatus {
@@ -139,7 +139,7 @@ impl Any {
             reserved: {
                 let reserved = |any: &mut Self| {
                     let price = any.maybe(Self::wide).map(Money);
-                    (any.count(), Reserved { hour: any.wide(), price })
+                    (any.count(), Reservation { hour: any.wide(), price })
                 };
                 self.list(3, reserved).into_iter().collect()
             },
@@ -169,7 +169,7 @@ impl Any {
     }
 
     fn trust(&mut self) -> TrustDocument {
-        let heard = |any: &mut Self| Heard { at: any.moment(), age: any.span() };
+        let heard = |any: &mut Self| AnswerReport { at: any.moment(), age: any.span() };
         TrustDocument {
             tenant: self.text(),
             kind: self.text(),

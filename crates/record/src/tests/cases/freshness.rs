@@ -5,7 +5,7 @@ use super::{answer, arrival, at, attempt, called_back, order, shared, token_term
 use crate::tests::AnyRecord;
 use quittance_lifecycle::{Attempt, Event, Money, Order, Outage, Phase, Progress, Receipt, Terms};
 use quittance_ports::{
-    IncomingEvent, NodeStatus, PoolDocument, PriceBasis, Reach, Reserved, SharedDocument, Spent,
+    IncomingEvent, NodeStatus, PoolDocument, PriceBasis, Reach, Reservation, SharedDocument, Spent,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let reserved = [(0, None), (7, Some(Money(2990)))];
     let reserving = SharedDocument::Pool(PoolDocument {
         first_generation: 1_700_000_000_000,
-        reserved: reserved.map(|(place, price)| (place, Reserved { hour: 472_222, price })).into(),
+        reserved: reserved.map(|(place, price)| (place, Reservation { hour: 472_222, price })).into(),
         basis: PriceBasis { digest: u64::MAX, since: at(4) },
         currency: "EUR".into(),
         ..shared::pool()

@@ -3,11 +3,11 @@
 use super::{SECRET, at, secret};
 use crate::tests::AnyRecord;
 use quittance_lifecycle::{Money, Value};
+use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use quittance_ports::{
     Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, SharedDocument, Spent,
     TrustDocument,
 };
-use quittance_ports::{Goal, Heard, Hours, Trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
         level: None,
         is_removed: false,
     };
-    let heard = |second, age| Heard { at: at(second), age: Duration::from_millis(age) };
+    let heard = |second, age| AnswerReport { at: at(second), age: Duration::from_millis(age) };
     let trust = TrustDocument {
         tenant: "archive".into(),
         kind: "recaptcha_v2".into(),

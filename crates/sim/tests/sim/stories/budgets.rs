@@ -189,7 +189,7 @@ fn a_pool_that_is_removed_and_set_again_has_what_is_left_of_the_hour() {
     world.provider.solves("site", 5);
     let remove = || {
         let engine = Arc::clone(&node.engine);
-        node.does(async move { engine.remove_pool("door").await }).expect("the store is there")
+        node.does(async move { engine.remove_pool("login").await }).expect("the store is there")
     };
     let listed = || {
         let engine = Arc::clone(&node.engine);
@@ -229,7 +229,7 @@ fn a_pool_that_is_removed_and_set_again_counts_what_it_has_bought_before() {
     world.after(60);
     let taken = world.provider.taken();
     let engine = Arc::clone(&first.engine);
-    assert!(first.does(async move { engine.remove_pool("door").await }).expect("the store is there"));
+    assert!(first.does(async move { engine.remove_pool("login").await }).expect("the store is there"));
     set(&first, PoolSpec { budget: Some(Money(20 * PRICE)), ..pool(Goal::Fixed { size: 5 }) });
     world.after(60);
     let bought = world.provider.taken() - taken;

@@ -2,7 +2,7 @@
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
-use quittance_engine::{Adopted, BULKS_MAX, BulkError};
+use quittance_engine::{AdoptOutcome, BULKS_MAX, BulkError};
 use quittance_lifecycle::{DeadLetterFilter, FaultClass, Key, Order, Phase, TimelineEvent};
 use quittance_ports::{BulkAction, BulkDocument, MemorySpill};
 use std::sync::Arc;
@@ -220,17 +220,17 @@ fn a_dead_letter_from_another_store_is_adopted_once_and_only_if_it_is_one() {
         let (engine, order) = (Arc::clone(&node.engine), order.clone());
         node.does(async move { engine.adopt_dead_letter(order).await }).expect("the store is there")
     };
-    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (Adopted::New, Adopted::ThereAlready));
+    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (AdoptOutcome::New, AdoptOutcome::ThereAlready));
     assert_eq!(*node.reads(keys[0]), *dead_letter);
     // Exported, dropped and imported again, it is back.
     let engine = Arc::clone(&node.engine);
     let key = keys[0];
     node.does(async move { engine.drop_dead_letter(&key).await }).expect("the store is there");
     assert_eq!(node.reads(keys[0]).phase.name(), "failed");
-    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (Adopted::New, Adopted::ThereAlready));
+    assert_eq!((adopt(&dead_letter), adopt(&dead_letter)), (AdoptOutcome::New, AdoptOutcome::ThereAlready));
     assert_eq!(node.reads(keys[0]).phase, dead_letter.phase);
     let other_key = other.asks(turnstile("fresh")).key();
-    assert_eq!(adopt(&other.reads(other_key)), Adopted::NoDeadLetter);
+    assert_eq!(adopt(&other.reads(other_key)), AdoptOutcome::NoDeadLetter);
     here.provider.solves(&site(0), 5);
     here.after(40);
     begin(&node, BulkAction::Replay, DeadLetterFilter::default(), 10);

@@ -37,10 +37,10 @@ fn a_callback_settles_the_order_and_no_poll_is_made() {
     assert_eq!(world.usage(), expected);
 }
 
-/// Trap: a callback accepted from anyone: with a made-up proof, with the proof of another order, or with the proof
+/// Trap: a callback accepted without a check: with a made-up proof, with the proof of another order, or with the proof
 /// of another attempt.
 #[test]
-fn a_callback_from_anyone_changes_nothing() {
+fn a_callback_without_a_valid_proof_changes_nothing() {
     let world = world_with_callbacks();
     let node = world.node();
     let caller = node.asks(turnstile("ours"));

@@ -4,7 +4,7 @@ use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{
     StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with, world_with_callbacks,
 };
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
 use std::sync::Arc;
 
@@ -101,15 +101,15 @@ fn died_in_doubt(world: &StoryWorld) -> (StoryCaller, StoryNode) {
     (caller, node)
 }
 
-fn world_that_buries() -> StoryWorld {
+fn world_without_second_tries() -> StoryWorld {
     world_with(Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
 }
 
-/// Promise: where no word can come and the operator chose so, a doubt is a dead letter; placing it again is refused,
+/// Promise: where no reply can come and the operator chose so, a doubt is a dead letter; placing it again is refused,
 /// for as long as no person has decided.
 #[test]
 fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
-    let world = world_that_buries();
+    let world = world_without_second_tries();
     let (caller, node) = died_in_doubt(&world);
     assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Doubt)));
     assert_eq!(caller.answered_at(), Some(1000));
@@ -120,7 +120,7 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
 
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
     let replayed = node.does(async move { engine.replay(&key).await }).expect("the store is there");
-    assert!(matches!(replayed, Applied::Advanced { .. }));
+    assert!(matches!(replayed, ApplyOutcome::Advanced { .. }));
     let again = node.asks(turnstile("site"));
     world.after(60);
     assert_eq!(again.token().as_deref(), Some("token-2"));
@@ -131,7 +131,7 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
 /// Promise: a person who replays at once is not faster than a word that may be on its way.
 #[test]
 fn a_replay_right_after_the_dead_letter_first_waits_for_a_late_callback() {
-    let world = world_that_buries();
+    let world = world_without_second_tries();
     let (caller, node) = died_in_doubt(&world);
     let (engine, key) = (Arc::clone(&node.engine), caller.key());
     node.does(async move { engine.replay(&key).await }).expect("the store is there");

@@ -4,19 +4,19 @@
 use crate::stories::post::WebhookScript;
 use crate::stories::provider::token_of;
 use crate::stories::world::{StoryNode, StoryWorld, recaptcha, turnstile, world};
-use quittance_engine::Applied;
-use quittance_lifecycle::afterwards::{WEBHOOK_PAUSES, WEBHOOKS_MAX};
+use quittance_engine::ApplyOutcome;
+use quittance_lifecycle::follow_up::{WEBHOOK_PAUSES, WEBHOOKS_MAX};
 use quittance_lifecycle::{Counters, Key, ReportOutcome, ReportState, WhyIgnored};
 use std::sync::Arc;
 
 const HOOK: &str = "https://caller.example.com/hook";
 
-fn reports(node: &StoryNode, key: Key, is_good: bool) -> Applied {
+fn reports(node: &StoryNode, key: Key, is_good: bool) -> ApplyOutcome {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
-fn listens(node: &StoryNode, key: Key, url: &str) -> Applied {
+fn listens(node: &StoryNode, key: Key, url: &str) -> ApplyOutcome {
     let (engine, url) = (Arc::clone(&node.engine), url.to_owned());
     node.does(async move { engine.listen_for(&key, url, "2captcha").await }).expect("the store is there")
 }
@@ -30,14 +30,15 @@ fn a_report_is_passed_on_once_and_then_answered_from_the_record() {
     let caller = node.asks(turnstile("site"));
     assert!(matches!(
         reports(&node, caller.key(), true),
-        Applied::Ignored { why: WhyIgnored::WrongPhase, .. }
+        ApplyOutcome::Ignored { why: WhyIgnored::WrongPhase, .. }
     ));
     world.after(60);
     assert!(caller.token().is_some());
-    assert!(matches!(reports(&node, caller.key(), false), Applied::Advanced { .. }));
+    assert!(matches!(reports(&node, caller.key(), false), ApplyOutcome::Advanced { .. }));
     world.after(1);
     for is_good in [false, true] {
-        let Applied::Ignored { now, why: WhyIgnored::OldNews } = reports(&node, caller.key(), is_good) else {
+        let ApplyOutcome::Ignored { now, why: WhyIgnored::OldNews } = reports(&node, caller.key(), is_good)
+        else {
             panic!("the first word counts")
         };
         assert!(now.order.report().is_some_and(|report| !report.is_good));
@@ -133,7 +134,10 @@ fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
     world.provider.solves("site", 5);
     let caller = node.asks(turnstile("site"));
     listens(&node, caller.key(), HOOK);
-    assert!(matches!(listens(&node, caller.key(), HOOK), Applied::Ignored { why: WhyIgnored::OldNews, .. }));
+    assert!(matches!(
+        listens(&node, caller.key(), HOOK),
+        ApplyOutcome::Ignored { why: WhyIgnored::OldNews, .. }
+    ));
     assert!(world.post.calls().is_empty(), "there is nothing to tell yet");
     world.after(600);
     assert_eq!(world.post.calls_to(HOOK).len(), 1);
@@ -268,10 +272,13 @@ fn no_more_callers_are_remembered_than_the_limit_says() {
     let node = world.node();
     let caller = node.asks(turnstile("site"));
     for n in 0..WEBHOOKS_MAX {
-        assert!(matches!(listens(&node, caller.key(), &format!("{HOOK}/{n}")), Applied::Advanced { .. }));
+        assert!(matches!(
+            listens(&node, caller.key(), &format!("{HOOK}/{n}")),
+            ApplyOutcome::Advanced { .. }
+        ));
     }
     let one_more = listens(&node, caller.key(), &format!("{HOOK}/more"));
-    assert!(matches!(one_more, Applied::Ignored { why: WhyIgnored::TooMany, .. }));
+    assert!(matches!(one_more, ApplyOutcome::Ignored { why: WhyIgnored::TooMany, .. }));
     assert_eq!(
         world.usage(),
         Counters { asked: 1, attempts: 1, paid: 1, ..Counters::default() },

@@ -1,4 +1,4 @@
-//! A node that dies for good: no callback comes to its address any more, and another node goes on with its orders.
+//! A node that dies for good: no callback comes to its address any more, and another node continues its orders.
 
 use crate::stories::provider::token;
 use crate::stories::world::{

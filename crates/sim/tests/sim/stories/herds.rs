@@ -61,7 +61,8 @@ fn a_hundred_waiters_wait_for_a_minute_and_never_look() {
     assert_eq!(world.store.truth().watching(), 0, "no watch is left behind");
 }
 
-/// As above, where answers are polled: a poll that finds nothing has no news for waiters, so it wakes none.
+/// Trap: a hundred waiters that read the store after every poll. A poll that finds nothing has no news for them, so it
+/// wakes none.
 #[test]
 fn a_poll_that_finds_nothing_does_not_make_a_hundred_waiters_look() {
     let world = world();
@@ -135,7 +136,8 @@ fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
 }
 
-/// As above, for the commit that makes the order: the caller learns that it stands, and it is made once.
+/// Promise: paid once. The store made the order and its reply was lost: the caller learns that the order stands, and
+/// the order is made once.
 #[test]
 fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     let world = world();

@@ -17,7 +17,7 @@ fn bystanders(world: &StoryWorld, node: &StoryNode) -> Vec<crate::stories::world
         .collect()
 }
 
-/// Trap: one hanging poll that ends the poller for everyone.
+/// Trap: one hanging poll that ends the poller for all orders.
 #[test]
 fn a_hanging_poll_holds_up_only_its_own_order() {
     let world = world();
@@ -50,7 +50,7 @@ fn a_task_is_not_polled_again_while_a_poll_is_still_open() {
     assert!(close.is_empty(), "polled at {polls_made:?}, although each poll was open for {POLL_WAIT_MS} ms");
 }
 
-/// Trap: one exception that ends the poller for everyone.
+/// Trap: one exception that ends the poller for all orders.
 #[test]
 fn a_panicking_poll_is_counted_and_harms_no_other_order() {
     let world = world();
@@ -182,7 +182,7 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
     assert!(sites.iter().all(|site| world.provider.submits(site).len() == 1));
 }
 
-/// Trap: one hanging poll that ends the poller for everyone. With one poll at a time, it is given up after
+/// Trap: one hanging poll that ends the poller for all orders. With one poll at a time, it is given up after
 /// `poll_wait`, and the others have their turn.
 #[test]
 fn a_hanging_poll_gives_its_place_up_to_the_others() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) fn pool(goal: Goal) -> PoolSpec {
     PoolSpec {
-        name: "door".into(),
+        name: "login".into(),
         tenant: "ada".into(),
         kind: "turnstile".into(),
         params: turnstile("site").draft.params,
@@ -349,7 +349,7 @@ fn an_order_that_waits_is_missed_once() {
     world.after(200);
     assert!(callers.iter().all(|caller| caller.last_outcome().is_some()));
     let missed: u64 =
-        nodes.iter().filter_map(|node| node.engine.demand().remove("door")).map(|seen| seen.missed).sum();
+        nodes.iter().filter_map(|node| node.engine.demand().remove("login")).map(|seen| seen.missed).sum();
     assert_eq!(missed, 3);
 }
 

@@ -32,7 +32,7 @@ fn polls_do_not_drift_because_one_was_late() {
     assert!(last <= first, "answered after {first} ms at first, and {last} ms in the end");
 }
 
-/// The same where callbacks come, and one in ten is lost.
+/// Trap: a poll delay that learns from itself and grows. Here callbacks come, and one in ten is lost.
 #[test]
 fn the_fallback_poll_does_not_come_later_and_later() {
     let world = world_with_callbacks();
@@ -83,7 +83,7 @@ fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same()
     for key in &remaining[1..] {
         assert!(matches!(node.reads(*key).phase, Phase::Solved { .. }));
     }
-    world.store.mends_record(remaining[0]);
+    world.store.repairs_record(remaining[0]);
     world.after(40);
     assert!(matches!(node.reads(remaining[0]).phase, Phase::Solved { .. }));
     assert!(spill.waiting().expect("readable").is_empty());
@@ -98,7 +98,7 @@ fn a_claim_on_the_stock_whose_reply_was_lost_is_completed() {
     cancel(&node, first.key());
     world.settle();
     let address = world.provider.last_submit("site").callback().to_owned();
-    node.hears(&address, CallbackResult::Answered(token("shelved"))).expect("safe");
+    node.hears(&address, CallbackResult::Answered(token("stocked"))).expect("safe");
     world.settle();
     world.store.loses_one_reply(|order| matches!(order.phase, Phase::Claimed { .. }));
     let second = node.begins(turnstile("site").exclusive());
@@ -108,7 +108,7 @@ fn a_claim_on_the_stock_whose_reply_was_lost_is_completed() {
     world.store.comes_back();
     world.after(5);
     assert_eq!(second.placed().origin, Origin::Stock);
-    assert_eq!(second.token().as_deref(), Some("shelved"));
+    assert_eq!(second.token().as_deref(), Some("stocked"));
     assert_eq!(world.provider.taken(), 1, "nothing was bought beside it");
 }
 

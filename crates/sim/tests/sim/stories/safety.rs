@@ -66,7 +66,7 @@ fn a_callback_while_the_store_is_away_is_spilled_and_replayed_after_a_restart() 
     spilled_and_replayed(|| Arc::new(spill.clone()));
 }
 
-/// The same, through the real file.
+/// Promise: a callback that was spilled to a real file is replayed after a restart.
 #[test]
 fn a_callback_survives_the_death_of_its_node_in_a_real_spill_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -173,7 +173,7 @@ fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
         1,
         "what is paid for stays safe until it is repaired"
     );
-    world.store.mends_record(broken);
+    world.store.repairs_record(broken);
     world.after(31);
     assert!(matches!(node.reads(broken).phase, Phase::Solved { .. }));
     assert!(spill.waiting().expect("readable").is_empty());

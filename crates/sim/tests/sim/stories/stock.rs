@@ -2,7 +2,7 @@
 //! are left alone. And what sites refuse late in an answer's life is learned from.
 
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{Key, Origin, Phase};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ fn cancel(node: &StoryNode, key: Key) {
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
 }
 
-fn report(node: &StoryNode, key: Key, is_good: bool) -> Applied {
+fn report(node: &StoryNode, key: Key, is_good: bool) -> ApplyOutcome {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
 /// A caller placed an exclusive order, and then did not want it: it stands in the stock.
-fn shelved(world: &StoryWorld, node: &StoryNode) -> Key {
+fn stocked(world: &StoryWorld, node: &StoryNode) -> Key {
     world.provider.solves("site", 3);
     let caller = node.asks(turnstile("site").exclusive());
     world.after(1);
@@ -33,7 +33,7 @@ fn shelved(world: &StoryWorld, node: &StoryNode) -> Key {
 fn a_caller_with_a_key_is_served_from_the_stock_and_gets_the_same_again() {
     let world = world();
     let (one, two) = (world.node(), world.node());
-    shelved(&world, &one);
+    stocked(&world, &one);
     let first = one.asks(turnstile("site").exclusive().keyed("mine"));
     world.after(1);
     assert_eq!(first.token().as_deref(), Some("token-1"));
@@ -55,7 +55,7 @@ fn a_caller_with_a_key_is_served_from_the_stock_and_gets_the_same_again() {
 fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     let world = world();
     let node = world.node();
-    shelved(&world, &node);
+    stocked(&world, &node);
     let callers = [0, 1, 2].map(|_| node.asks(turnstile("site")));
     world.after(1);
     for caller in &callers {
@@ -71,7 +71,7 @@ fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
 fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
     let used = world();
     let node = used.node();
-    shelved(&used, &node);
+    stocked(&used, &node);
     let caller = node.asks(turnstile("site"));
     used.after(400);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
@@ -79,7 +79,7 @@ fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
 
     let left = world();
     let node = left.node();
-    shelved(&left, &node);
+    stocked(&left, &node);
     let engine = Arc::clone(&node.engine);
     let request_spec = turnstile("site");
     let placed =
@@ -94,7 +94,7 @@ fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
 fn a_caller_that_wants_nothing_from_the_stock_buys() {
     let world = world();
     let node = world.node();
-    let key = shelved(&world, &node);
+    let key = stocked(&world, &node);
     for request_spec in [turnstile("site").exclusive(), turnstile("site"), turnstile("site").keyed("mine")] {
         let mut request_spec = request_spec;
         request_spec.draft.no_stock = true;
@@ -112,7 +112,7 @@ fn a_caller_that_wants_nothing_from_the_stock_buys() {
 fn a_node_that_dies_with_an_answer_from_the_stock_in_hand_loses_nothing() {
     let world = world();
     let (one, two) = (world.node(), world.node());
-    shelved(&world, &two);
+    stocked(&world, &two);
     world.store.is_far_away(200);
     let caller = one.begins(turnstile("site").exclusive().keyed("mine"));
     // Placed after 400 ms; on its way back from the stock at 700.
@@ -135,7 +135,7 @@ fn a_node_that_dies_with_an_answer_from_the_stock_in_hand_loses_nothing() {
 fn an_order_served_from_the_stock_costs_one_call() {
     let world = world();
     let node = world.node();
-    shelved(&world, &node);
+    stocked(&world, &node);
     let before = world.store.calls();
     let caller = node.asks(turnstile("site").exclusive());
     assert_eq!(caller.token().as_deref(), Some("token-1"));

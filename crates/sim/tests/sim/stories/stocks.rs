@@ -2,12 +2,12 @@
 
 use crate::stories::provider::token;
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with};
-use quittance_engine::{Applied, Outcome};
+use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, FailCause, Key, Origin, Phase, Policy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn cancel(node: &StoryNode, key: Key) -> Applied {
+fn cancel(node: &StoryNode, key: Key) -> ApplyOutcome {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.cancel(&key).await }).expect("the store is there")
 }
@@ -18,7 +18,7 @@ fn stocked(world: &StoryWorld, node: &StoryNode, site: &str) {
     cancel(node, caller.key());
     world.settle();
     let address = world.provider.last_submit(site).callback().to_owned();
-    node.hears(&address, CallbackResult::Answered(token("shelved"))).expect("safe");
+    node.hears(&address, CallbackResult::Answered(token("stocked"))).expect("safe");
     world.settle();
     assert!(node.reads(caller.key()).list_stock().is_some());
 }
@@ -43,7 +43,7 @@ fn exclusive_placements_get_an_answer_each() {
 
 /// Trap: check, then take. Two nodes see the same answer on the stock at the same instant: it goes to one.
 #[test]
-fn a_shelved_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant() {
+fn a_stocked_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant() {
     for seed in 0..20 {
         let world = with_callbacks(seed);
         let (one, two) = (world.node(), world.node());
@@ -51,7 +51,7 @@ fn a_shelved_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant(
         world.store.is_far_away(5);
         let callers = [&one, &two].map(|node| node.begins(turnstile("site").exclusive()));
         world.after(1);
-        let served = callers.iter().filter(|caller| caller.token().as_deref() == Some("shelved")).count();
+        let served = callers.iter().filter(|caller| caller.token().as_deref() == Some("stocked")).count();
         assert_eq!(served, 1, "seed {seed}");
         assert_eq!(world.provider.taken(), 2, "seed {seed}: the other one bought its own");
         let usage = world.usage();
@@ -66,7 +66,7 @@ fn an_answer_that_was_handed_out_is_on_no_stock() {
     let node = world.node();
     stocked(&world, &node, "site");
     let first = node.asks(turnstile("site").exclusive());
-    assert_eq!(first.token().as_deref(), Some("shelved"));
+    assert_eq!(first.token().as_deref(), Some("stocked"));
     assert!(world.orders().iter().all(|order| order.list_stock().is_none()));
     let second = node.asks(turnstile("site").exclusive());
     assert_eq!((second.placed().origin, second.last_outcome()), (Origin::Api, None));
@@ -83,7 +83,7 @@ fn each_answer_on_a_stock_keeps_its_own_expiry() {
     let demanding = node.asks(turnstile("site").exclusive().needing(150));
     assert_eq!(demanding.placed().origin, Origin::Api);
     let modest = node.asks(turnstile("site").exclusive());
-    assert_eq!(modest.token().as_deref(), Some("shelved"));
+    assert_eq!(modest.token().as_deref(), Some("stocked"));
     let Some(Outcome::Answered(answer)) = modest.last_outcome() else {
         panic!("{:?}", modest.last_outcome())
     };

@@ -67,7 +67,7 @@ impl MoodyStore {
         self.mood().broken.insert(key);
     }
 
-    pub(crate) fn mends_record(&self, key: Key) {
+    pub(crate) fn repairs_record(&self, key: Key) {
         self.mood().broken.remove(&key);
     }
 

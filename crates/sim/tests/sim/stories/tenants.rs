@@ -99,8 +99,8 @@ fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders
     assert!(delays.iter().all(|delay| (10_000..10_300).contains(delay)), "{delays:?}");
 }
 
-/// The same where the other tenant's orders were accepted by a node that is gone, and only their timers bring them
-/// back.
+/// Promise: a tenant's orders do not wait behind another tenant's backlog. Here that backlog was accepted by a node
+/// that is gone, and only its timers bring it back.
 #[test]
 fn a_tenants_orders_are_found_behind_another_tenants_backlog() {
     let world = world();

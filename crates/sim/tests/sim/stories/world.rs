@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, abortable};
 use quittance_engine::{
-    CallbackAddress, CallbackOutcome, Engine, NotSafe, Outcome, PlaceError, Placed, Settings,
+    CallbackAddress, CallbackOutcome, Engine, NotSafe, Outcome, PlaceError, PlacedOrder, Settings,
 };
 use quittance_lifecycle::{CallbackResult, Counters, Draft, Key, Order, Policy, Refusal, Reuse, Timestamp};
 use quittance_ports::{Clock, Day, Members, MemoryMembership, MemorySpill, Spill, Store, Which};
@@ -219,7 +219,7 @@ impl StoryNode {
         caller
     }
 
-    /// The same, and nothing has happened yet.
+    /// A caller places an order here and waits for it; when this returns, nothing has happened yet.
     pub(crate) fn begins(&self, request_spec: StoryOrder) -> StoryCaller {
         let notes = Arc::new(Mutex::new(CallerNotes::default()));
         let (engine, executor, noted) = (Arc::clone(&self.engine), self.executor.clone(), Arc::clone(&notes));
@@ -281,7 +281,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[derive(Default)]
 struct CallerNotes {
-    placed: Option<(u64, Result<Placed, PlaceError>)>,
+    placed: Option<(u64, Result<PlacedOrder, PlaceError>)>,
     last_outcome: Option<(u64, Outcome)>,
 }
 
@@ -297,7 +297,7 @@ impl StoryCaller {
         self.hang_up.abort();
     }
 
-    pub(crate) fn placed(&self) -> Placed {
+    pub(crate) fn placed(&self) -> PlacedOrder {
         match &lock(&self.notes).placed {
             Some((_, Ok(placed))) => placed.clone(),
             other => panic!("the order was not accepted: {other:?}"),

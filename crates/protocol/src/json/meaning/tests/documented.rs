@@ -4,7 +4,7 @@
 use super::*;
 
 /// One to a line: the service or `classic`, a type (with the `class` of a custom task) or a method, and its
-/// parameters. A line that begins with a blank goes on with the one before.
+/// parameters. A line that begins with a blank continues the one before.
 const DOCUMENTED: &str = "\
 capsolver GeeTestTaskProxyLess websiteURL gt challenge captchaId riskType geetestApiServerSubdomain
 capsolver MtCaptchaTask websiteURL websiteKey proxy

@@ -1,8 +1,8 @@
 //! The spellings themselves. A kind that is not here is written with its own name as the method and its own names as
 //! fields; so this is the list of exceptions. When a client's request fits several, the first one counts.
 
+use crate::classic::dialect::ClassicDialect;
 use crate::classic::form::{Form, Part};
-use crate::classic::profile::Profile;
 
 /// A field, and what it says; or whatever it says.
 type MethodMark = (&'static str, Option<&'static str>);
@@ -11,12 +11,12 @@ type FieldNames = &'static [(&'static str, &'static str)];
 
 /// Where an answer comes with the browser that it was made with, and is of no use without it: always, or if this
 /// parameter is given.
-pub(super) const COMPANIONS: &[(Profile, &str, Option<&str>)] = &[
-    (Profile::CaptchaAi, "cloudflare_challenge", None),
-    (Profile::CaptchaAi, "captchafox", None),
-    (Profile::CaptchaAi, "recaptcha_v2", Some("enterprise")),
-    (Profile::CaptchaAi, "recaptcha_v3", Some("enterprise")),
-    (Profile::TwoCaptcha, "turnstile", Some("pagedata")),
+pub(super) const COMPANIONS: &[(ClassicDialect, &str, Option<&str>)] = &[
+    (ClassicDialect::CaptchaAi, "cloudflare_challenge", None),
+    (ClassicDialect::CaptchaAi, "captchafox", None),
+    (ClassicDialect::CaptchaAi, "recaptcha_v2", Some("enterprise")),
+    (ClassicDialect::CaptchaAi, "recaptcha_v3", Some("enterprise")),
+    (ClassicDialect::TwoCaptcha, "turnstile", Some("pagedata")),
 ];
 
 pub(super) struct MethodSpelling {
@@ -46,12 +46,12 @@ pub(super) struct MethodWire {
 }
 
 impl MethodSpelling {
-    pub(super) fn at(&self, profile: Profile) -> MethodWire {
+    pub(super) fn at(&self, dialect: ClassicDialect) -> MethodWire {
         let usual =
             MethodWire { method: self.methods.first().copied().unwrap_or(""), marks: self.marks, names: &[] };
-        match profile {
-            Profile::CaptchaAi => self.at_captcha_ai.unwrap_or(usual),
-            Profile::TwoCaptcha => usual,
+        match dialect {
+            ClassicDialect::CaptchaAi => self.at_captcha_ai.unwrap_or(usual),
+            ClassicDialect::TwoCaptcha => usual,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a spelling is made of, and the words to write one with. The spellings themselves are in `rows`.
 
-use crate::json::flavour::Flavour;
+use crate::json::dialect::JsonDialect;
 
 /// What a field holds on the wire; ours is text or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +38,15 @@ pub(super) struct TaskRow {
     /// If there are any, one of them must be there for a task to be of this kind.
     pub(super) marked_by: &'static [TaskMark],
     /// The dialect whose spelling it is, where it is not common to all.
-    pub(super) only: &'static [Flavour],
+    pub(super) only: &'static [JsonDialect],
     /// Parameters of ours that the type says.
     pub(super) implied: &'static [(&'static str, &'static str)],
     /// Fields of theirs that say the kind once more.
     pub(super) marks: &'static [(&'static str, &'static str, FieldShape)],
     /// For one parameter there may be several; the first is what we write, and counts most in what we read.
     pub(super) names: &'static [FieldName],
-    /// Where one flavour has another name.
-    pub(super) elsewhere: &'static [(Flavour, &'static str, &'static str)],
+    /// Where one dialect has another name.
+    pub(super) elsewhere: &'static [(JsonDialect, &'static str, &'static str)],
     /// Objects that travel as text.
     pub(super) packed: &'static [&'static str],
 }

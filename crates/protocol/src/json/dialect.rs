@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flavour {
+pub enum JsonDialect {
     TwoCaptcha,
     AntiCaptcha,
     CapSolver,
@@ -23,7 +23,7 @@ pub struct Extras {
 
 /// What it takes and how long it keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     pub first_poll: Duration,
     pub poll_interval: Duration,
     /// After so many questions about one task it answers no more.
@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct JsonFacts {
     pub name: &'static str,
     pub ids_are_uuids: bool,
     /// Whether the answer to `createTask` says how the task stands.
@@ -63,14 +63,14 @@ pub struct Facts {
     /// Where to say that an answer was good, or bad: one endpoint for each sort of task, the likeliest first.
     pub report_good: &'static [&'static str],
     pub report_bad: &'static [&'static str],
-    pub limits: Limits,
+    pub limits: JsonLimits,
 }
 
 const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-const TWO_CAPTCHA: Facts = Facts {
+const TWO_CAPTCHA: JsonFacts = JsonFacts {
     name: "2captcha",
     ids_are_uuids: false,
     status_in_create: false,
@@ -89,7 +89,7 @@ const TWO_CAPTCHA: Facts = Facts {
     extras: Extras { cost: true, ip: true, times: true, solve_count: true },
     report_good: &["reportCorrect"],
     report_bad: &["reportIncorrect"],
-    limits: Limits {
+    limits: JsonLimits {
         first_poll: seconds(5),
         poll_interval: seconds(5),
         queries_per_task_max: None,
@@ -99,11 +99,11 @@ const TWO_CAPTCHA: Facts = Facts {
     },
 };
 
-const ANTI_CAPTCHA: Facts = Facts {
+const ANTI_CAPTCHA: JsonFacts = JsonFacts {
     name: "anticaptcha",
     report_good: &["reportCorrectRecaptcha"],
     report_bad: &["reportIncorrectRecaptcha", "reportIncorrectImageCaptcha", "reportIncorrectHcaptcha"],
-    limits: Limits {
+    limits: JsonLimits {
         poll_interval: seconds(3),
         // Counted from the solve, and the same for reports.
         result_kept: Some(seconds(60)),
@@ -114,7 +114,7 @@ const ANTI_CAPTCHA: Facts = Facts {
     ..TWO_CAPTCHA
 };
 
-const CAP_SOLVER: Facts = Facts {
+const CAP_SOLVER: JsonFacts = JsonFacts {
     name: "capsolver",
     ids_are_uuids: true,
     status_in_create: true,
@@ -130,7 +130,7 @@ const CAP_SOLVER: Facts = Facts {
     extras: Extras { cost: false, ip: false, times: false, solve_count: false },
     report_good: &["feedbackTask"],
     report_bad: &["feedbackTask"],
-    limits: Limits {
+    limits: JsonLimits {
         first_poll: seconds(2),
         poll_interval: seconds(3),
         queries_per_task_max: Some(120),
@@ -142,7 +142,7 @@ const CAP_SOLVER: Facts = Facts {
     ..TWO_CAPTCHA
 };
 
-const CAP_MONSTER: Facts = Facts {
+const CAP_MONSTER: JsonFacts = JsonFacts {
     name: "capmonster",
     error_id_always_one: true,
     turnstile_has_agent: false,
@@ -151,7 +151,7 @@ const CAP_MONSTER: Facts = Facts {
     extras: Extras { cost: false, ip: false, times: false, solve_count: false },
     report_good: &[],
     report_bad: &["reportIncorrectTokenCaptcha", "reportIncorrectImageCaptcha"],
-    limits: Limits {
+    limits: JsonLimits {
         first_poll: seconds(3),
         poll_interval: seconds(2),
         queries_per_task_max: Some(120),
@@ -162,11 +162,11 @@ const CAP_MONSTER: Facts = Facts {
     ..TWO_CAPTCHA
 };
 
-impl Flavour {
+impl JsonDialect {
     pub const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapSolver, Self::CapMonster];
 
     #[must_use]
-    pub const fn facts(self) -> &'static Facts {
+    pub const fn facts(self) -> &'static JsonFacts {
         match self {
             Self::TwoCaptcha => &TWO_CAPTCHA,
             Self::AntiCaptcha => &ANTI_CAPTCHA,
@@ -192,7 +192,7 @@ impl Flavour {
 
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|flavour| flavour.name() == name)
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 }
 
@@ -201,10 +201,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flavour_is_found_by_its_name_and_no_other() {
-        for flavour in Flavour::ALL {
-            assert_eq!(Flavour::parse(flavour.name()), Some(flavour));
+    fn a_dialect_is_found_by_its_name_and_no_other() {
+        for dialect in JsonDialect::ALL {
+            assert_eq!(JsonDialect::parse(dialect.name()), Some(dialect));
         }
-        assert_eq!(Flavour::parse("CapSolver"), None);
+        assert_eq!(JsonDialect::parse("CapSolver"), None);
     }
 }

@@ -6,7 +6,7 @@ use super::local::LocalPool;
 use super::price_not_known;
 use crate::Engine;
 use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
-use quittance_ports::{PoolDocument, PriceBasis, Reserved, Spent};
+use quittance_ports::{PoolDocument, PriceBasis, Reservation, Spent};
 use sha2::{Digest, Sha256};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -115,7 +115,7 @@ impl LocalPool {
         count(&mut document.spent, price);
         document.spent.refills = document.spent.refills.saturating_add(1);
         let place = u32::try_from(place).unwrap_or(u32::MAX);
-        document.reserved.insert(place, Reserved { hour: document.spent.hour, price });
+        document.reserved.insert(place, Reservation { hour: document.spent.hour, price });
     }
 }
 

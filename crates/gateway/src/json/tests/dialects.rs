@@ -1,4 +1,4 @@
-//! The whole way of a task in each flavour, to the byte.
+//! The whole way of a task in each dialect, to the byte.
 
 use super::still_clock::NOW;
 use super::world::{KEY, Room};
@@ -84,30 +84,30 @@ async fn a_token_in_the_manners_of_capsolver() {
 }
 
 #[tokio::test]
-async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
+async fn a_picture_answers_with_text_in_every_dialect_and_is_bought_once() {
     let room = Room::open();
     let mut ids = Vec::new();
-    for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-        let created = room.ask(&format!("/{flavour}/createTask"), &picture(KEY)).await;
-        ids.push((flavour, created["taskId"].clone()));
+    for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+        let created = room.ask(&format!("/{dialect}/createTask"), &picture(KEY)).await;
+        ids.push((dialect, created["taskId"].clone()));
     }
     room.solve(Payload::text("w9h5k")).await;
-    for (flavour, id) in ids {
-        let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
+    for (dialect, id) in ids {
+        let ready = room.ask(&format!("/{dialect}/getTaskResult"), &result(&id)).await;
         assert_eq!((&ready["status"], &ready["solution"]["text"]), (&json!("ready"), &json!("w9h5k")));
     }
     assert_eq!(room.provider.submits(), 1);
 }
 
 #[tokio::test]
-async fn an_id_of_one_flavour_can_be_read_in_any_other() {
+async fn an_id_of_one_dialect_can_be_read_in_any_other() {
     let room = Room::open();
     let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].as_u64().unwrap();
     room.solve(Payload::text("t")).await;
     for id in [json!(id), json!(id.to_string()), json!(uuid_of(id))] {
-        for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-            let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
-            assert_eq!(ready["status"], "ready", "{flavour} {id}");
+        for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+            let ready = room.ask(&format!("/{dialect}/getTaskResult"), &result(&id)).await;
+            assert_eq!(ready["status"], "ready", "{dialect} {id}");
         }
     }
 }
@@ -144,12 +144,12 @@ async fn who_has_not_said_whose_manners_he_expects_is_known_by_what_only_he_send
 }
 
 #[tokio::test]
-async fn a_balance_is_asked_for_seldom_and_told_as_each_flavour_tells_it() {
+async fn a_balance_is_asked_for_seldom_and_told_as_each_dialect_tells_it() {
     let room = Room::open();
     let asked = json!({"clientKey": KEY}).to_string();
-    for flavour in ["2captcha", "anticaptcha", "capmonster"] {
-        let told = room.post(&format!("/{flavour}/getBalance"), asked.clone()).await;
-        assert_eq!(told, "{\"errorId\":0,\"balance\":3.5}", "{flavour}");
+    for dialect in ["2captcha", "anticaptcha", "capmonster"] {
+        let told = room.post(&format!("/{dialect}/getBalance"), asked.clone()).await;
+        assert_eq!(told, "{\"errorId\":0,\"balance\":3.5}", "{dialect}");
     }
     let told = room.post("/capsolver/getBalance", asked).await;
     assert_eq!(told, "{\"errorId\":0,\"balance\":3.5,\"packages\":[]}");
@@ -160,11 +160,11 @@ async fn a_balance_is_asked_for_seldom_and_told_as_each_flavour_tells_it() {
 async fn a_balance_that_is_not_known_is_an_error_and_never_zero() {
     let room = Room::open();
     room.provider.hides_balance.store(true, std::sync::atomic::Ordering::Relaxed);
-    for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-        let told = room.post(&format!("/{flavour}/getBalance"), json!({"clientKey": KEY}).to_string()).await;
+    for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+        let told = room.post(&format!("/{dialect}/getBalance"), json!({"clientKey": KEY}).to_string()).await;
         let code =
-            if flavour == "capsolver" { "ERROR_SERVICE_UNAVALIABLE" } else { "ERROR_NO_SLOT_AVAILABLE" };
-        assert!(told.contains(code) && told.contains("not known"), "{flavour}: {told}");
+            if dialect == "capsolver" { "ERROR_SERVICE_UNAVALIABLE" } else { "ERROR_NO_SLOT_AVAILABLE" };
+        assert!(told.contains(code) && told.contains("not known"), "{dialect}: {told}");
         assert!(!told.contains("\"balance\""), "{told}");
     }
 }

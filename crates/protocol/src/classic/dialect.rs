@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
+pub enum ClassicDialect {
     CaptchaAi,
     TwoCaptcha,
 }
@@ -50,7 +50,7 @@ pub struct Advice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ClassicFacts {
     pub name: &'static str,
     pub pingback: Verb,
     pub tempo: Tempo,
@@ -61,11 +61,11 @@ pub struct Facts {
     pub has_price: bool,
     /// Whether an answer of several fields is an object in its replies, and not a text that holds one.
     pub answers_in_objects: bool,
-    /// Whether `threadsinfo` tells how many threads there are and how many are in use.
+    /// Whether `threadsinfo` reports how many threads there are and how many are in use.
     pub has_threads: bool,
 }
 
-const CAPTCHA_AI: Facts = Facts {
+const CAPTCHA_AI: ClassicFacts = ClassicFacts {
     name: "captchaai",
     pingback: Verb::Get,
     tempo: Tempo { submit_interval: Duration::ZERO, poll_quota: None },
@@ -76,7 +76,7 @@ const CAPTCHA_AI: Facts = Facts {
     has_threads: true,
 };
 
-const TWO_CAPTCHA: Facts = Facts {
+const TWO_CAPTCHA: ClassicFacts = ClassicFacts {
     name: "2captcha",
     pingback: Verb::Post,
     tempo: Tempo {
@@ -97,11 +97,11 @@ const PICTURES: &[&str] =
     &["image", "text", "audio", "grid", "coordinates", "canvas", "rotate", "bounding_box", "bls"];
 const SLOW_AT_CAPTCHA_AI: &[&str] = &["recaptcha_v2", "geetest", "geetest_v4", "cloudflare_challenge"];
 
-impl Profile {
+impl ClassicDialect {
     pub const ALL: [Self; 2] = [Self::CaptchaAi, Self::TwoCaptcha];
 
     #[must_use]
-    pub const fn facts(self) -> &'static Facts {
+    pub const fn facts(self) -> &'static ClassicFacts {
         match self {
             Self::CaptchaAi => &CAPTCHA_AI,
             Self::TwoCaptcha => &TWO_CAPTCHA,
@@ -115,7 +115,7 @@ impl Profile {
 
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name)
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
     #[must_use]
@@ -143,21 +143,21 @@ mod tests {
 
     #[test]
     fn a_profile_is_found_by_its_name_and_no_other() {
-        for profile in Profile::ALL {
-            assert_eq!(Profile::named(profile.name()), Some(profile));
+        for dialect in ClassicDialect::ALL {
+            assert_eq!(ClassicDialect::named(dialect.name()), Some(dialect));
         }
-        assert_eq!(Profile::named("CaptchaAI"), None);
+        assert_eq!(ClassicDialect::named("CaptchaAI"), None);
     }
 
     #[test]
     fn pictures_are_polled_soon_and_tokens_later() {
-        let first = |profile: Profile, kind| profile.advice(kind).first_poll.as_secs();
+        let first = |dialect: ClassicDialect, kind| dialect.advice(kind).first_poll.as_secs();
         assert_eq!(
-            ["image", "turnstile", "recaptcha_v2"].map(|kind| first(Profile::CaptchaAi, kind)),
+            ["image", "turnstile", "recaptcha_v2"].map(|kind| first(ClassicDialect::CaptchaAi, kind)),
             [1, 10, 15]
         );
         assert_eq!(
-            ["image", "turnstile", "never seen"].map(|kind| first(Profile::TwoCaptcha, kind)),
+            ["image", "turnstile", "never seen"].map(|kind| first(ClassicDialect::TwoCaptcha, kind)),
             [5, 10, 10]
         );
     }

@@ -1,4 +1,4 @@
-//! What an answer costs over HTTP that memory can give: joined, pending, solved, at the classic door and at `/v1`,
+//! What an answer costs over HTTP that memory can give: joined, pending, solved, on the classic API and at `/v1`,
 //! against hyper alone with the same bytes. Same client, same number of connections, in turn.
 
 use crate::accepts::fraction;

@@ -34,7 +34,7 @@ fn is_known(kind: &Kind, field: &TaskField<'_>) -> bool {
     field.param.is_some_and(|param| kind.role(param) != Role::Unknown)
 }
 
-/// The known name that one of these is.
+/// The known field that a reader may take one of these names for.
 fn meaning_of(kind: &Kind, roots: &BTreeSet<String>) -> Option<&'static str> {
     let control = kind.hosts.control.iter().copied().chain([TYPE]);
     let fields = kind.fields.iter().map(|field| field.name);

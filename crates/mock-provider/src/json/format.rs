@@ -1,43 +1,43 @@
 //! How the four put things. They agree on the outline and on little else: what an id is, what stands beside a solution,
 //! and what the status says.
 
-use super::{MockFlavour, codes};
+use super::{MockDialect, codes};
 use crate::answer::AGENT;
 use crate::reply::{MockReply, NOT_READY, SolvedTask, price};
 use serde_json::{Map, Value, json};
 
 /// How a client of this protocol is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct JsonDialect {
-    pub flavour: MockFlavour,
+pub(crate) struct JsonFormat {
+    pub dialect: MockDialect,
     /// The task that it asks for, and how often that was done before.
     pub polled_task: Option<(u64, u64)>,
 }
 
-impl JsonDialect {
+impl JsonFormat {
     /// The code as this provider calls it.
     pub(crate) fn spelled(self, code: &str) -> &str {
-        codes::spelled(self.flavour, code)
+        codes::spelled(self.dialect, code)
     }
 
     pub(crate) fn code(self, code: &str) -> MockReply {
         if code == NOT_READY {
             return self.pending();
         }
-        let status = codes::status(self.flavour, self.spelled(code));
+        let status = codes::status(self.dialect, self.spelled(code));
         reply(status, self.refusal(code, self.polled_task.map(|(id, _)| id)))
     }
 
     fn refusal(self, code: &str, id: Option<u64>) -> Map<String, Value> {
         let code = self.spelled(code);
         let mut fields = Map::new();
-        fields.insert("errorId".to_owned(), codes::number(self.flavour, code).into());
+        fields.insert("errorId".to_owned(), codes::number(self.dialect, code).into());
         fields.insert("errorCode".to_owned(), code.into());
         fields.insert("errorDescription".to_owned(), codes::description(code).into());
         let has_failed = matches!(code, "ERROR_CAPTCHA_UNSOLVABLE" | "ERROR_TOKEN_EXPIRED");
-        if self.flavour == MockFlavour::CapSolver && has_failed {
+        if self.dialect == MockDialect::CapSolver && has_failed {
             fields.insert("status".to_owned(), "failed".into());
-            fields.extend(id.map(|id| ("taskId".to_owned(), self.flavour.id_value(id))));
+            fields.extend(id.map(|id| ("taskId".to_owned(), self.dialect.id_value(id))));
         }
         fields
     }
@@ -45,7 +45,7 @@ impl JsonDialect {
     fn pending(self) -> MockReply {
         let mut fields = self.fine();
         let is_first = self.polled_task.is_none_or(|(_, before)| before == 0);
-        let status = if self.flavour == MockFlavour::CapSolver && is_first { "idle" } else { "processing" };
+        let status = if self.dialect == MockDialect::CapSolver && is_first { "idle" } else { "processing" };
         fields.insert("status".to_owned(), status.into());
         self.echo_id(&mut fields, self.polled_task.map(|(id, _)| id));
         reply(200, fields)
@@ -55,7 +55,7 @@ impl JsonDialect {
     fn fine(self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("errorId".to_owned(), 0.into());
-        if self.flavour == MockFlavour::CapSolver {
+        if self.dialect == MockDialect::CapSolver {
             fields.insert("errorCode".to_owned(), "".into());
             fields.insert("errorDescription".to_owned(), "".into());
         }
@@ -63,14 +63,14 @@ impl JsonDialect {
     }
 
     fn echo_id(self, fields: &mut Map<String, Value>, id: Option<u64>) {
-        let id = id.filter(|_| self.flavour == MockFlavour::CapSolver);
-        fields.extend(id.map(|id| ("taskId".to_owned(), self.flavour.id_value(id))));
+        let id = id.filter(|_| self.dialect == MockDialect::CapSolver);
+        fields.extend(id.map(|id| ("taskId".to_owned(), self.dialect.id_value(id))));
     }
 
     pub(crate) fn accepted(self, id: u64) -> MockReply {
         let mut fields = self.fine();
-        fields.insert("taskId".to_owned(), self.flavour.id_value(id));
-        if self.flavour == MockFlavour::CapSolver {
+        fields.insert("taskId".to_owned(), self.dialect.id_value(id));
+        if self.dialect == MockDialect::CapSolver {
             fields.insert("status".to_owned(), "idle".into());
         }
         reply(200, fields)
@@ -79,7 +79,7 @@ impl JsonDialect {
     pub(crate) fn balance(self, micros: u64) -> MockReply {
         let mut fields = self.fine();
         fields.insert("balance".to_owned(), json!(micros as f64 / 1_000_000.0));
-        if self.flavour == MockFlavour::CapSolver {
+        if self.dialect == MockDialect::CapSolver {
             fields.insert("packages".to_owned(), json!([]));
         }
         reply(200, fields)
@@ -88,7 +88,7 @@ impl JsonDialect {
     pub(crate) fn reported(self) -> MockReply {
         let mut fields = self.fine();
         let (name, text) =
-            if self.flavour == MockFlavour::CapSolver { ("message", "okay") } else { ("status", "success") };
+            if self.dialect == MockDialect::CapSolver { ("message", "okay") } else { ("status", "success") };
         fields.insert(name.to_owned(), text.into());
         reply(200, fields)
     }
@@ -102,15 +102,15 @@ impl JsonDialect {
         fields.insert("status".to_owned(), "ready".into());
         fields.insert("solution".to_owned(), self.solution(solved));
         self.echo_id(&mut fields, Some(solved.id));
-        let facts = match self.flavour {
-            MockFlavour::TwoCaptcha | MockFlavour::AntiCaptcha => json!({
+        let facts = match self.dialect {
+            MockDialect::TwoCaptcha | MockDialect::AntiCaptcha => json!({
                 "cost": price(solved.price_micros),
                 "ip": "127.0.0.1",
                 "createTime": solved.taken_at_ms / 1_000,
                 "endTime": solved.solved_at_ms / 1_000,
                 "solveCount": 1,
             }),
-            MockFlavour::CapMonster | MockFlavour::CapSolver => Value::Null,
+            MockDialect::CapMonster | MockDialect::CapSolver => Value::Null,
         };
         if let Value::Object(facts) = facts {
             fields.extend(facts);
@@ -124,13 +124,13 @@ impl JsonDialect {
             Value::Object(fields) => return Value::Object(fields.clone()),
             value => Map::from_iter([(kind.solution.to_owned(), value.clone())]),
         };
-        if kind.solution == "gRecaptchaResponse" && self.flavour == MockFlavour::TwoCaptcha {
+        if kind.solution == "gRecaptchaResponse" && self.dialect == MockDialect::TwoCaptcha {
             fields.insert("token".to_owned(), solved.answer.value.clone());
         }
         let is_token = matches!(kind.solution, "gRecaptchaResponse" | "token");
-        let has_agent = match self.flavour {
-            MockFlavour::CapMonster => false,
-            MockFlavour::CapSolver => is_token,
+        let has_agent = match self.dialect {
+            MockDialect::CapMonster => false,
+            MockDialect::CapSolver => is_token,
             _ => kind.has_agent,
         };
         if has_agent {
@@ -145,7 +145,7 @@ impl JsonDialect {
             Ok(solved) => self.result(solved),
             Err(code) => self.refusal(code, Some(id)),
         };
-        fields.insert("taskId".to_owned(), self.flavour.id_value(id));
+        fields.insert("taskId".to_owned(), self.dialect.id_value(id));
         Value::Object(fields).to_string()
     }
 }

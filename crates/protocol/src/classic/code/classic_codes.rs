@@ -1,15 +1,15 @@
 //! The codes themselves. One entry is one code at every provider; where CaptchaAI means something else by
 //! it, the entry says what. To correct a class, change it here, or in the configuration of a running daemon.
 
-use super::Place;
-use crate::classic::profile::Profile;
+use super::CodePlace;
+use crate::classic::dialect::ClassicDialect;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
 use std::time::Duration;
 
 pub(super) struct CodeEntry {
     pub(super) code: &'static str,
     pub(super) is_prefix: bool,
-    pub(super) place: Place,
+    pub(super) place: CodePlace,
     pub(super) class: FaultClass,
     pub(super) meaning: &'static str,
     pub(super) advice: &'static str,
@@ -27,24 +27,24 @@ struct Other {
 }
 
 impl CodeEntry {
-    fn other(&self, profile: Profile) -> Option<&Other> {
-        self.at_captcha_ai.as_ref().filter(|_| profile == Profile::CaptchaAi)
+    fn other(&self, dialect: ClassicDialect) -> Option<&Other> {
+        self.at_captcha_ai.as_ref().filter(|_| dialect == ClassicDialect::CaptchaAi)
     }
 
-    pub(super) fn class(&self, profile: Profile) -> FaultClass {
-        self.other(profile).map_or(self.class, |other| other.class)
+    pub(super) fn class(&self, dialect: ClassicDialect) -> FaultClass {
+        self.other(dialect).map_or(self.class, |other| other.class)
     }
 
-    pub(super) fn meaning(&self, profile: Profile) -> &'static str {
-        self.other(profile).map_or(self.meaning, |other| other.meaning)
+    pub(super) fn meaning(&self, dialect: ClassicDialect) -> &'static str {
+        self.other(dialect).map_or(self.meaning, |other| other.meaning)
     }
 
-    pub(super) fn advice(&self, profile: Profile) -> &'static str {
-        self.other(profile).map_or(self.advice, |other| other.advice)
+    pub(super) fn advice(&self, dialect: ClassicDialect) -> &'static str {
+        self.other(dialect).map_or(self.advice, |other| other.advice)
     }
 
-    pub(super) fn pause(&self, profile: Profile) -> Option<Duration> {
-        let seconds = self.other(profile).map_or(self.pause_s, |other| other.pause_s);
+    pub(super) fn pause(&self, dialect: ClassicDialect) -> Option<Duration> {
+        let seconds = self.other(dialect).map_or(self.pause_s, |other| other.pause_s);
         (seconds > 0).then_some(Duration::from_secs(seconds))
     }
 
@@ -72,7 +72,7 @@ impl CodeEntry {
 }
 
 const fn on(
-    place: Place,
+    place: CodePlace,
     class: FaultClass,
     code: &'static str,
     meaning: &'static str,
@@ -97,7 +97,7 @@ const fn submit(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Submit, class, code, meaning, advice)
+    on(CodePlace::Submit, class, code, meaning, advice)
 }
 
 const fn poll(
@@ -106,7 +106,7 @@ const fn poll(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Poll, class, code, meaning, advice)
+    on(CodePlace::Poll, class, code, meaning, advice)
 }
 
 const fn both(
@@ -115,7 +115,7 @@ const fn both(
     meaning: &'static str,
     advice: &'static str,
 ) -> CodeEntry {
-    on(Place::Both, class, code, meaning, advice)
+    on(CodePlace::Both, class, code, meaning, advice)
 }
 
 /// Exact codes first: the most telling entry wins.

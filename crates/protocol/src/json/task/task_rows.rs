@@ -1,8 +1,8 @@
 //! The spellings themselves: which task types stand for which kind, and what its fields are called. A type that is not
 //! here passes through under its own name. When a client's task fits several rows, the first one counts.
 
-use super::table::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
-use crate::json::flavour::Flavour;
+use super::task_row::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
+use crate::json::dialect::JsonDialect;
 
 const SITEKEY: FieldName = name("sitekey", "websiteKey");
 const HINT: FieldName = name("textinstructions", "comment");
@@ -51,7 +51,7 @@ pub(super) const TABLE: &[TaskRow] = &[
     TaskRow {
         kind: "recaptcha_v3",
         types: ("ReCaptchaV3EnterpriseTask", "ReCaptchaV3EnterpriseTaskProxyLess"),
-        only: &[Flavour::CapSolver],
+        only: &[JsonDialect::CapSolver],
         implied: &[("enterprise", "1")],
         ..RECAPTCHA
     },
@@ -78,7 +78,7 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("assethost", "enterprisePayload.assethost"),
             name("imghost", "enterprisePayload.imghost"),
         ],
-        elsewhere: &[(Flavour::CapMonster, "data", "data")],
+        elsewhere: &[(JsonDialect::CapMonster, "data", "data")],
         ..PLAIN
     },
     TaskRow {
@@ -86,7 +86,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("TurnstileTask", "TurnstileTask"),
         marked_by: &[("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))],
         marks: &[("cloudflareTaskType", "cf_clearance", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[name("cloudflareTaskType", "cloudflareTaskType"), SITEKEY],
         ..PLAIN
     },
@@ -110,12 +110,12 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("apiJsUrl", "apiJsUrl"),
         ],
         elsewhere: &[
-            (Flavour::AntiCaptcha, "data", "cData"),
-            (Flavour::AntiCaptcha, "pagedata", "chlPageData"),
-            (Flavour::CapMonster, "action", "pageAction"),
-            (Flavour::CapMonster, "pagedata", "pageData"),
-            (Flavour::CapSolver, "action", "metadata.action"),
-            (Flavour::CapSolver, "data", "metadata.cdata"),
+            (JsonDialect::AntiCaptcha, "data", "cData"),
+            (JsonDialect::AntiCaptcha, "pagedata", "chlPageData"),
+            (JsonDialect::CapMonster, "action", "pageAction"),
+            (JsonDialect::CapMonster, "pagedata", "pageData"),
+            (JsonDialect::CapSolver, "action", "metadata.action"),
+            (JsonDialect::CapSolver, "data", "metadata.cdata"),
         ],
         ..PLAIN
     },
@@ -133,10 +133,10 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("risk_type", "risk_type"),
         ],
         elsewhere: &[
-            (Flavour::AntiCaptcha, "captcha_id", "gt"),
-            (Flavour::CapMonster, "captcha_id", "gt"),
-            (Flavour::CapSolver, "captcha_id", "captchaId"),
-            (Flavour::CapSolver, "risk_type", "riskType"),
+            (JsonDialect::AntiCaptcha, "captcha_id", "gt"),
+            (JsonDialect::CapMonster, "captcha_id", "gt"),
+            (JsonDialect::CapSolver, "captcha_id", "captchaId"),
+            (JsonDialect::CapSolver, "risk_type", "riskType"),
         ],
         ..PLAIN
     },
@@ -297,11 +297,11 @@ pub(super) const TABLE: &[TaskRow] = &[
             flag("cookieSolution", "cookieSolution"),
         ],
         elsewhere: &[
-            (Flavour::CapSolver, "sitekey", "awsKey"),
-            (Flavour::CapSolver, "iv", "awsIv"),
-            (Flavour::CapSolver, "context", "awsContext"),
-            (Flavour::CapSolver, "challenge_script", "awsChallengeJS"),
-            (Flavour::CapSolver, "jsapi_script", "awsApiJs"),
+            (JsonDialect::CapSolver, "sitekey", "awsKey"),
+            (JsonDialect::CapSolver, "iv", "awsIv"),
+            (JsonDialect::CapSolver, "context", "awsContext"),
+            (JsonDialect::CapSolver, "challenge_script", "awsChallengeJS"),
+            (JsonDialect::CapSolver, "jsapi_script", "awsApiJs"),
         ],
         ..PLAIN
     },
@@ -316,7 +316,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("CustomTask", "CustomTask"),
         marked_by: &[("class", Some("friendly"))],
         marks: &[("class", "friendly", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[SITEKEY, name("module_script", "metadata.apiGetLib")],
         ..PLAIN
     },
@@ -351,7 +351,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("CustomTask", "CustomTask"),
         marked_by: &[("class", Some("TenDI"))],
         marks: &[("class", "TenDI", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[name("app_id", "websiteKey"), name("captcha_script", "metadata.captchaUrl")],
         ..PLAIN
     },
@@ -372,7 +372,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("CustomTask", "CustomTask"),
         marked_by: &[("class", Some("DataDome"))],
         marks: &[("class", "DataDome", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[
             name("captcha_url", "metadata.captchaUrl"),
             name("captcha_url", "captchaUrl"),
@@ -393,7 +393,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("CustomTask", "CustomTask"),
         marked_by: &[("class", Some("Imperva"))],
         marks: &[("class", "Imperva", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[
             name("incapsulaScriptUrl", "metadata.incapsulaScriptUrl"),
             name("incapsulaCookies", "metadata.incapsulaCookies"),
@@ -421,7 +421,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         types: ("CustomTask", "CustomTask"),
         marked_by: &[("class", Some("tspd"))],
         marks: &[("class", "tspd", FieldShape::Text)],
-        only: &[Flavour::CapMonster],
+        only: &[JsonDialect::CapMonster],
         names: &[
             name("tspd_cookie", "metadata.tspdCookie"),
             name("html_page_base64", "metadata.htmlPageBase64"),

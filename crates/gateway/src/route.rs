@@ -1,0 +1,176 @@
+//! Where a request goes. A path is parsed here, once, and every later step gets the value.
+
+use quittance_protocol::Dialect;
+use quittance_protocol::json::{Statistic, reply};
+
+/// Path of the page for people.
+pub const PAGE_PATH: &str = "/page/";
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Classic(ClassicPage),
+    Json(JsonMethod),
+    /// The last segment of a callback address.
+    Callback(String),
+    /// The native API. Its own router finds the endpoint, and knows the methods of each.
+    V1,
+    /// Endpoints of the native API that must work however many other requests are open: health, metrics, `/v1/admin`.
+    Operator,
+    /// The page for people, or `/`: the path of a file.
+    Page(String),
+    Unknown,
+}
+
+/// A page of the classic protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClassicPage {
+    In,
+    Res,
+    Solve,
+    /// How busy the service is.
+    Load,
+}
+
+/// A method of the JSON protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JsonMethod {
+    Create,
+    Result,
+    Balance,
+    Report {
+        is_good: bool,
+    },
+    /// The body says whether the answer was good.
+    Feedback,
+    Statistic(Statistic),
+    /// Returns the body.
+    Test,
+    /// Written as a method of the protocol (`getAppStats`), so its caller reads JSON. There is no such method.
+    Other,
+}
+
+impl Route {
+    /// Parses a path, and the dialect that may stand before it, as in `/capsolver/createTask`. Clients that join an address from
+    /// parts send a slash too many, or a blank at the end: `//createTask` and `/createTask%20` are accepted.
+    pub(crate) fn parse(path: &str) -> (Option<Dialect>, Self) {
+        let path = without_blanks(path).trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let dialect = Dialect::ALL.into_iter().find(|dialect| dialect.name().eq_ignore_ascii_case(first));
+        let path = if dialect.is_some() { rest.trim_start_matches('/') } else { path };
+        (dialect, Self::of(path))
+    }
+
+    fn of(path: &str) -> Self {
+        match path {
+            "in.php" => Self::Classic(ClassicPage::In),
+            "res.php" => Self::Classic(ClassicPage::Res),
+            "solve.php" => Self::Classic(ClassicPage::Solve),
+            "load.php" => Self::Classic(ClassicPage::Load),
+            "v1" | "openapi.json" => Self::V1,
+            "healthz" | "readyz" | "metrics" => Self::Operator,
+            "" | "page" => Self::Page(format!("/{path}")),
+            _ => match path.split_once('/') {
+                Some(("v1", rest)) if rest.starts_with("admin/") => Self::Operator,
+                Some(("v1", _)) => Self::V1,
+                Some(("callback", segment)) => Self::Callback(segment.to_owned()),
+                Some(("page", _)) => Self::Page(format!("/{path}")),
+                _ => JsonMethod::parse(path).map_or(Self::Unknown, Self::Json),
+            },
+        }
+    }
+
+    /// For the log: one of a few words, and nothing that the caller wrote.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Classic(ClassicPage::In) => "in.php",
+            Self::Classic(ClassicPage::Res) => "res.php",
+            Self::Classic(ClassicPage::Solve) => "solve.php",
+            Self::Classic(ClassicPage::Load) => "load.php",
+            Self::Json(_) => "json",
+            Self::Callback(_) => crate::callbacks::CALLBACK_PATH,
+            Self::V1 | Self::Operator => "v1",
+            Self::Page(_) => "page",
+            Self::Unknown => "nowhere",
+        }
+    }
+
+    /// Whether it must work however many requests of callers are open.
+    pub(crate) const fn is_reserved(&self) -> bool {
+        matches!(self, Self::Callback(_) | Self::Operator | Self::Page(_))
+    }
+}
+
+impl JsonMethod {
+    fn parse(path: &str) -> Option<Self> {
+        match path.strip_suffix('/').unwrap_or(path) {
+            "createTask" => Some(Self::Create),
+            "getTaskResult" => Some(Self::Result),
+            "getBalance" => Some(Self::Balance),
+            "feedbackTask" => Some(Self::Feedback),
+            "test" => Some(Self::Test),
+            name => match (reply::report_named(name), Statistic::named(name)) {
+                (Some(is_good), _) => Some(Self::Report { is_good }),
+                (None, Some(statistic)) => Some(Self::Statistic(statistic)),
+                (None, None) => is_method_name(name).then_some(Self::Other),
+            },
+        }
+    }
+}
+
+/// Whether a name is written as the methods of the JSON protocol are: `getAppStats`.
+fn is_method_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.contains(|letter: char| letter.is_ascii_uppercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The path without the white space at its end, which a path can only hold percent-encoded.
+fn without_blanks(mut path: &str) -> &str {
+    const BLANKS: [&str; 4] = ["%20", "%09", "%0a", "%0d"];
+    while let Some((start, end)) = path.len().checked_sub(3).and_then(|at| path.split_at_checked(at))
+        && BLANKS.iter().any(|blank| end.eq_ignore_ascii_case(blank))
+    {
+        path = start;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_path_has_one_route() {
+        for (path, route) in [
+            ("/in.php", Route::Classic(ClassicPage::In)),
+            ("//res.php%20%0A", Route::Classic(ClassicPage::Res)),
+            ("/createTask/", Route::Json(JsonMethod::Create)),
+            ("/reportIncorrect", Route::Json(JsonMethod::Report { is_good: false })),
+            ("/getNothing", Route::Json(JsonMethod::Other)),
+            ("/callback/a.b/c", Route::Callback("a.b/c".into())),
+            ("/v1", Route::V1),
+            ("/v1/orders", Route::V1),
+            ("/v1/admin/pools", Route::Operator),
+            ("/metrics", Route::Operator),
+            ("/", Route::Page("/".into())),
+            ("/page/app.js", Route::Page("/page/app.js".into())),
+            ("/callback", Route::Unknown),
+            ("/v2", Route::Unknown),
+            ("/é20", Route::Unknown),
+        ] {
+            assert_eq!(Route::parse(path), (None, route), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_dialect_may_stand_before_a_path() {
+        for (path, dialect) in [
+            ("/capsolver/createTask", Dialect::CapSolver),
+            ("//2Captcha//createTask", Dialect::TwoCaptcha),
+            ("/CAPTCHAAI/createTask%09", Dialect::CaptchaAi),
+        ] {
+            assert_eq!(Route::parse(path), (Some(dialect), Route::Json(JsonMethod::Create)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A name stands once: a type name has one meaning in the workspace, and so has the name of a source file.
+
+use super::TidyFinding;
+use super::glossary::Glossary;
+use crate::source::{SourceView, is_test_file, is_word, numbered};
+use crate::tree::{File, Tree};
+use std::collections::BTreeMap;
+
+/// Type names that stand more than once, each with the reason.
+const SHARED_TYPE_NAMES: &[(&str, &str)] =
+    &[("Settings", "the settings of its module, and always written with it: `engine::Settings`")];
+
+/// File names that stand more than once and are no terms of the glossary, each with what it means wherever it stands.
+const SHARED_FILE_NAMES: &[(&str, &str)] = &[
+    ("lib", "the root of a crate, by cargo's rule"),
+    ("main", "the entry of a program, by cargo's rule"),
+    ("settings", "what an operator can set for the module that it belongs to"),
+];
+
+/// Sources whose names are being changed; delete a row when that is done.
+const BEING_RENAMED: &[&str] = &[
+    "crates/admin/",
+    "crates/cli/",
+    "crates/config/",
+    "crates/engine/",
+    "crates/gateway/",
+    "crates/hosts/",
+    "crates/lifecycle/",
+    "crates/mock-provider/",
+    "crates/ports/",
+    "crates/protocol/",
+    "crates/provider/",
+    "crates/quittance/",
+    "crates/record/",
+    "crates/servers/",
+    "crates/sim/",
+    "crates/store-",
+    "crates/telemetry/",
+    "crates/wire/",
+];
+
+const VISIBLE: &[&str] = &["pub ", "pub(crate) ", "pub(super) "];
+const TYPE_KEYWORDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "union "];
+
+/// Types that other modules can see. Two in one file are the variants of one type for two platforms.
+pub(super) fn type_names_stand_once(tree: &Tree) -> Vec<TidyFinding> {
+    let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    for file in sources(tree).filter(|file| !is_being_renamed(&file.path)) {
+        let code = SourceView::read(&file.text).without_tests().code;
+        for (number, line) in numbered(&code) {
+            let Some(name) = visible_type(line) else { continue };
+            let known = places.entry(name.to_owned()).or_default();
+            if known.iter().all(|(path, _)| *path != file.path) {
+                known.push((&file.path, number));
+            }
+        }
+    }
+    let is_shared = |name: &str| SHARED_TYPE_NAMES.iter().any(|(shared, _)| *shared == name);
+    places.retain(|name, places| places.len() > 1 && !is_shared(name));
+    repeated(&places, "type")
+}
+
+pub(super) fn file_names_stand_once(tree: &Tree) -> Vec<TidyFinding> {
+    let glossary = Glossary::of(tree);
+    let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    for file in sources(tree).filter(|file| !is_being_renamed(&file.path)) {
+        places.entry(file_name(file).to_owned()).or_default().push((&file.path, 1));
+    }
+    let is_shared = |name: &str| SHARED_FILE_NAMES.iter().any(|(shared, _)| *shared == name);
+    places.retain(|name, places| places.len() > 1 && !is_shared(name) && !glossary.explains(name));
+    repeated(&places, "file")
+}
+
+/// One finding for each name, at its last place.
+fn repeated(places: &BTreeMap<String, Vec<(&str, usize)>>, sort: &str) -> Vec<TidyFinding> {
+    let mut findings = Vec::new();
+    for (name, places) in places {
+        let Some(((path, line), others)) = places.split_last() else { continue };
+        let others: Vec<String> = others.iter().map(|(path, line)| format!("{path}:{line}")).collect();
+        let what = format!("a {sort} called `{name}` stands in {} as well", others.join(", "));
+        findings.push(TidyFinding::breach(path, *line, what));
+    }
+    findings
+}
+
+/// What is compiled into our crates, without tests.
+fn sources(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.rust().filter(|file| {
+        file.path.starts_with("crates/") && file.path.contains("/src/") && !is_test_file(&file.path)
+    })
+}
+
+fn is_being_renamed(path: &str) -> bool {
+    BEING_RENAMED.iter().any(|renamed| path.starts_with(renamed))
+}
+
+fn file_name(file: &File) -> &str {
+    file.path.trim_end_matches(".rs").rsplit('/').next().unwrap_or_default()
+}
+
+/// The name of a type that this line declares for others to use.
+fn visible_type(line: &str) -> Option<&str> {
+    let item = VISIBLE.iter().find_map(|visible| line.trim_start().strip_prefix(visible))?;
+    let rest = TYPE_KEYWORDS.iter().find_map(|keyword| item.strip_prefix(keyword))?;
+    rest.split(|c| !is_word(c)).next().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rule: fn(&Tree) -> Vec<TidyFinding>, files: &[(&str, &str)]) -> Vec<String> {
+        rule(&Tree::of(files)).into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_type_name_that_stands_twice_is_found() {
+        for (first, second) in [
+            ("pub struct Order {}", "pub enum Order {}"),
+            ("pub(crate) trait Order {}", "    pub(super) type Order = u8;"),
+        ] {
+            let files = [("crates/a/src/lib.rs", first), ("crates/b/src/c/d.rs", second)];
+            let what = found(type_names_stand_once, &files);
+            assert_eq!(what, ["a type called `Order` stands in crates/a/src/lib.rs:1 as well"]);
+        }
+    }
+
+    #[test]
+    fn private_types_tests_platforms_and_listed_names_are_fine() {
+        let files = [
+            ("crates/a/src/lib.rs", "#[cfg(unix)]\npub struct A;\n#[cfg(windows)]\npub struct A;"),
+            ("crates/b/src/lib.rs", "struct A;\n#[cfg(test)]\nmod tests { pub struct A; }\n// pub struct A;"),
+            ("crates/b/src/tests.rs", "pub struct A;"),
+            ("crates/b/tests/c.rs", "pub struct A;"),
+            ("crates/c/src/lib.rs", "pub struct Settings;"),
+            ("crates/d/src/lib.rs", "pub struct Settings;\npub fn a() -> A {}"),
+        ];
+        assert!(found(type_names_stand_once, &files).is_empty());
+    }
+
+    #[test]
+    fn a_file_name_that_stands_twice_is_found() {
+        let files = [("crates/a/src/reply.rs", ""), ("crates/a/src/b/reply.rs", "")];
+        let what = found(file_names_stand_once, &files);
+        assert_eq!(what, ["a file called `reply` stands in crates/a/src/reply.rs:1 as well"]);
+    }
+
+    #[test]
+    fn terms_of_the_glossary_tests_and_listed_files_are_fine() {
+        let files = [
+            ("docs/glossary.md", "| **order** | what a caller wants |\n"),
+            ("crates/a/src/order.rs", ""),
+            ("crates/b/src/orders.rs", ""),
+            ("crates/b/src/order.rs", ""),
+            ("crates/a/src/lib.rs", ""),
+            ("crates/b/src/lib.rs", ""),
+            ("crates/b/src/tests/c.rs", ""),
+            ("crates/a/src/c.rs", ""),
+        ];
+        assert!(found(file_names_stand_once, &files).is_empty());
+    }
+
+    #[test]
+    fn each_listed_name_is_still_needed() {
+        let tree = Tree::load().unwrap_or_else(|why| panic!("{why}"));
+        let codes: Vec<String> = sources(&tree).map(|file| SourceView::read(&file.text).code).collect();
+        let types: Vec<&str> = codes.iter().flat_map(|code| code.lines().filter_map(visible_type)).collect();
+        for (name, _) in SHARED_TYPE_NAMES {
+            assert!(types.iter().filter(|other| *other == name).count() > 1, "the type {name} stands once");
+        }
+        for (name, _) in SHARED_FILE_NAMES {
+            assert!(
+                sources(&tree).filter(|file| file_name(file) == *name).count() > 1,
+                "{name}.rs stands once"
+            );
+        }
+    }
+}
