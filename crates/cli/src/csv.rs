@@ -1,5 +1,5 @@
 //! Comma-separated values that are only ever values: nothing that came from outside breaks a line, moves a cursor, or is a
-//! formula for whoever opens the file in a spreadsheet.
+//! formula in a spreadsheet.
 
 use crate::output::harmless;
 
@@ -17,7 +17,7 @@ fn value(text: &str) -> String {
     text
 }
 
-/// The values of one line that was written like that, or by anybody else; none if a quote is not closed.
+/// The values of one line; `None` if a quote is not closed.
 pub(crate) fn read(line: &str) -> Option<Vec<String>> {
     let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut letters = line.trim_end_matches(['\r', '\n']).chars().peekable();

@@ -1,7 +1,7 @@
 //! The daemon that uses an embedded store, which only one process can open. Its address is in a file in the store's folder, so a command
 //! always asks the daemon of its own store.
 
-mod note;
+mod address_file;
 
 use crate::exit::{CliError, Exit};
 use http_body_util::Full;
@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use tokio::net::TcpStream;
 
-pub(crate) use note::Note;
+pub(crate) use address_file::AddressFile;
 
 /// Where a listener is reached from the machine that it is on.
 pub(crate) fn near(listen: SocketAddr) -> SocketAddr {
@@ -52,7 +52,7 @@ impl Daemon {
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
         let embedded::EmbeddedOpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
-        Note::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
+        AddressFile::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
     }
 
     /// The daemon that runs on the store in this folder. The store is not opened to find it.
@@ -61,7 +61,7 @@ impl Daemon {
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        Note::of(dir).read_if_held().map(|at| Self::at(at, config, environment)).transpose()
+        AddressFile::of(dir).read_if_held().map(|at| Self::at(at, config, environment)).transpose()
     }
 
     fn at(at: SocketAddr, config: &Config, environment: &Environment) -> Result<Self, CliError> {

@@ -81,7 +81,7 @@ impl Plan {
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     let plan = Plan::of(&args);
     let interruption = Interruption::listen()?.came();
-    // Whoever interrupts it finds nothing left behind: what is dropped ends its process and removes its folder.
+    // An interruption leaves nothing behind: the drop ends the process and removes the folder.
     let evidence = tokio::select! {
         evidence = storm::run(plan) => evidence?,
         _ = interruption => return Err(CliError::new(Exit::Bad, "the demo was interrupted")),

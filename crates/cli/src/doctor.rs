@@ -1,8 +1,7 @@
-//! `quittance doctor`: what a configuration cannot tell by itself: what the store's settings promise, whether the clocks of
-//! its nodes agree, the provider can be reached and accepts the key, a callback would come in, and the doors of the daemon
-//! can be opened. Each finding says what to do about it.
+//! `quittance doctor`: checks what the configuration alone does not show: the store and the clocks of its nodes, the provider and its
+//! key, callbacks, and the daemon's addresses. Each finding says what to do.
 
-mod doors;
+mod listeners;
 mod nodes;
 mod reach;
 mod store;
@@ -81,11 +80,11 @@ pub(crate) async fn run(
     findings.extend(prices(config));
     findings.extend(pools(config, environment).await);
     findings.extend(reach::callbacks(config, args.yes).await);
-    findings.extend(doors::certificate(config));
-    findings.extend(doors::permissions(config));
-    findings.extend(doors::tenants(config));
+    findings.extend(listeners::certificate(config));
+    findings.extend(listeners::permissions(config));
+    findings.extend(listeners::tenants(config));
     findings.extend(alerts(config));
-    findings.extend(doors::descriptors(config));
+    findings.extend(listeners::descriptors(config));
     let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
     output::print(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if is_bad { Exit::Bad } else { Exit::Done })
@@ -151,13 +150,13 @@ async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
     pools.into_iter().filter_map(stopped).collect()
 }
 
-/// Whoever is to be told finds out otherwise when he was not.
+/// Whether alerts can be delivered.
 fn alerts(config: &Config) -> Vec<Finding> {
-    let troubles = config.alerts.problems();
-    if troubles.is_empty() && config.alerts.has_receiver() {
-        return vec![Finding::new("alerts", State::Good, "those who are to be told can be")];
+    let problems = config.alerts.problems();
+    if problems.is_empty() && config.alerts.has_receiver() {
+        return vec![Finding::new("alerts", State::Good, "alerts can be delivered")];
     }
-    troubles.into_iter().map(|what| Finding::new("alerts", State::Bad, what)).collect()
+    problems.into_iter().map(|what| Finding::new("alerts", State::Bad, what)).collect()
 }
 
 async fn provider(config: &Config) -> Vec<Finding> {
@@ -174,8 +173,8 @@ async fn provider(config: &Config) -> Vec<Finding> {
             State::Good,
             format!("{} answers and accepts the key{}", first.name, what_is_there(&account, &first.currency)),
         ),
-        Err(trouble) if trouble.exit == Exit::Config => Finding::new("provider", State::Bad, trouble.what),
-        Err(trouble) => Finding::new("provider", State::Bad, format!("{}: {trouble}", first.name)),
+        Err(error) if error.exit == Exit::Config => Finding::new("provider", State::Bad, error.what),
+        Err(error) => Finding::new("provider", State::Bad, format!("{}: {error}", first.name)),
     }]
 }
 

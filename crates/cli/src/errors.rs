@@ -99,7 +99,7 @@ const fn signal(signal: Signal) -> &'static str {
         Signal::InDoubt => return "sent, and then a timeout, a reset or a 5xx: in doubt",
     };
     match class {
-        FaultClass::Busy => "no room, or too many requests; HTTP 429",
+        FaultClass::Busy => "no capacity, or too many requests; HTTP 429",
         FaultClass::Unreachable => "nothing was sent: connection refused, no such host, no TLS",
         FaultClass::Unsolvable => "taken, tried and given up",
         FaultClass::NoFunds => "no money, or the plan has ended",

@@ -1,8 +1,8 @@
-//! Somebody wants the process to end, by Ctrl-C or by a polite signal.
+//! Signals that ask the process to end: Ctrl-C and SIGTERM.
 
 use crate::exit::{CliError, Exit};
 
-/// Whoever wants the process to end. Heard from the moment it is made, so it is made before anybody is told the address.
+/// Receives the signals from the moment it is made, so it is made before the address is printed.
 #[cfg(unix)]
 pub(crate) struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 
@@ -12,10 +12,10 @@ impl Interruption {
         use tokio::signal::unix::{SignalKind, signal};
         let both =
             signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
-        both.map(|(interrupt, terminate)| Self(interrupt, terminate)).map_err(|error| unheard(&error))
+        both.map(|(interrupt, terminate)| Self(interrupt, terminate)).map_err(|error| no_signals(&error))
     }
 
-    /// How a process ends that is told so.
+    /// Waits for a signal. Returns its exit code.
     pub(crate) async fn came(mut self) -> Exit {
         tokio::select! {
             _ = self.0.recv() => Exit::Interrupted,
@@ -42,6 +42,6 @@ impl Interruption {
 }
 
 #[cfg(unix)]
-fn unheard(error: &std::io::Error) -> CliError {
-    CliError::new(Exit::Bad, format!("signals cannot be heard: {error}"))
+fn no_signals(error: &std::io::Error) -> CliError {
+    CliError::new(Exit::Bad, format!("signals cannot be received: {error}"))
 }

@@ -2,7 +2,7 @@
 //! exit codes; whatever it does, it does through the library.
 
 #[cfg(test)]
-mod alert_words;
+mod alert_texts;
 mod audit;
 mod client;
 mod completions;
@@ -84,7 +84,7 @@ output, 4 configuration, 5 store, 6 provider. Each command's help has details.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run a storm on this machine, and compare the usage with the ledger
+    /// Run a storm of faults on this machine, and check the usage
     ///
     /// Starts a mock provider on real HTTP and the engine in its own process on a real store. 50 workers ask for answers,
     /// and the engine is killed in the middle. Then the usage is compared with the provider's ledger. The demo takes a few
@@ -155,10 +155,10 @@ fn main() -> ExitCode {
     }
     match run(command, &config) {
         Ok(exit) => exit.into(),
-        Err(trouble) => {
-            let lines = trouble.what.lines().map(|line| format!("quittance: {}\n", output::harmless(line)));
+        Err(error) => {
+            let lines = error.what.lines().map(|line| format!("quittance: {}\n", output::harmless(line)));
             output::tell(&lines.collect::<String>());
-            trouble.exit.into()
+            error.exit.into()
         }
     }
 }

@@ -29,9 +29,9 @@ const HOMES_MAX: usize = 64;
 /// When a person is told why the prompt does not come back.
 const STOP_TOLD: Duration = Duration::from_secs(1);
 
-/// Opens the store and carries orders out. Whoever is at the prompt may do so beside the daemon, and beside others, if the
-/// store can be shared; that another process has an embedded store to itself is no trouble yet.
-pub(crate) async fn start_unless_held(
+/// Starts a node that processes orders. It may run beside other nodes if the store is shared. The inner error: another process uses the
+/// embedded store.
+pub(crate) async fn start_unless_in_use(
     config: &Config,
 ) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
     begin(config, None).await

@@ -1,5 +1,5 @@
 //! What goes to which stream: results to standard output, everything else to standard error, colours only where a
-//! person sees them, and a reader who closes the pipe is no error.
+//! person sees them, and a closed pipe is no error.
 
 use crate::exit::{CliError, Exit};
 use quittance::gateway::{is_odd, plain_json};
@@ -13,7 +13,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Writes to standard output. A reader who has seen enough and closed the pipe is no error.
+/// Writes to standard output. A closed pipe is no error.
 pub(crate) fn print(rendered: &str) -> Result<(), CliError> {
     let mut out = anstream::AutoStream::auto(io::stdout()).lock();
     match out.write_all(rendered.as_bytes()).and_then(|()| out.flush()) {
@@ -48,7 +48,7 @@ pub(crate) fn print_json(document: &serde_json::Value) -> Result<(), CliError> {
     print(&format!("{}\n", plain_json(&document.to_string())))
 }
 
-/// Writes an answer to standard output: as it is for a program, and harmless for a person.
+/// Writes an answer to standard output: unchanged for a program, and without control characters for a terminal.
 pub(crate) fn print_answer(answer: &str) -> Result<(), CliError> {
     if io::stdout().is_terminal() {
         return print(&format!("{}\n", harmless(answer)));
@@ -82,12 +82,12 @@ pub(crate) fn not_written(error: &io::Error) -> CliError {
     CliError::new(Exit::NotWritten, format!("the result could not be written: {error}"))
 }
 
-/// Says something on standard error. If nobody listens there, nothing depends on it.
+/// Writes to standard error. An error is ignored.
 pub(crate) fn tell(message: &str) {
     _ = anstream::AutoStream::auto(io::stderr()).lock().write_all(message.as_bytes());
 }
 
-/// What the library has to say to a person goes to standard error, from warnings up.
+/// Logs of the library go to standard error, from warnings up.
 pub(crate) fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)
@@ -98,16 +98,16 @@ pub(crate) fn log_to_stderr() {
         .init();
 }
 
-/// What a daemon has to tell, on standard error. The libraries below us are heard from warnings up: what they say about
-/// single connections is nobody's to read.
+/// The log of the daemon, on standard error. Other libraries log from warnings up: what they log about
+/// single connections is of no use.
 pub(crate) fn log_as(config: LogConfig) {
-    let told = Targets::new()
+    let targets = Targets::new()
         .with_default(LevelFilter::WARN.min(config.level.into()))
         .with_target("quittance", config.level);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
     let lines = if config.is_json { layer.json().flatten_event(true).boxed() } else { layer.boxed() };
-    tracing_subscriber::registry().with(lines.with_filter(told)).init();
+    tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }
 
 /// Whether a line on standard error can move.
@@ -154,7 +154,7 @@ impl Drop for Progress {
     }
 }
 
-/// How long something took, as one says it.
+/// A duration in one unit, rounded down.
 pub(crate) fn roughly(span: Duration) -> String {
     match span.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -164,7 +164,7 @@ pub(crate) fn roughly(span: Duration) -> String {
     }
 }
 
-/// Text that came from outside, as text: nothing in it moves the cursor or rings a bell.
+/// Text from outside without control characters: nothing in it moves the cursor.
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -173,7 +173,7 @@ pub(crate) fn harmless(text: &str) -> String {
     shown
 }
 
-/// The beginning of a text that is longer than there is room for.
+/// The beginning of a text that is too long.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();

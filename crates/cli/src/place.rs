@@ -1,4 +1,4 @@
-//! From the store that somebody named to one that is open, and what goes wrong on the way in words that say what to do.
+//! Opens the configured store. Errors say what to do.
 
 use crate::exit::{CliError, Exit};
 use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
@@ -60,7 +60,7 @@ pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError
     place.open().await.map_err(|error| open_error(&error))
 }
 
-/// Whoever finds no tables that he can use wants to know which command makes them.
+/// An error on opening a store; missing tables name the command that creates them.
 pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
     let StoreOpenError::Postgres(postgres::PostgresOpenError::Older { address, found, known }) = error else {
         return CliError::of(Exit::Store, error);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_finds_no_tables_is_told_which_command_makes_them() {
+    fn an_error_about_tables_names_the_command_that_makes_them() {
         for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
             let address = "postgres://h/d?schema=s".into();
             let told = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());

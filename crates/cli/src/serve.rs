@@ -18,7 +18,7 @@ pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
 use crate::config_command::ConfigArgs;
-use crate::daemon::Note;
+use crate::daemon::AddressFile;
 use crate::exit::{CliError, Exit};
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
@@ -40,7 +40,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// How long whoever is inside may take before the process ends anyway.
+/// How long requests in progress may take before the process ends.
 const DRAIN_WAIT: Duration = Duration::from_secs(10);
 /// Where a collector takes traces.
 const TRACES_PATH: &str = "/v1/traces";
@@ -125,7 +125,7 @@ pub(crate) async fn run(
     log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
     output::log_as(log);
     let mut signals = Signals::listen()
-        .map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
+        .map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be received: {error}")))?;
     let daemon = tokio::select! {
         daemon = Daemon::start(&args, config, inherited) => daemon?,
         // No request has been accepted yet, and every order on record has a timer.
@@ -142,7 +142,7 @@ pub(crate) async fn run(
 struct Daemon {
     node: Quittance,
     /// For commands that find the store closed.
-    note: Option<Note>,
+    note: Option<AddressFile>,
     gateway: Gateway,
     serving: JoinSet<()>,
     http: SocketAddr,
@@ -171,7 +171,7 @@ impl Daemon {
             .transpose()
             .map_err(|error| CliError::of(Exit::Config, &error))?;
         let wanted = wanted(&config, args.listen, args.tls_listen, source.is_some());
-        // Before the store is opened: whoever comes early waits a moment instead of being turned away.
+        // Before the store is opened: a caller that comes early waits a moment instead of getting an error.
         let (http, https) = wanted.bind(inherited)?;
         if args.mock {
             // The mock provider is on this machine, so it can call any address that we listen on.
@@ -229,7 +229,7 @@ impl Daemon {
         }
         if config.tenants.is_empty() && config.public_url.as_deref().is_some_and(leads_outside) {
             tracing::warn!(
-                "no tenant is configured, and there is a public_url: whoever can reach it may place orders, unless what \
+                "no tenant is configured, and there is a public_url: every caller that can reach it may place orders, unless what \
                  stands in front of us lets nothing but /callback/ through"
             );
         }
@@ -303,8 +303,8 @@ impl Daemon {
     }
 
     async fn end(&self) {
-        // While the store is ours: whoever has it next may have left his own.
-        self.note.iter().for_each(Note::take_away);
+        // While the store is ours: the next process may write its own file.
+        self.note.iter().for_each(AddressFile::take_away);
         self.gateway.set_ready(false);
         // It says itself who had to be cut off.
         self.gateway.drain(DRAIN_WAIT).await;
@@ -319,9 +319,9 @@ impl Daemon {
 }
 
 /// Says where we listen, in a folder that is ours alone. Without it, people must come when we are not there.
-fn leave_note(config: &Config, at: SocketAddr) -> Option<Note> {
+fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     let StoreUrl::Embedded(dir) = &config.store.url else { return None };
-    let mut note = Note::of(dir);
+    let mut note = AddressFile::of(dir);
     match note.write(at) {
         Ok(()) => Some(note),
         Err(error) => {

@@ -124,7 +124,7 @@ pub(crate) async fn run(
     }
 }
 
-/// The store that somebody named at the prompt. What was typed is not repeated: it may be a password after all.
+/// The store that was typed. Errors do not repeat it: it may contain a password.
 fn named(
     typed: &str,
     password: &'static str,
@@ -205,9 +205,9 @@ mod tests {
             ("mysql://u:s3cr3t@h/db", "as in `store.url`"),
             ("postgres://h:s3cr3t/db", "cannot be"),
         ] {
-            let trouble = name(typed, &[], &[]).unwrap_err();
-            assert_eq!(trouble.exit, Exit::Usage, "{typed}");
-            assert!(trouble.what.contains(word) && !trouble.what.contains("s3cr3t"), "{}", trouble.what);
+            let error = name(typed, &[], &[]).unwrap_err();
+            assert_eq!(error.exit, Exit::Usage, "{typed}");
+            assert!(error.what.contains(word) && !error.what.contains("s3cr3t"), "{}", error.what);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tables for people: columns as wide as they need to be, and colours that take no room.
+//! Tables for people: columns as wide as they need to be, and colours that have no width.
 
 use anstyle::Style;
 use std::fmt::Write;

@@ -177,11 +177,11 @@ fn table(config: &Config) -> String {
         }
     }
     if config.tenants.is_empty() {
-        text += "There is no tenant: nobody needs a key, and only this machine may ask. `quittance tenant new NAME` makes \
+        text += "There is no tenant: no key is needed, and only this machine may connect. `quittance tenant new NAME` makes \
                  a key.\n";
     }
     let admin = config.admin.as_ref().map_or_else(
-        || if config.tenants.is_empty() { "whoever is on this machine".into() } else { "nobody".into() },
+        || if config.tenants.is_empty() { "every user of this machine".into() } else { "no key".into() },
         |key| format!("key {}", key.state()),
     );
     _ = writeln!(text, "{:<20} {}", "(the operator)", harmless(&admin));
@@ -202,7 +202,7 @@ mod tests {
         let object = made(Some("team-a"));
         let key = object["key"].as_str().unwrap();
         assert_eq!(key.len(), 32);
-        assert_ne!(made(Some("team-a"))["key"], object["key"], "each is drawn anew");
+        assert_ne!(made(Some("team-a"))["key"], object["key"], "each is new");
         let config = Place::with_file(object["toml"].as_str().unwrap()).load().unwrap();
         assert_eq!(config.tenants[0].key.digest().unwrap(), KeyDigest::of(key));
         assert!(!object["toml"].as_str().unwrap().contains(key));

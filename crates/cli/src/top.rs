@@ -1,23 +1,23 @@
 //! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` tells, of the daemon that has the store, or what
-//! this process sees in a store that is shared. It changes nothing, and is in nobody's way: an embedded store is never kept open.
+//! this process sees in a store that is shared. It changes nothing, and never keeps an embedded store open.
 
 mod draw;
 mod feed;
-mod lines;
-mod picture;
+mod small_screen;
+mod snapshot;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::{output, store};
 use clap::Args;
 use feed::Feed;
-use picture::Snapshot;
 use quittance_config::{Config, Environment, Scheme};
 use serde_json::{Value, json};
+use snapshot::Snapshot;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
         );
         CliError::new(Exit::Store, what)
     })?;
-    output::print(&words::page(&picture)).map(|()| Exit::Done)
+    output::print(&text::page(&picture)).map(|()| Exit::Done)
 }
 
 /// One look, after which the store is free again. What is not there is not made to be looked at.
@@ -80,7 +80,7 @@ async fn look(config: &Config, environment: &Environment) -> Result<Value, CliEr
     let mut told: Value = client.get(NOW).await?;
     if matches!(client, ApiClient::InProcess(_)) {
         let scheme = config.store.url.scheme();
-        // Where it is not shared nobody is at work, and somebody may be about to be.
+        // A store that is not shared has no node now, and a daemon may be about to start.
         let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
         for _ in 1..looks_max {
             if told["rates"]["asked"].is_number() || told["store"]["is_up"] != true {
@@ -94,8 +94,8 @@ async fn look(config: &Config, environment: &Environment) -> Result<Value, CliEr
     Ok(told)
 }
 
-/// A picture without what only a node can know. Whoever just looks at a store has no name and no age there, sees no answer come in,
-/// and has never asked a provider for anything: that none has refused him says nothing.
+/// Removes what only a node knows. A command that reads a store has no name and no age there, no latencies, and no state of the
+/// provider.
 fn from_outside(told: &mut Value, scheme: Scheme) {
     told["node"] = Value::Null;
     told["providers"] = json!([]);

@@ -18,7 +18,7 @@ const APART_MS_MAX: u64 = 10 * 60 * 1000;
 pub(super) struct Comparison {
     /// What has not been met yet.
     theirs: Ledger,
-    /// Attempts whose task nobody ever named to us, or whose story no longer tells it.
+    /// Attempts whose task is not known, or no longer in the timeline.
     nameless: Vec<PaidAttempt>,
     compared: Compared,
 }
@@ -45,7 +45,7 @@ pub(super) struct Compared {
     pub(super) theirs_only_micros: u64,
     pub(super) ours_only: u64,
     pub(super) priced_otherwise: u64,
-    /// Attempts without a name that there was no room for.
+    /// Attempts without a task that were too many to remember.
     pub(super) passed_over: u64,
     /// In words, the first of each sort.
     pub(super) told: Vec<String>,
@@ -63,7 +63,7 @@ impl Compared {
         if Some(theirs.cost.0) == ours.cost_micros {
             return;
         }
-        // A caller reported the answer bad, and they believed him.
+        // A caller reported the answer as bad, and the provider accepted it.
         if !theirs.is_charged {
             self.given_back += 1;
             self.given_back_micros += ours.cost_micros.unwrap_or_default();

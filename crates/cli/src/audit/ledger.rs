@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// More than anybody buys in a month; each is kept in memory.
+/// More than a large user buys in a month; each is kept in memory.
 const TASKS_MAX: usize = 5_000_000;
 /// The longest line of a table.
 const LINE_BYTES_MAX: u64 = 64 * 1024;

@@ -93,8 +93,8 @@ fn what_serve_would_refuse_is_wrong() {
             &["cannot listen on 192.0.2.7:8780", "does not have that address", "`listen`"],
         ),
         (
-            format!("{top}{PROVIDER}{POOL}tenant = \"nobody\"\n"),
-            &["`pools.login.tenant`", "no tenant `nobody`"],
+            format!("{top}{PROVIDER}{POOL}tenant = \"carla\"\n"),
+            &["`pools.login.tenant`", "no tenant `carla`"],
         ),
         (
             format!("{top}{PROVIDER}{TENANT}[admin]\nkey_env = \"T\"\n"),

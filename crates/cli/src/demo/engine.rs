@@ -1,5 +1,5 @@
 //! The engine of the demo: this same program as a process of its own, which takes orders as lines and can be killed like
-//! any other. Whoever asks it does not notice a kill, except that it takes longer: what was not answered is asked again.
+//! any other. A worker notices a kill only by the time: requests without an answer are sent again.
 
 use crate::exit::{CliError, Exit};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) enum Bid {
     Ask(Ask),
     /// With SIGKILL, and a new one at once.
     Kill,
-    /// Nobody asks any more: end when everything has settled.
+    /// No more requests come: end when no order is open.
     Finish,
 }
 
@@ -98,13 +98,13 @@ impl Keeper {
         self.pending.insert(ask.id, ask);
     }
 
-    /// An event that ends a request goes to whoever asked.
+    /// Sends an event that ends a request to the worker that waits for it.
     fn read_callback(&mut self, event: Value) {
         if event["event"] == "accepted" {
             return;
         }
         if let Some(ask) = event["id"].as_u64().and_then(|id| self.pending.remove(&id)) {
-            // Whoever asked may have gone; then nobody needs to be told.
+            // The worker may have gone.
             _ = ask.told.send(event);
         }
     }
@@ -130,16 +130,16 @@ impl Keeper {
 
 impl Running {
     fn start(config: &Path, key: &str) -> Result<Self, CliError> {
-        let trouble = |error: std::io::Error| {
+        let not_started = |error: std::io::Error| {
             CliError::new(Exit::Bad, format!("the engine could not be started: {error}"))
         };
-        let program = std::env::current_exe().map_err(trouble)?;
+        let program = std::env::current_exe().map_err(not_started)?;
         let mut command = Command::new(program);
         command.args(["solve", "--lines", "--settle", "--config"]).arg(config);
-        // Nothing but the key of the demo: the settings of whoever runs it are not the demo's.
+        // Nothing but the key of the demo: the settings of the user are not those of the demo.
         command.env_clear().env(KEY_VARIABLE, key);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().map_err(trouble)?;
+        let mut child = command.spawn().map_err(not_started)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(CliError::new(Exit::Bad, "the engine has no pipes"));

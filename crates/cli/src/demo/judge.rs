@@ -75,7 +75,7 @@ fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> 
         let mark = mark_in(text(order, "pageurl"), text(order, "textinstructions"));
         match cases.get_mut(&mark) {
             Some(case) => case.orders.push(order),
-            None => breaches.push(format!("an order that nobody placed: {}", order.key)),
+            None => breaches.push(format!("an order that no worker placed: {}", order.key)),
         }
     }
     for entry in &evidence.ledger.tasks {
@@ -86,7 +86,7 @@ fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> 
         let mark = mark_in(shown("pageurl"), shown("textinstructions"));
         match cases.get_mut(&mark) {
             Some(case) => case.taken.push(entry),
-            None => breaches.push(format!("paid once: task {} was bought for nobody", entry.id)),
+            None => breaches.push(format!("paid once: task {} was bought for no order", entry.id)),
         }
     }
     cases
@@ -194,7 +194,9 @@ fn ends(
                 .get(&mark)
                 .is_some_and(|case| case.taken.iter().any(|task| is_of(task, &event["answer"])));
             if !sold {
-                breaches.push(format!("never stale: {mark} was answered with something that nobody sold"));
+                breaches.push(format!(
+                    "never stale: {mark} was answered with something that the provider did not sell"
+                ));
             }
         } else {
             let code = event["error"]["code"].as_str().unwrap_or("unknown").to_owned();

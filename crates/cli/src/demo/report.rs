@@ -1,5 +1,5 @@
 //! What a person, or a script, is told after a demo. 80 columns, what happened first, what to do next last. Styles are
-//! always written; whoever prints strips them where they would only be noise.
+//! always written; they are removed where the output is no terminal.
 
 use super::Plan;
 use anstyle::{AnsiColor, Style};

@@ -60,7 +60,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
     })?;
     let keeper = Keeper::start(&config, KEY)?;
     let (bids, received) = mpsc::channel(1024);
-    // A set, so that it ends with whoever waits for it.
+    // A set, so that the tasks end when it is dropped.
     let mut keeping = tokio::task::JoinSet::new();
     keeping.spawn(keeper.keep(received));
     let told = work(plan, &bids, &mock).await;
@@ -81,7 +81,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
     Ok(Evidence { told, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
 }
 
-/// Short of slots, and everything goes wrong now and then; but solves take a blink, so that nobody has to wait.
+/// Short of slots, and everything goes wrong now and then; but solves take a blink, so that the demo is short.
 fn provider(plan: Plan) -> Settings {
     let mut faults = Faults::storm();
     faults.hang_ms = 1_500;
@@ -257,11 +257,11 @@ async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -
 
 /// What the engine left on disk, read as the next process would.
 async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), CliError> {
-    let trouble = |error: &dyn std::error::Error| CliError::of(Exit::Store, error);
-    let node = Quittance::builder().embedded(store).open().await.map_err(|error| trouble(&error))?;
+    let store_error = |error: &dyn std::error::Error| CliError::of(Exit::Store, error);
+    let node = Quittance::builder().embedded(store).open().await.map_err(|error| store_error(&error))?;
     let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
     loop {
-        let page = node.list(Which::ALL, after.as_ref(), 1000).await.map_err(|error| trouble(&error))?;
+        let page = node.list(Which::ALL, after.as_ref(), 1000).await.map_err(|error| store_error(&error))?;
         if page.is_empty() {
             break;
         }
@@ -279,7 +279,7 @@ async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), 
         }
     }
     let mut usage = Counters::default();
-    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| trouble(&error))?;
+    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| store_error(&error))?;
     lines.into_iter().for_each(|(_, counters)| usage += counters);
     Ok((orders, unreadable, usage))
 }

@@ -19,7 +19,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// How long a caller from outside may take to reach us.
 const REACH_WAIT: Duration = Duration::from_secs(5);
-/// As much of an answer or of a request as anybody needs to know it.
+/// How much of a response or of a request is read.
 const HEAD_BYTES: usize = 4096;
 
 pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Finding> {
@@ -112,7 +112,7 @@ async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
     let call = Box::pin(async {
         match address.call(&path, &extra).await {
             Err(why) => why,
-            // Somebody answered; if it was not us, nothing will arrive.
+            // There was a response; if it was not ours, nothing will arrive.
             Ok(_) => std::future::pending().await,
         }
     });

@@ -55,7 +55,7 @@ async fn attempt(
     announcement: &Announcement,
 ) -> std::io::Result<std::process::ExitStatus> {
     let Announcement { event, rule, subject, is_grave, words, at, .. } = announcement;
-    let (name, given) = program.split_first().expect("whoever has none runs none");
+    let (name, given) = program.split_first().expect("without a program this is not called");
     let mut command = Command::new(name);
     command.args(given).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     // It is told of alerts, and has no business with keys.
@@ -74,7 +74,7 @@ async fn attempt(
     }
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // Whoever does not read it has the same in his environment.
+        // The same is in the environment of the program.
         _ = input.write_all(format!("{}\n", announcement.json()).as_bytes()).await;
     }
     child.wait().await

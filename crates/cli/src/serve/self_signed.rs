@@ -49,7 +49,7 @@ pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
     }
     if ca_file(dir).exists() {
         tracing::warn!(
-            "the CA in {} is of no use any more and is made anew: point clients to it again",
+            "the CA in {} cannot be used any more and is made again: give the new file to the clients",
             dir.display()
         );
     }
@@ -58,7 +58,7 @@ pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
     let ca = params.self_signed(&key)?;
     let unwritable = |path: PathBuf| |source| CertificateError::Unwritable { path, source };
     std::fs::create_dir_all(dir).map_err(unwritable(dir.to_owned()))?;
-    // The key first: a certificate without its key would be made anew, and a key without certificate is nothing.
+    // The key first: a certificate without its key would be made again, and a key without certificate is ignored.
     write(&ca_key_file(dir), &pem("PRIVATE KEY", &key.serialize_der()), 0o600)
         .map_err(unwritable(ca_key_file(dir)))?;
     write(&ca_file(dir), &pem("CERTIFICATE", ca.der()), 0o644).map_err(unwritable(ca_file(dir)))?;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_is_of_no_use_is_made_anew() {
+    fn an_authority_that_cannot_be_used_is_made_again() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let dir = folder.path();
         make(dir).unwrap();

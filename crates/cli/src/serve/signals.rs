@@ -73,7 +73,7 @@ impl Signals {
 }
 
 impl Signals {
-    /// Until somebody wants the process to end.
+    /// Until a signal asks the process to end.
     pub(super) async fn end(&mut self) -> Sign {
         loop {
             match self.next().await {

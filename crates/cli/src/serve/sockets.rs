@@ -1,4 +1,4 @@
-//! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where nobody needs a
+//! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where no one needs a
 //! key, only this machine may come in, whatever the configuration says.
 
 use crate::exit::{CliError, Exit};
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Where https is, unless somebody says otherwise.
+/// The default address for https.
 pub(crate) const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
 /// The settings that say where.
 const HTTP_SETTING: &str = "listen";
@@ -69,12 +69,12 @@ fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
     Ok(doors)
 }
 
-/// Where somebody wants us to listen.
+/// An address to listen on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListenRequest {
     pub(super) http: SocketAddr,
     pub(super) https: Option<SocketAddr>,
-    /// Whether nobody needs a key.
+    /// Whether no key is needed.
     pub(super) is_open: bool,
 }
 
@@ -141,12 +141,12 @@ impl ListenRequest {
         let address = self.kept(wanted);
         if address != wanted {
             tracing::warn!(
-                "no tenant is configured, so nobody needs a key and only this machine may ask: listening on {address} \
+                "no tenant is configured, so no key is needed and only this machine may connect: listening on {address} \
                  instead of {wanted}; `quittance tenant new NAME` makes a key, and then other machines may ask too"
             );
         } else if self.is_open && setting == HTTP_SETTING {
             tracing::info!(
-                "no tenant is configured, so nobody needs a key and only this machine may ask; `quittance tenant new \
+                "no tenant is configured, so no key is needed and only this machine may connect; `quittance tenant new \
                  NAME` makes a key for others"
             );
         }
@@ -195,7 +195,7 @@ fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, 
     let address = listener.local_addr().map_err(unusable)?;
     if is_open && !is_kept_inside(address) {
         let what = format!(
-            "systemd listens on {address} for us, and no tenant is configured, so anybody could ask: make a key with \
+            "systemd listens on {address} for us, and no tenant is configured, so every caller could place orders: make a key with \
              `quittance tenant new NAME`, or let the .socket unit listen on 127.0.0.1"
         );
         return Err(CliError::new(Exit::Config, what));
@@ -213,7 +213,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Whether nobody from another machine comes in by this address.
+/// Whether the address can be reached from this machine only.
 pub(crate) fn is_kept_inside(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_nobody_needs_a_key_only_this_machine_comes_in() {
+    fn if_no_key_is_needed_only_this_machine_can_connect() {
         for (wanted, kept) in [
             ("0.0.0.0:8780", "127.0.0.1:8780"),
             ("192.0.2.7:1", "127.0.0.1:1"),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_open_socket_from_systemd_is_refused_where_nobody_needs_a_key() {
+    async fn an_open_socket_from_systemd_is_refused_if_no_key_is_needed() {
         let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
         let refused = adopt(open(), true).unwrap_err();
         assert!(refused.what.contains("quittance tenant new") && refused.exit == Exit::Config, "{refused}");

@@ -1,4 +1,4 @@
-//! What systemd is told: that we are ready, that we end, and that we are alive. Without it, nobody is told anything.
+//! Messages to systemd: ready, stopping, and the watchdog. Without systemd, none is sent.
 
 use quittance_config::Environment;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct Systemd {
 }
 
 impl Systemd {
-    /// As the environment says; a socket that cannot be reached is nobody.
+    /// From the environment; a socket that cannot be reached is the same as none.
     pub(crate) fn of(environment: &Environment) -> Self {
         let number = |name| environment.get(name).and_then(|text| text.parse::<u64>().ok());
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
@@ -59,7 +59,7 @@ impl Watchdog {
 #[cfg(unix)]
 fn connect(address: &str) -> std::io::Result<std::os::unix::net::UnixDatagram> {
     let socket = std::os::unix::net::UnixDatagram::unbound()?;
-    // Whoever does not listen must not hold us up.
+    // A receiver that does not read must not block us.
     socket.set_nonblocking(true)?;
     #[cfg(target_os = "linux")]
     if let Some(name) = address.strip_prefix('@') {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn systemd_is_told_on_the_socket_that_it_names() {
+    fn messages_go_to_the_socket_that_systemd_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let listener = UnixDatagram::bind(&path).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_where_there_is_no_systemd() {
+    fn without_systemd_nothing_is_sent() {
         Systemd::default().tell("READY=1");
         let gone: Environment = [("NOTIFY_SOCKET", "/nowhere/at/all")].into_iter().collect();
         Systemd::of(&gone).tell("READY=1");

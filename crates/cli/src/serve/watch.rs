@@ -1,5 +1,5 @@
-//! What a person on call wants to find in the log: that the provider or the store is in trouble, and that it is well again;
-//! that an order, or a call to a caller, needs him. One line for each change, not for each order that it hurts.
+//! What a person on call wants to find in the log: that the provider or the store fails, and that it is well again;
+//! that an order, or a call to a caller, needs a person. One line for each change, not for each order that it hurts.
 
 use quittance::lifecycle::{FaultClass, Key, Order, Signal, TimelineEvent};
 use quittance_gateway::Gateway;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// How often is looked for what no order tells.
 const LOOK: Duration = Duration::from_secs(1);
-/// For how long after a failure the store counts as in trouble.
+/// For how long after a failure the store counts as failing.
 const STORE_TROUBLE: Duration = Duration::from_secs(5);
 
 /// How long a reason stands in the log before another one may follow: two may take turns.
@@ -23,14 +23,14 @@ const TOLD_MAX: usize = 256;
 struct Known {
     is_paused: bool,
     store: KnownStore,
-    trouble: Option<ProviderTrouble>,
+    failure: Option<ProviderFailure>,
     /// How long the stories were of which something was told lately, the latest first.
     told: VecDeque<(Key, usize)>,
 }
 
-/// What was last told of the provider. Where every other submit fails it is in trouble all the while: it is well again when it has
+/// What was last told of the provider. Where every other submit fails it keeps failing: it is well again when it has
 /// been for a time.
-struct ProviderTrouble {
+struct ProviderFailure {
     class: Signal,
     told: Instant,
     last: Instant,
@@ -50,9 +50,9 @@ enum StoreNews {
 }
 
 impl KnownStore {
-    /// What is worth a line, if `trouble` is what ails it now.
-    fn read_callback(&mut self, trouble: Option<String>, now: Instant) -> Option<StoreNews> {
-        let Some(why) = trouble else { return self.away.take().map(|_| StoreNews::Well) };
+    /// What is worth a line, if `failure` is what ails it now.
+    fn read_callback(&mut self, failure: Option<String>, now: Instant) -> Option<StoreNews> {
+        let Some(why) = failure else { return self.away.take().map(|_| StoreNews::Well) };
         if let Some((told, at)) = &self.away
             && (*told == why || now.duration_since(*at) < WHY_SPAN)
         {
@@ -94,16 +94,16 @@ impl Known {
             (Some(fault), false) => tracing::warn!(
                 code = %fault.code.escape_debug(),
                 class = fault.class.name(),
-                "nothing more is submitted: the provider's account needs a person; mend it, then release (POST /v1/admin/release) or start again"
+                "nothing more is submitted: the provider does not accept the account: fix it, then release (POST /v1/admin/release) or start again"
             ),
             (None, true) => tracing::info!("submitting again"),
             _ => {}
         }
         self.is_paused = paused.is_some();
-        let trouble = engine
+        let failure = engine
             .store_was_away(STORE_TROUBLE)
             .then(|| engine.store_error().unwrap_or_else(|| "it did not say why".into()));
-        match self.store.read_callback(trouble, Instant::now()) {
+        match self.store.read_callback(failure, Instant::now()) {
             Some(StoreNews::Away(why)) => {
                 let why = why.escape_debug();
                 tracing::warn!(%why, "the store cannot be read or written; callers are told to come again");
@@ -121,10 +121,10 @@ impl Known {
         let is_well = |event: &&TimelineEvent| {
             matches!(event, TimelineEvent::Accepted { .. } | TimelineEvent::Solved { .. })
         };
-        if let Some(trouble) = &mut self.trouble
+        if let Some(failure) = &mut self.failure
             && lately.iter().any(is_well)
         {
-            trouble.has_worked_since = true;
+            failure.has_worked_since = true;
         }
         let is_told = |event: &&TimelineEvent| {
             matches!(
@@ -165,7 +165,7 @@ impl Known {
                 if order.has_dead_webhook() {
                     tracing::warn!(order = key, kind, webhook, %why, "a caller was never reached: a dead letter");
                 } else {
-                    tracing::info!(order = key, kind, webhook, %why, "a caller could not be called; he is tried again");
+                    tracing::info!(order = key, kind, webhook, %why, "a webhook could not be delivered; it is tried again");
                 }
             }
             _ => {}
@@ -174,7 +174,7 @@ impl Known {
 
     fn tell_trouble(&mut self, class: Signal, what: &str) {
         if self.is_new_trouble(class, Instant::now()) {
-            tracing::warn!(class = class.name(), what = %what.escape_debug(), "the provider is in trouble");
+            tracing::warn!(class = class.name(), what = %what.escape_debug(), "the provider fails");
         }
     }
 
@@ -182,23 +182,23 @@ impl Known {
         if matches!(class, Signal::Fault(FaultClass::Caller | FaultClass::Unsolvable)) {
             return false;
         }
-        match &mut self.trouble {
+        match &mut self.failure {
             Some(known) if known.class == class || now.duration_since(known.told) < WHY_SPAN => {
                 (known.last, known.has_worked_since) = (now, false);
                 false
             }
             _ => {
-                self.trouble = Some(ProviderTrouble { class, told: now, last: now, has_worked_since: false });
+                self.failure = Some(ProviderFailure { class, told: now, last: now, has_worked_since: false });
                 true
             }
         }
     }
 
     fn is_well_again(&mut self, now: Instant) -> bool {
-        let is_over = |known: &mut ProviderTrouble| {
+        let is_over = |known: &mut ProviderFailure| {
             known.has_worked_since && now.duration_since(known.last) >= WHY_SPAN
         };
-        self.trouble.take_if(is_over).is_some()
+        self.failure.take_if(is_over).is_some()
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             read_callback(Some("refused"), 69),
             away("refused"),
-            "another trouble, if for the same reason"
+            "another failure, if for the same reason"
         );
     }
 
@@ -235,7 +235,7 @@ mod tests {
         assert!(known.is_new_trouble(FaultClass::Busy.into(), at(0)));
         for second in 1..60 {
             assert!(!known.is_new_trouble(FaultClass::Busy.into(), at(second)), "it was told");
-            known.trouble.as_mut().unwrap().has_worked_since = true;
+            known.failure.as_mut().unwrap().has_worked_since = true;
             assert!(!known.is_well_again(at(second)), "a fault a second");
         }
         assert!(known.is_well_again(at(65)));

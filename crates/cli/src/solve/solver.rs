@@ -190,7 +190,7 @@ impl Solver {
             if let Some(client) = ApiClient::of_daemon(&config.store, config, environment, TENANT_KEY)? {
                 return Ok(Self::Daemon(client));
             }
-            let in_use = match node::start_unless_held(config).await? {
+            let in_use = match node::start_unless_in_use(config).await? {
                 Ok(node) => return Ok(Self::Local(Box::new(LocalSolver { node, config: config.clone() }))),
                 Err(in_use) => in_use,
             };

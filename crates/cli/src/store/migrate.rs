@@ -1,4 +1,4 @@
-//! PostgreSQL's tables: bringing them up to date by hand, for whoever does not let nodes do that.
+//! Migrates PostgreSQL's tables by hand, if nodes may not do it.
 
 use crate::exit::{CliError, Exit};
 use crate::output;

@@ -7,14 +7,14 @@ use crate::{output, place};
 use quittance::Opened;
 use quittance_config::StoreConfig;
 
-fn trouble(error: &quittance::StoreError) -> CliError {
+fn store_error(error: &quittance::StoreError) -> CliError {
     CliError::of(Exit::Store, error)
 }
 
 pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliError> {
     must_exist(store)?;
     let opened = place::open(store).await?;
-    opened.membership.seal(Some(note)).await.map_err(|error| trouble(&error))?;
+    opened.membership.seal(Some(note)).await.map_err(|error| store_error(&error))?;
     let shown = store.url.shown();
     output::print(&format!(
         "{shown} is closed: {}\n`quittance store unseal` opens it again\n",
@@ -27,7 +27,7 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliEr
     must_exist(store)?;
     let opened = place::open(store).await?;
     let shown = store.url.shown();
-    let Some(note) = opened.membership.sealed().await.map_err(|error| trouble(&error))? else {
+    let Some(note) = opened.membership.sealed().await.map_err(|error| store_error(&error))? else {
         return let_nodes_in(&opened, &shown, yes).await;
     };
     if !yes {
@@ -37,14 +37,14 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliEr
         );
         return Err(CliError::new(Exit::Bad, what));
     }
-    opened.membership.seal(None).await.map_err(|error| trouble(&error))?;
+    opened.membership.seal(None).await.map_err(|error| store_error(&error))?;
     output::print(&format!("{shown} is open again; it was closed: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }
 
-/// A copy that nobody can finish any more would keep nodes out for ever.
+/// Removes the mark of a copy that cannot be finished any more; it keeps nodes out.
 async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, CliError> {
-    let Some(note) = opened.membership.filling().await.map_err(|error| trouble(&error))? else {
+    let Some(note) = opened.membership.filling().await.map_err(|error| store_error(&error))? else {
         output::print(&format!("{shown} is open\n"))?;
         return Ok(Exit::Done);
     };
@@ -55,7 +55,7 @@ async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, C
         );
         return Err(CliError::new(Exit::Bad, what));
     }
-    opened.membership.set_filling(None).await.map_err(|error| trouble(&error))?;
+    opened.membership.set_filling(None).await.map_err(|error| store_error(&error))?;
     output::print(&format!("{shown} is open; it was being filled: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }

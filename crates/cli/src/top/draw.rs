@@ -1,9 +1,9 @@
-//! The screen: windows beside each other where there is room, and [lines] where there is not.
+//! The screen: windows beside each other on a large terminal, else [small_screen].
 
 use super::feed::Missing;
-use super::lines;
-use super::picture::Snapshot;
-use super::words::{self, Tone};
+use super::small_screen;
+use super::snapshot::Snapshot;
+use super::text::{self, Tone};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Sparkline, Wrap};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// From how many columns and rows on there is room for windows.
+/// The least number of columns and rows for windows.
 const WIDE: (u16, u16) = (100, 22);
 /// A curve needs a title and some height, and no more than that.
 const CURVE_ROWS: (u16, u16) = (3, 7);
@@ -101,11 +101,11 @@ impl View {
         }
     }
 
-    fn text(&self, lines: Vec<words::Line>) -> Text<'static> {
+    fn text(&self, lines: Vec<text::Line>) -> Text<'static> {
         lines.into_iter().map(|(tone, line)| Line::styled(line, self.style(tone))).collect::<Vec<_>>().into()
     }
 
-    fn window(&self, frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<words::Line>) {
+    fn window(&self, frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<text::Line>) {
         let hidden = lines.len().saturating_sub(usize::from(area.height.saturating_sub(2)));
         let title = if hidden > 0 { format!(" {title}, {hidden} more ") } else { format!(" {title} ") };
         frame.render_widget(Paragraph::new(self.text(lines)).block(Block::bordered().title(title)), area);
@@ -116,7 +116,7 @@ impl View {
         let why = self
             .missing
             .as_ref()
-            .map(|missing| lines::wrapped(&missing.words(), whole.width, self.style(Tone::Bad)));
+            .map(|missing| small_screen::wrapped(&missing.words(), whole.width, self.style(Tone::Bad)));
         let why = why.unwrap_or_default();
         let why_rows = u16::try_from(why.len()).unwrap_or(u16::MAX).min(whole.height / 2);
         let rows =
@@ -124,8 +124,8 @@ impl View {
         let [top, middle, below, bottom] = Layout::vertical(rows).areas(whole);
         let width = usize::from(top.width);
         let (tone, heading) = match (&self.missing, &self.picture) {
-            (Some(missing), picture) => words::heading_without(missing, self.silent, picture.is_some()),
-            (None, Some(picture)) => words::heading(picture, width),
+            (Some(missing), picture) => text::heading_without(missing, self.silent, picture.is_some()),
+            (None, Some(picture)) => text::heading(picture, width),
             (None, None) => (Tone::Plain, "quittance".into()),
         };
         let style = self.style(tone).add_modifier(Modifier::REVERSED);
@@ -152,21 +152,21 @@ impl View {
         let [first, second, third] = rows.areas(area);
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
         let [orders, throughput, today] = Layout::horizontal(columns).areas(first);
-        self.window(frame, orders, "orders", words::orders(picture));
+        self.window(frame, orders, "orders", text::orders(picture));
         self.throughput(frame, throughput, picture);
-        self.window(frame, today, "today", words::today(picture));
+        self.window(frame, today, "today", text::today(picture));
         let halves = || Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
         let [providers, pools] = halves().areas(second);
-        self.window(frame, providers, "providers", words::providers(picture));
-        self.window(frame, pools, "pools", words::pools(picture));
+        self.window(frame, providers, "providers", text::providers(picture));
+        self.window(frame, pools, "pools", text::pools(picture));
         let [nodes, alerts] = halves().areas(third);
-        self.window(frame, nodes, "nodes", words::nodes(picture));
+        self.window(frame, nodes, "nodes", text::nodes(picture));
         self.alerts(frame, alerts, picture);
     }
 
-    /// Lines, and a curve below them if there is room for one.
+    /// Lines, and a curve below them if it fits.
     fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
-        let shown = lines::of(picture, area.width, area.height, |tone| self.style(tone));
+        let shown = small_screen::of(picture, area.width, area.height, |tone| self.style(tone));
         let rows = u16::try_from(shown.len()).unwrap_or(area.height);
         let [above, below] = Layout::vertical([Constraint::Length(rows), Constraint::Min(0)]).areas(area);
         frame.render_widget(Paragraph::new(shown), above);
@@ -192,11 +192,11 @@ impl View {
         frame.render_widget(block, area);
         let [curve, lines] = Layout::vertical([Constraint::Min(1), Constraint::Length(3)]).areas(inside);
         self.curve(frame, curve);
-        frame.render_widget(Paragraph::new(self.text(words::throughput(picture))), lines);
+        frame.render_widget(Paragraph::new(self.text(text::throughput(picture))), lines);
     }
 
     fn alerts(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
-        let lines = self.text(words::alerts(picture));
+        let lines = self.text(text::alerts(picture));
         let block = Block::bordered().title(" alerts ");
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), area);
     }

@@ -1,7 +1,7 @@
 //! Where the pictures come from: a daemon that is looked for again and again, or a store that is shared.
 
 use super::from_outside;
-use super::picture::Snapshot;
+use super::snapshot::Snapshot;
 use crate::client::{ApiClient, Stream};
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
@@ -29,8 +29,8 @@ pub(super) enum Missing {
 }
 
 impl From<CliError> for Missing {
-    fn from(trouble: CliError) -> Self {
-        Self::CliError(trouble)
+    fn from(error: CliError) -> Self {
+        Self::CliError(error)
     }
 }
 
@@ -42,13 +42,13 @@ impl Missing {
                                there"
                     .into()
             }
-            Self::CliError(trouble) => output::harmless(&trouble.what),
+            Self::CliError(error) => output::harmless(&error.what),
         }
     }
 }
 
 enum Whom {
-    /// It is opened by nobody but the daemon: whoever watched it would keep the daemon from starting.
+    /// Only the daemon opens it: a command that opened it would keep the daemon from starting.
     DaemonIn(PathBuf),
     Store(Box<ApiClient>, Scheme),
 }
@@ -95,7 +95,7 @@ impl Feed {
         Ok(())
     }
 
-    /// The next picture. A daemon that is started later, or anew, is found.
+    /// The next snapshot. A daemon that is started later, or again, is found.
     async fn next(&mut self) -> Result<Snapshot, Missing> {
         loop {
             if let Some(pictures) = &mut self.pictures
@@ -109,7 +109,7 @@ impl Feed {
         }
     }
 
-    /// Tells what is seen until nobody wants to know.
+    /// Sends snapshots until the receiver is dropped.
     pub(super) async fn tell(mut self, seen: mpsc::Sender<Result<Snapshot, Missing>>) {
         while seen.send(self.next().await).await.is_ok() {}
     }
@@ -163,7 +163,7 @@ mod tests {
     use crate::test_config::config_with;
 
     #[tokio::test]
-    async fn whoever_watches_neither_opens_nor_makes_an_embedded_store() {
+    async fn top_neither_opens_nor_makes_an_embedded_store() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("store");
         let config = config_with(&[&format!("store.url=embedded:{}", dir.display())]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_in_memory_is_nobody_elses() {
+    async fn a_store_in_memory_cannot_be_watched() {
         let config = config_with(&["store.url=memory:"]);
         assert!(Feed::of(&config, &Environment::default()).await.is_err());
     }

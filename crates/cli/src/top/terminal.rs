@@ -1,4 +1,4 @@
-//! The terminal: taken over for as long as somebody watches, and given back as it was, however that ends.
+//! The terminal: taken over while `top` runs, and restored at the end, also after an error.
 
 use super::draw::View;
 use super::feed::{AGAIN, Feed, Missing};
@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long whoever reads keys waits before he looks whether anybody still wants them.
+/// How long the reader of keys waits before it checks whether it should end.
 const KEY_WAIT: Duration = Duration::from_millis(100);
 /// Pictures come each second, or each third while the store does not answer: a daemon that shows none for longer hangs.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
-/// Keys that nobody has attended to yet.
+/// Keys that are not handled yet.
 const KEYS_MAX: usize = 64;
 
 /// The terminal is given back when it is dropped, and also on a panic: the hook that `ratatui` sets sees to that first.
@@ -44,7 +44,7 @@ impl Drop for Screen {
     }
 }
 
-/// Reads keys on a thread of its own, until nobody wants them.
+/// Reads keys on its own thread, until the receiver is dropped.
 struct Keys {
     events: mpsc::Receiver<Event>,
     is_over: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl Keys {
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 let read = event::poll(KEY_WAIT).and_then(|is_there| is_there.then(event::read).transpose());
-                // The terminal is gone, or nobody wants it any more.
+                // The terminal is gone, or the receiver is.
                 let Ok(read) = read else { return };
                 if read.is_some_and(|event| sender.blocking_send(event).is_err()) {
                     return;
@@ -91,7 +91,7 @@ pub(super) fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
         return None;
     }
     match key.code {
-        // There is nobody else to turn it into a signal.
+        // In this mode the terminal makes no signal of it.
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(KeyAction::Interrupt),
         KeyCode::Esc if view.has_help => {
             view.has_help = false;
@@ -116,8 +116,8 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
     let mut view = View { has_colours, ..View::default() };
     match feed.open().await {
         Ok(()) => {}
-        // Waiting does not help: a person must mend it.
-        Err(Missing::CliError(trouble)) if trouble.exit != Exit::Store => return Err(trouble),
+        // Waiting does not help: a person must fix it.
+        Err(Missing::CliError(error)) if error.exit != Exit::Store => return Err(error),
         Err(missing) => view.miss(missing),
     }
     let mut screen = Screen::take()?;

@@ -1,11 +1,11 @@
-//! The screen from a fixed picture, wide, narrow and tiny, with names that are not meant well.
+//! The screen from a fixed snapshot, wide, narrow and tiny, with hostile names.
 
 use super::draw::{CURVE_MAX, View};
 use super::feed::Missing;
 use super::from_outside;
-use super::picture::Snapshot;
+use super::snapshot::Snapshot;
 use super::terminal::{KeyAction, attend};
-use super::words;
+use super::text;
 use quittance_config::Scheme;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -27,7 +27,7 @@ fn told() -> Value {
         "pools": [{ "name": "warm", "enabled": true, "level": { "size": 4, "fresh": 0, "on_their_way": 2 }, "demand": { "hit_rate": 0.5 } }],
         "nodes": [{ "name": "host:8780", "is_here": true, "is_alive": true, "in_hand": 7, "answered": 9 },
             { "name": "ev\u{202e}il\n", "is_alive": false }],
-        "alerts": [{ "rule": "provider_paused", "subject": "main", "is_grave": true, "words": "mend\u{1b}]0;x\u{7} it", "cleared_at": null },
+        "alerts": [{ "rule": "provider_paused", "subject": "main", "is_grave": true, "words": "fix\u{1b}]0;x\u{7} it", "cleared_at": null },
             { "rule": "node_silent", "subject": "b", "words": "it is over", "cleared_at": "2026-11-16T00:00:00.000Z" }],
         "store": { "is_up": true, "kind": "embedded" },
         "surprise": [1, 2, 3],
@@ -81,14 +81,14 @@ fn a_wide_screen_shows_everything_beside_each_other() {
     ] {
         assert!(shown.contains(words), "{words} is not on\n{shown}");
     }
-    assert!(!shown.contains("it is over"), "what was cleared is nobody's worry");
+    assert!(!shown.contains("it is over"), "a cleared alert is not shown");
 }
 
-/// What nobody can do without, in so few columns and rows.
+/// The most important parts, in so few columns and rows.
 fn essentials(width: u16, height: u16, words: &[&str]) -> String {
     let mut told = told();
     told["alerts"][0]["words"] = json!(
-        "nothing is submitted to it any more since 02:00, and 1234 orders wait: look at the account, mend it, and say so \
+        "nothing is submitted to it any more since 02:00, and 1234 orders wait: look at the account, fix it, and say so \
          with `quittance dead replay`"
     );
     let mut view = View::default();
@@ -97,7 +97,7 @@ fn essentials(width: u16, height: u16, words: &[&str]) -> String {
     for words in words {
         assert!(shown.contains(words), "{words} is not on\n{shown}");
     }
-    assert!(!shown.contains('┌'), "frames take room\n{shown}");
+    assert!(!shown.contains('┌'), "frames need space\n{shown}");
     shown
 }
 
@@ -165,7 +165,7 @@ fn no_size_is_too_small_to_be_drawn_on() {
 }
 
 #[test]
-fn who_watches_no_daemon_is_told_so_and_what_to_do() {
+fn without_a_daemon_top_says_what_to_do() {
     let mut view = View::default();
     view.miss(Missing::NoDaemon);
     let shown = screen(&view, 80, 24);
@@ -176,7 +176,7 @@ fn who_watches_no_daemon_is_told_so_and_what_to_do() {
 }
 
 #[test]
-fn a_daemon_that_has_gone_is_said_to_be_gone_before_all_else() {
+fn a_daemon_that_has_gone_is_reported_first() {
     for (width, height) in [(40, 12), (80, 24), (140, 40)] {
         let mut view = view();
         view.miss(Missing::NoDaemon);
@@ -199,7 +199,7 @@ fn a_rate_that_is_not_known_is_no_zero() {
     told["balance"]["balance_micros"] = Value::Null;
     told["store"] = json!({ "is_up": false, "kind": "redis" });
     let picture: Snapshot = serde_json::from_value(told).unwrap();
-    let page = words::page(&picture);
+    let page = text::page(&picture);
     assert!(
         page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
         "{page}"
@@ -212,11 +212,11 @@ fn a_rate_that_is_not_known_is_no_zero() {
 }
 
 #[test]
-fn whoever_is_no_node_has_no_age_and_knows_no_latency() {
-    let page = words::page(&picture_from_outside(Scheme::Redis));
+fn without_a_node_there_is_no_age_and_no_latency() {
+    let page = text::page(&picture_from_outside(Scheme::Redis));
     assert!(page.starts_with("quittance 0.1.0, redis up, open 1234"), "{page}");
     assert!(page.contains("took p50 -  p95 -  p99 -") && page.contains("not known here"), "{page}");
-    let page = words::page(&picture_from_outside(Scheme::Embedded));
+    let page = text::page(&picture_from_outside(Scheme::Embedded));
     assert!(
         page.starts_with("quittance 0.1.0, NO DAEMON RUNS on this store (embedded), open 1234"),
         "{page}"
@@ -225,23 +225,23 @@ fn whoever_is_no_node_has_no_age_and_knows_no_latency() {
 
 #[test]
 fn nothing_from_outside_moves_the_cursor() {
-    for shown in [screen(&view(), 140, 40), words::page(&picture())] {
+    for shown in [screen(&view(), 140, 40), text::page(&picture())] {
         let odd = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(odd, None, "{shown}");
         assert!(shown.contains("\\u{1b}"), "it stands there as text: {shown}");
     }
-    assert_eq!(words::page(&picture()).matches("ev\\u{202e}il\\u{a}").count(), 1);
+    assert_eq!(text::page(&picture()).matches("ev\\u{202e}il\\u{a}").count(), 1);
 }
 
 #[test]
-fn where_there_is_no_screen_all_of_it_is_told_in_lines() {
-    let page = words::page(&picture());
+fn without_a_screen_all_of_it_is_printed_in_lines() {
+    let page = text::page(&picture());
     for words in
         ["quittance 0.1.0 host:8780 up 2 h, embedded up", "\norders\n", "\nalerts\n  provider_paused"]
     {
         assert!(page.contains(words), "{words} is not in\n{page}");
     }
-    assert!(!words::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
+    assert!(!text::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_provider_that_is_well_is_ok() {
     let mut well = picture();
     well.providers[0].state = "ok".into();
     well.providers[0].fault = None;
-    assert!(words::page(&well).contains("min ok\n"), "{}", words::page(&well));
+    assert!(text::page(&well).contains("min ok\n"), "{}", text::page(&well));
 }
 
 #[test]

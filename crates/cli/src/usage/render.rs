@@ -12,7 +12,7 @@ use quittance_admin::usage_sums::{Sum, Sums};
 use std::fmt::Write;
 
 const BOLD: Style = Style::new().bold();
-/// The name in the usage, the heading of its column, and what it is called where there is room.
+/// The name in the usage, the heading of its column, and its name in full.
 const LINES: [(&str, &str, &str); 13] = [
     ("asked", "ASKED", "asked"),
     ("joined", "JOINED", "joined"),

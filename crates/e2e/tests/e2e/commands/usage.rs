@@ -35,7 +35,7 @@ fn the_report_is_a_table_bars_or_values_and_says_if_there_is_nothing() {
     let sandbox = a_calm_day(&Sim::start());
     let table = sandbox.run(&["usage", "7d", "--by", "site,kind"]);
     table.must_succeed();
-    for words in ["SITE", "FROM DOUBT", "one.example.com", "recaptcha_v2", "in all", "0.00598"] {
+    for words in ["SITE", "FROM DOUBT", "one.example.com", "recaptcha_v2", "total", "0.00598"] {
         assert!(table.out.contains(words), "{words}: {}", table.out);
     }
     let csv = sandbox.run(&["usage", "--by", "tenant", "--csv"]);

@@ -1,5 +1,5 @@
-//! Where the daemon listens, in the folder that it has to itself. It names its process as the lock does: what one that was
-//! killed has left there is not believed.
+//! The file with the daemon's address, in the store's folder. It names the process, so that the file of a daemon that was killed is
+//! not believed.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,13 +10,13 @@ const NAME: &str = "daemon.at";
 /// A number and an address.
 const BYTES_MAX: u64 = 128;
 
-pub(crate) struct Note {
+pub(crate) struct AddressFile {
     path: PathBuf,
-    /// Locked for as long as its writer lives, however he ends.
+    /// Locked while the process that wrote it runs.
     written: Option<File>,
 }
 
-impl Note {
+impl AddressFile {
     pub(crate) fn of(dir: &Path) -> Self {
         Self { path: dir.join(NAME), written: None }
     }
@@ -43,15 +43,15 @@ impl Note {
         (process == pid).then_some(address)
     }
 
-    /// Where its writer listens, if he still lives. Nothing is touched that a store needs to be opened: whoever only looks is in
-    /// nobody's way.
+    /// The address, if the process that wrote it still runs. The store's own lock is not touched, so this never keeps a process from
+    /// opening the store.
     pub(crate) fn read_if_held(&self) -> Option<SocketAddr> {
         let file = File::open(&self.path).ok()?;
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         is_held.then(|| parse(file))?.map(|(_, address)| address)
     }
 
-    /// Whoever comes later finds that nobody listens there anyway.
+    /// An error is ignored: without its process, the file is not believed.
     pub(crate) fn take_away(&self) {
         _ = std::fs::remove_file(&self.path);
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn only_the_process_that_wrote_it_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let mut note = Note::of(folder.path());
+        let mut note = AddressFile::of(folder.path());
         let (us, at) = (std::process::id(), SocketAddr::from(([127, 0, 0, 1], 8780)));
         assert_eq!(note.read(us), None, "there is none");
         note.write(at).unwrap();
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn a_note_is_held_for_as_long_as_its_writer_lives() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut note, at) = (Note::of(folder.path()), SocketAddr::from(([127, 0, 0, 1], 8780)));
-        let held = || Note::of(folder.path()).read_if_held();
+        let (mut note, at) = (AddressFile::of(folder.path()), SocketAddr::from(([127, 0, 0, 1], 8780)));
+        let held = || AddressFile::of(folder.path()).read_if_held();
         assert_eq!(held(), None, "there is none");
         note.write(at).unwrap();
-        assert_eq!((held(), held()), (Some(at), Some(at)), "whoever looks takes nothing away");
+        assert_eq!((held(), held()), (Some(at), Some(at)), "a reader changes nothing");
         drop(note);
         assert!(folder.path().join(NAME).exists() && held().is_none(), "a daemon that was killed leaves it");
-        let mut next = Note::of(folder.path());
+        let mut next = AddressFile::of(folder.path());
         next.write(at).unwrap();
         assert_eq!(held(), Some(at), "the next one writes its own");
     }

@@ -2,7 +2,7 @@
 //! in them as text.
 
 use super::feed::Missing;
-use super::picture::{Alert, Node, Pool, Provider, Snapshot};
+use super::snapshot::{Alert, Node, Pool, Provider, Snapshot};
 use crate::output::{harmless, roughly};
 use quittance_config::Scheme;
 use quittance_lifecycle::{Money, PriceSum};
@@ -58,7 +58,7 @@ fn wasted(picture: &Snapshot) -> Line {
     plain(money(picture, "wasted", "wasted_micros", "wasted_unpriced"))
 }
 
-/// As much as there is room for, and first what is wrong.
+/// The heading: as much as fits, and first what is wrong.
 pub(super) fn heading(picture: &Snapshot, width: usize) -> Line {
     let store = &picture.store;
     let kind = harmless(store.kind.as_deref().unwrap_or("store"));

@@ -1,4 +1,4 @@
-//! Whether the daemon's doors can be opened: its certificate, the keys of its tenants, and how many may come in at once.
+//! Whether the daemon can listen: its certificate, the keys of its tenants, and the number of connections.
 
 use super::{Finding, State};
 use crate::exit::{CliError, Exit};
@@ -165,13 +165,13 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     if config.tenants.is_empty() {
         let instead = if is_kept_inside(config.listen) { "" } else { ", whatever `listen` says" };
         let what = format!(
-            "there is none: nobody needs a key, so `serve` listens on loopback only{instead}; `quittance tenant new NAME` \
+            "no tenants are configured, so no key is needed and `serve` listens on loopback only{instead}; `quittance tenant new NAME` \
              makes a key"
         );
         findings.push(Finding::new(about, State::Note, what));
         if config.public_url.is_some() {
-            let what = "there is none, and there is a public_url: let what stands in front of us pass nothing on but \
-                        /callback/, or whoever finds it may place orders";
+            let what = "no tenants are configured, and there is a public_url: let the proxy in front pass on nothing but \
+                        /callback/, or every caller that reaches it may place orders";
             findings.push(Finding::new(about, State::Note, what));
         }
     } else if findings.is_empty() {
@@ -179,7 +179,7 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
         findings.push(Finding::new(about, State::Good, what));
         findings.extend(without_limits(config).map(|what| Finding::new(about, State::Note, what)));
         if config.admin.is_none() {
-            let what = "there is no operator's key, so his endpoints are closed: `quittance tenant new --admin` makes one";
+            let what = "there is no operator's key, so the operator's endpoints are closed: `quittance tenant new --admin` makes one";
             findings.push(Finding::new(about, State::Note, what));
         }
     }

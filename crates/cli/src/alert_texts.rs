@@ -1,4 +1,4 @@
-//! What alerts tell people to do, held against what there is: somebody types it at three in the morning.
+//! The commands in the texts of alerts exist.
 
 use crate::Cli;
 use clap::Parser;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub(super) struct Snapshot {
     pub(super) at_ms: u64,
-    /// Who tells it, if he is a node.
+    /// The node of the snapshot; `None` if the store was read without one.
     pub(super) node: Option<Here>,
     pub(super) orders: Orders,
     pub(super) rates: BTreeMap<String, Option<f64>>,

@@ -1,8 +1,8 @@
 //! A small screen: lines without frames, the most important first, so that nothing that matters is hidden on the usual 80 by 24. Where
 //! even that is too much, the longest part gives way.
 
-use super::picture::Snapshot;
-use super::words::{self, Tone};
+use super::snapshot::Snapshot;
+use super::text::{self, Tone};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::cmp::Reverse;
@@ -12,43 +12,43 @@ const INDENT: usize = 10;
 /// Says that there is more of a part.
 const MORE: &str = " …";
 
-/// What is said of one part: rows that begin anew, of pieces that stay together.
+/// The text of one part: rows of pieces that stay together.
 struct Part {
     label: &'static str,
-    rows: Vec<Vec<words::Line>>,
+    rows: Vec<Vec<text::Line>>,
 }
 
 /// Sentences, which may be broken anywhere; those that are bad come first.
-fn sentences(label: &'static str, mut lines: Vec<words::Line>) -> Part {
+fn sentences(label: &'static str, mut lines: Vec<text::Line>) -> Part {
     lines.sort_by_key(|(tone, _)| Reverse(*tone == Tone::Bad));
-    let words = |(tone, text): words::Line| {
+    let words = |(tone, text): text::Line| {
         text.split_whitespace().map(|word| (tone, word.to_owned())).collect::<Vec<_>>()
     };
     Part { label, rows: lines.into_iter().map(words).collect() }
 }
 
 /// Figures, each of which stays in one piece.
-fn figures(label: &'static str, lines: Vec<words::Line>) -> Part {
+fn figures(label: &'static str, lines: Vec<text::Line>) -> Part {
     let apart = |(tone, text)| (tone, format!("{text} "));
     Part { label, rows: vec![lines.into_iter().map(apart).collect()] }
 }
 
 fn parts(picture: &Snapshot) -> Vec<Part> {
     vec![
-        sentences("ALERT", words::alerts(picture)),
-        figures("orders", words::orders_short(picture)),
-        figures("a second", words::rates_short(picture)),
-        figures("took", words::took(picture)),
-        figures("today", words::today_short(picture)),
-        sentences("provider", words::providers(picture)),
-        sentences("nodes", words::nodes(picture)),
-        sentences("pools", words::pools(picture)),
+        sentences("ALERT", text::alerts(picture)),
+        figures("orders", text::orders_short(picture)),
+        figures("a second", text::rates_short(picture)),
+        figures("took", text::took(picture)),
+        figures("today", text::today_short(picture)),
+        sentences("provider", text::providers(picture)),
+        sentences("nodes", text::nodes(picture)),
+        sentences("pools", text::pools(picture)),
     ]
 }
 
 /// Pieces on lines that are no wider than this, each after the same indent.
 fn fold(
-    pieces: &[words::Line],
+    pieces: &[text::Line],
     indent: usize,
     width: usize,
     style: &impl Fn(Tone) -> Style,
@@ -77,7 +77,7 @@ pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>
     fold(&words, 0, width.into(), &|_| style)
 }
 
-/// All of the picture, or as much as there is room for.
+/// All of the snapshot, or as much as fits.
 pub(super) fn of(
     picture: &Snapshot,
     width: u16,
