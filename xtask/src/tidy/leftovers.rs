@@ -23,8 +23,8 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ),
     // They are a clock.
     ("crates/gateway/tests/gateway/still_clock.rs", "sleep_until"),
-    ("crates/gateway/tests/gateway/v1/world.rs", "sleep_until"),
-    ("crates/gateway/tests/gateway/webhooks/world.rs", "sleep_until"),
+    ("crates/gateway/tests/gateway/v1/fixture.rs", "sleep_until"),
+    ("crates/gateway/tests/gateway/webhooks/fixture.rs", "sleep_until"),
     // Time is what they test: how long a socket may be idle, and that nothing happens meanwhile.
     ("crates/gateway/tests/gateway/server/limits.rs", "whoever_takes_too_long_over_his_head_is_let_go"),
     (

@@ -184,7 +184,10 @@ fn what_dies_again_is_reported_and_left() {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
     let ran = sandbox.run(&["dead", "replay", "--all", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.out.contains("5 dead letters replayed") && ran.out.contains("5 are dead letters again"), "{ran:?}");
+    assert!(
+        ran.out.contains("5 dead letters replayed") && ran.out.contains("5 are dead letters again"),
+        "{ran:?}"
+    );
     assert_eq!((sandbox.dead_letters().len(), sim.ledger().requests("in.php")), (5, 10));
 }
 
