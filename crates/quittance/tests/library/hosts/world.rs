@@ -106,6 +106,9 @@ const fn named(dialect: MockDialect) -> &'static str {
     }
 }
 
+/// Far longer than any reply takes: a reply that never comes fails the test and does not hang it.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// One connection that stays open.
 pub(crate) struct HostsCaller {
     gateway: SocketAddr,
@@ -259,7 +262,10 @@ impl HostsCaller {
 
     pub(crate) async fn call(&mut self, verb: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
         for _ in 0..3 {
-            if let Some(answer) = self.try_call(verb, path, kind, body).await {
+            let answer = tokio::time::timeout(REPLY_TIMEOUT, self.try_call(verb, path, kind, body)).await;
+            let answer = answer
+                .unwrap_or_else(|_| panic!("no reply to {verb} {path}: {}", String::from_utf8_lossy(body)));
+            if let Some(answer) = answer {
                 return answer;
             }
             self.stream = None;
