@@ -3,7 +3,7 @@
 
 use crate::AppState;
 use crate::days::read_days;
-use crate::paid::{EXPIRED, Paid, Recipient, paid};
+use crate::paid::{EXPIRED, Paid, Recipient, has_expired_untaken, paid};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
@@ -208,7 +208,9 @@ impl AppState {
     async fn follow(&self, paid: &mut Paid) -> Result<(), StoreError> {
         let Recipient::Stock(key) = paid.recipient else { return Ok(()) };
         match self.orders.engine().read(&key).await {
-            Ok(Some(surplus)) if matches!(surplus.phase, Phase::Expired { .. }) => {
+            Ok(Some(surplus))
+                if matches!(surplus.phase, Phase::Expired { .. }) || has_expired_untaken(&surplus) =>
+            {
                 paid.recipient = Recipient::None(EXPIRED);
             }
             Ok(Some(surplus)) => {

@@ -196,8 +196,12 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
             };
         }
         Phase::Claimed { answer, .. } if stands(answer.attempt) => {
-            if matches!(events(order).next_back(), Some(TimelineEvent::Expired)) {
+            if has_expired_untaken(order) {
                 return Recipient::None(EXPIRED);
+            }
+            // The first webhook call reserves the answer. It is given out when a call is acknowledged, or when it is read.
+            if order.uncollected && order.taker().is_none() {
+                return Recipient::None(UNCOLLECTED);
             }
             return order.taker().map_or(Recipient::Caller, Recipient::Taker);
         }
@@ -219,6 +223,13 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
         _ => None,
     });
     last.unwrap_or(Recipient::None("not known: the middle of a long timeline is left out"))
+}
+
+/// Whether a claimed answer expired before it reached a caller. Webhook calls may follow that event; they carry no answer.
+pub(crate) fn has_expired_untaken(order: &Order) -> bool {
+    let is_claim = |event: &&TimelineEvent| matches!(event, TimelineEvent::Claimed);
+    let mut after_the_claim = events(order).rev().take_while(|event| !is_claim(event));
+    after_the_claim.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
 /// Who got an answer of an earlier life of the order.

@@ -70,6 +70,16 @@ fn spelling(typed: &str, codes: &Codes) -> String {
     if !is_known(typed) && is_known(&upper) { upper } else { typed.to_owned() }
 }
 
+/// The known code that is nearest to one that no table has. What all codes begin with does not count.
+fn meant(typed: &str, codes: &Codes) -> Option<String> {
+    let rest = |code: &str| code.strip_prefix("ERROR_").unwrap_or(code).to_owned();
+    let rows = codes.rows().into_iter().map(|row| row.code.to_string());
+    let known: Vec<String> = rows.chain(OWN_CODES.iter().map(|own| own.code.to_owned())).collect();
+    let nearest =
+        quittance_config::nearest(&rest(&typed.to_uppercase()), known.iter().map(|code| rest(code)))?;
+    known.into_iter().find(|code| rest(code) == nearest)
+}
+
 const fn remedy(rule: FaultRule) -> &'static str {
     match rule.remedy {
         Remedy::BackOff => "tried again after a pause that grows",
@@ -192,7 +202,13 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
         Found::Unseen(_) => {
             line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
-            line(&mut text, "advice", "say what it means in the config file: [provider.faults]");
+            let advice = "say what it means in the config file: [provider.faults]";
+            match meant(code, codes) {
+                Some(meant) => {
+                    line(&mut text, "advice", &format!("did you mean {meant}? Otherwise {advice}"))
+                }
+                None => line(&mut text, "advice", advice),
+            }
             Some(FaultClass::UnlistedCode)
         }
     };
@@ -389,6 +405,11 @@ mod tests {
         assert!(ask(Some("CAPCHA_NOT_READY"), None, false, &[]).contains("polled again"));
         let unseen = ask(Some("ERROR_MOON_PHASE"), None, false, &[]);
         assert!(unseen.contains("unlisted_code") && unseen.contains("[provider.faults]"), "{unseen}");
+        assert!(!unseen.contains("did you mean"), "{unseen}");
+        for typed in ["ERROR_PAGURL", "error_pagurl", "PAGEURL"] {
+            let typo = ask(Some(typed), None, false, &[]);
+            assert!(typo.contains("did you mean ERROR_PAGEURL?"), "{typo}");
+        }
         let object: Json = serde_json::from_str(&ask(Some("ERROR_MOON_PHASE"), None, true, &[])).unwrap();
         assert_eq!((&object["class"], &object["seen"]), (&json!("unlisted_code"), &json!(false)));
     }

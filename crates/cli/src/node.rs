@@ -125,6 +125,27 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
     with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_error(&error))
 }
 
+/// The pools of the configuration that cannot be set with this setup, each with the reason. The node that checks them lives in
+/// memory.
+pub(crate) async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<CliError> {
+    let node = match carrier(config) {
+        Ok(builder) => builder.in_memory().gateway(setup).open().await.map_err(|error| start_error(&error)),
+        Err(error) => Err(error),
+    };
+    let node = match node {
+        Ok(node) => node,
+        Err(error) => return vec![error],
+    };
+    let mut refused = Vec::new();
+    for spec in config.pools.iter().cloned() {
+        let name = spec.name.clone();
+        if let Err(source) = node.set_pool(spec).await {
+            refused.push(start_error(&StartError::Pool { name, source }));
+        }
+    }
+    refused
+}
+
 /// Whether there is a provider to buy from that can be called, and a key for it.
 pub(crate) fn check_provider(config: &Config) -> Result<(), CliError> {
     only_provider(config).and_then(provider).map(drop)

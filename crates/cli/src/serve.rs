@@ -13,7 +13,7 @@ mod watch;
 
 pub(crate) use certificate::load;
 pub(crate) use descriptors::{connections, descriptors};
-pub(crate) use refusals::{refusals, unusable_addresses};
+pub(crate) use refusals::{refusals, refused_pools, unusable_addresses};
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 

@@ -72,13 +72,21 @@ impl KindTable {
         if self.kind(kind).is_some() {
             return Ok(());
         }
-        let hint = match nearest(kind, self.all().into_iter().map(|kind| kind.name.into_owned())) {
+        let by_spelling = || nearest(kind, self.all().into_iter().map(|kind| kind.name.into_owned()));
+        let hint = match self.named_by_service(kind).or_else(by_spelling) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`quittance kinds` lists them all.".into(),
         };
         let problem = format!("is about a kind `{kind}`, which is not described");
         let remedy = format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`");
         Err(effective.unsound(name, problem, remedy))
+    }
+
+    /// The kind that a service calls by this method or task type: `turnstile` for `TurnstileTaskProxyless`.
+    fn named_by_service(&self, name: &str) -> Option<String> {
+        let meant =
+            quittance_protocol::json::meaning(name, &BTreeMap::new(), &|name| self.kind(name)).ok()??;
+        self.kind(&meant.kind).map(|kind| kind.name.into_owned())
     }
 }
 

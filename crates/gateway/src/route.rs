@@ -46,7 +46,8 @@ pub(crate) enum JsonMethod {
     Statistic(Statistic),
     /// Returns the body.
     Test,
-    /// Written as a method of the protocol (`getAppStats`), so its caller reads JSON. There is no such method.
+    /// Written as a method of the protocol (`getAppStats`), or under the prefix of a service that speaks JSON, so its caller reads
+    /// JSON. There is no such method.
     Other,
 }
 
@@ -58,7 +59,14 @@ impl Route {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         let dialect = Dialect::ALL.into_iter().find(|dialect| dialect.name().eq_ignore_ascii_case(first));
         let path = if dialect.is_some() { rest.trim_start_matches('/') } else { path };
-        (dialect, Self::of(path))
+        let route = match (Self::of(path), dialect) {
+            // The clients of that service read JSON, except on pages of the classic protocol.
+            (Self::Unknown, Some(dialect)) if dialect.json().is_some() && !path.ends_with(".php") => {
+                Self::Json(JsonMethod::Other)
+            }
+            (route, _) => route,
+        };
+        (dialect, route)
     }
 
     fn of(path: &str) -> Self {
@@ -171,6 +179,13 @@ mod tests {
             ("/CAPTCHAAI/createTask%09", Dialect::CaptchaAi),
         ] {
             assert_eq!(Route::parse(path), (Some(dialect), Route::Json(JsonMethod::Create)), "{path}");
+        }
+        assert_eq!(Route::parse("/2captcha/nosuch.php"), (Some(Dialect::TwoCaptcha), Route::Unknown));
+        // There is no such method, and its caller reads JSON.
+        for (path, dialect) in
+            [("/capsolver/nosuch", Dialect::CapSolver), ("/2captcha/v2/x", Dialect::TwoCaptcha)]
+        {
+            assert_eq!(Route::parse(path), (Some(dialect), Route::Json(JsonMethod::Other)), "{path}");
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use quittance_lifecycle::{
-    CallbackResult, Decision, Draft, Event, Evidence, Fault, Gate, KeySettings, Payload, Placement, Policy,
-    PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, UnsettledDoubt, place, transition,
+    CallbackResult, Decision, DeliveryOutcome, Draft, Event, Evidence, Fault, Gate, KeySettings, Payload,
+    Placement, Policy, PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, UnsettledDoubt, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,4 +214,42 @@ fn an_answer_of_a_life_that_is_over_still_has_its_owner() {
         ("the first of the order", "anna, and placements that joined")
     );
     assert_eq!((two.2.as_str(), two.3), ("placed again: life 2", "answered"));
+}
+
+fn tried(outcome: DeliveryOutcome) -> Event {
+    Event::WebhookTried { webhook: 1, outcome }
+}
+
+/// Solved at 9 s, with a webhook whose first call has begun.
+fn solved_with_webhook(reuse: Reuse) -> Order {
+    let webhook = Event::WebhookAdded { url: "http://127.0.0.1:9/hook".to_owned(), dialect: "v1".to_owned() };
+    live(placed(reuse), &[(0, webhook), (0, WAKE), (1, accepted(1)), (9, answered(1)), (9, WAKE)])
+}
+
+#[test]
+fn an_answer_whose_webhook_calls_failed_was_given_to_no_one_and_expires_as_waste() {
+    let failed = || tried(DeliveryOutcome::NotDelivered { why: "connection refused".to_owned() });
+    for reuse in [Reuse::Exclusive, Reuse::Shared] {
+        let order = live(solved_with_webhook(reuse), &[(10, failed())]);
+        assert_eq!(paid(&order)[0].recipient, Recipient::None(UNCOLLECTED), "{reuse:?}, alive");
+        let expired = live(order, &[(12, WAKE), (13, failed()), (400, WAKE)]);
+        assert_eq!(paid(&expired)[0].recipient, Recipient::None(EXPIRED), "{reuse:?}, expired");
+        // The notice without the answer is acknowledged, or fails as well.
+        for outcome in
+            [DeliveryOutcome::Delivered, DeliveryOutcome::NotDelivered { why: "HTTP 500".to_owned() }]
+        {
+            let told = live(expired.clone(), &[(401, WAKE), (402, tried(outcome.clone()))]);
+            assert_eq!(paid(&told)[0].recipient, Recipient::None(EXPIRED), "{reuse:?}, {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn an_acknowledged_webhook_call_that_carried_the_answer_gives_it_to_the_caller() {
+    for reuse in [Reuse::Exclusive, Reuse::Shared] {
+        let order = solved_with_webhook(reuse);
+        assert_eq!(paid(&order)[0].recipient, Recipient::None(UNCOLLECTED), "{reuse:?}, on the way");
+        let order = live(order, &[(10, tried(DeliveryOutcome::Delivered))]);
+        assert_eq!(paid(&order)[0].recipient, Recipient::Caller, "{reuse:?}");
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) async fn check(
     read: Result<(Config, Vec<ConfigError>), ConfigError>,
 ) -> Result<Exit, CliError> {
     let report = match read {
-        Ok((config, errors)) => CheckReport::of(&config, &errors),
+        Ok((config, errors)) => CheckReport::of(&config, &errors).await,
         Err(error) => {
             CheckReport { wrong: vec![CliError::of(Exit::Config, &error).what], ..CheckReport::default() }
         }
@@ -35,8 +35,12 @@ pub(super) struct CheckReport {
 
 impl CheckReport {
     /// Must be called within a runtime, because it tries to listen on the addresses.
-    pub(super) fn of(config: &Config, errors: &[ConfigError]) -> Self {
-        let refused = serve::refusals(config, None, false).into_iter().map(|refusal| refusal.what);
+    pub(super) async fn of(config: &Config, errors: &[ConfigError]) -> Self {
+        let mut refused = serve::refusals(config, None, false);
+        if refused.is_empty() && errors.is_empty() {
+            refused = serve::refused_pools(config).await;
+        }
+        let refused = refused.into_iter().map(|refusal| refusal.what);
         let (in_use, unusable): (Vec<_>, Vec<_>) =
             serve::unusable_addresses(config).into_iter().partition(|address| address.is_in_use);
         let refused = refused.chain(unusable.into_iter().map(|address| address.what));

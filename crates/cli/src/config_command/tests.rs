@@ -12,9 +12,9 @@ const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { si
 /// What `config check --json` prints.
 fn report(place: &Place) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let _within = runtime.enter();
     let (config, errors) = place.read().unwrap();
-    serde_json::from_str(&CheckReport::of(&config, &errors).render(true)).unwrap()
+    let report = runtime.block_on(CheckReport::of(&config, &errors));
+    serde_json::from_str(&report.render(true)).unwrap()
 }
 
 fn wrong(place: &Place) -> Vec<String> {
@@ -108,6 +108,35 @@ fn what_serve_would_refuse_is_wrong() {
         finds(&place, &[words]);
         assert_eq!(std::fs::read_dir(place.folder()).unwrap().count(), 3, "nothing was made: {file}");
     }
+}
+
+#[test]
+fn a_pool_that_its_tenant_may_not_order_is_wrong() {
+    let start =
+        format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[targets]\nallow = [\"*.example.org\"]\n{TENANT}");
+    let pool = POOL.replace("https://example.com/", "https://shop.example.org/");
+    let v3 = pool
+        .replace("turnstile", "recaptcha_v2")
+        .replace("sitekey = \"0x4A\"", "googlekey = \"k\", version = \"v3\"");
+    for (file, words) in [
+        (
+            format!("{start}kinds = [\"image\"]\n{pool}"),
+            &["the pool `login`", "the kind `turnstile`", "`kinds`"],
+        ),
+        (
+            format!("{start}hosts = [\"b.example.org\"]\n{pool}"),
+            &["the pool `login`", "`shop.example.org`", "`hosts`"],
+        ),
+        (
+            format!("{start}kinds = [\"recaptcha_v2\"]\n{v3}"),
+            &["the pool `login`", "the kind `recaptcha_v3`", "`kinds`"],
+        ),
+    ] {
+        let place = place(&file);
+        finds(&place, &[words]);
+        assert_eq!(std::fs::read_dir(place.folder()).unwrap().count(), 1, "nothing was made: {file}");
+    }
+    finds(&place(&format!("{start}kinds = [\"turnstile\"]\nhosts = [\"*.example.org\"]\n{pool}")), &[]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::sockets::CannotListen;
 use super::{Source, setup, source, wanted};
 use crate::exit::{CliError, Exit};
 use crate::node;
+use quittance::GatewaySetup;
 use quittance_config::{Config, check_folder};
 use std::path::Path;
 
@@ -41,6 +42,18 @@ pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_http
         is_new
     });
     found
+}
+
+/// The pools of the configuration that `serve` would refuse. Each is set as `serve` sets it, on a node that lives in memory
+/// and does no work: the same check, and nothing is opened, called or changed.
+pub(crate) async fn refused_pools(config: &Config) -> Vec<CliError> {
+    if config.pools.is_empty() {
+        return Vec::new();
+    }
+    match setup(config, "check") {
+        Ok(setup) => node::refused_pools(config, GatewaySetup { traces: None, ..setup }).await,
+        Err(error) => vec![error],
+    }
 }
 
 /// The addresses of the configuration on which `serve` could not listen: each is tried and closed again.

@@ -110,6 +110,10 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
             POOL.replace("turnstile", "turnstyle"),
             &["quittance.toml:2", "`turnstyle`", "did you mean `turnstile`?"],
         ),
+        (
+            POOL.replace("turnstile", "TurnstileTaskProxyless"),
+            &["quittance.toml:2", "`TurnstileTaskProxyless`", "did you mean `turnstile`?"],
+        ),
         (POOL.replace("turnstile", "image"), &["quittance.toml:2", "`pools.login.kind`", "never expire"]),
         (with("hours = [\"8-20\"]"), &["`pools.login.hours`", "[\"08:00-20:30\"]"]),
         (with("hours = \"08:00-20:00\""), &["`pools.login.hours`", "a list"]),

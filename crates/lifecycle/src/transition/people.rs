@@ -128,10 +128,10 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
     }
-    // The caller may come for the answer a little later, and it must be good then. Under a key of its own it is the
-    // job that the answer was bought for; any other placement reuses it.
-    let least_life = if order.terms.keyed { terms.min_life } else { terms.margin };
-    let good = |answer: &Answer| answer.is_good_for(least_life + terms.promised_for(), now);
+    // A key names the job that the answer was bought for: its caller gets the answer as long as it lives. Any other
+    // placement reuses the answer, and it must keep its margin until the caller can come for it.
+    let least_life = if order.terms.keyed { terms.min_life } else { terms.margin + terms.promised_for() };
+    let good = |answer: &Answer| answer.is_good_for(least_life, now);
     let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
     let asked = Counters { asked: 1, ..Counters::default() };
     let stands = |origin| Placement::Stands {

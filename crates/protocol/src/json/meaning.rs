@@ -233,6 +233,7 @@ const OWN_VERSIONS: [(&str, &str); 2] = [("recaptcha_v2", "v2"), ("geetest", "3"
 fn turned_into(kind: &Kind, params: &mut MeantParams) -> Result<Option<&'static str>, BadRequest> {
     let other_kind =
         |name: &str| BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() };
+    other_kinds::check_question(kind, params)?;
     // A request that contradicts its kind would be read as another kind by one provider and not by the next.
     for (mark, stated) in method::marks(&kind.name) {
         let Some(value) = params.get(mark) else { continue };

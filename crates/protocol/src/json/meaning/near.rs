@@ -29,6 +29,29 @@ fn is_near(typed: &str, known: &str) -> bool {
     typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
 }
 
+/// Whether a name is most likely meant to be a known kind, method or type. A wrong guess costs the caller a look at the
+/// suggestion, and a missed one a purchase, so more typing errors count than in a parameter.
+fn is_near_kind(typed: &str, known: &str) -> bool {
+    let edits_max = match known.chars().count() {
+        0..=4 => 0,
+        5..=9 => 2,
+        _ => 3,
+    };
+    typed == known || (can_be_meant(typed, known) && strsim::damerau_levenshtein(typed, known) <= edits_max)
+}
+
+/// Similarity (Jaro-Winkler) from which on a name is taken for a known kind, method or type.
+const SIMILAR: f64 = 0.9;
+
+fn is_similar_kind(typed: &str, known: &str) -> bool {
+    can_be_meant(typed, known) && strsim::jaro_winkler(typed, known) >= SIMILAR
+}
+
+/// Whether both have letters enough to tell a typing error from another name.
+fn can_be_meant(typed: &str, known: &str) -> bool {
+    typed.chars().count() >= 4 && known.chars().count() >= 5
+}
+
 /// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both
 /// the wrong way round, tell.
 fn is_slip(typed: &str, known: &str) -> bool {
@@ -138,20 +161,28 @@ pub(super) fn kind(name: &str) -> Option<String> {
     }
     let kinds = crate::kinds::kinds().map(|kind| kind.name.into_owned());
     let others = method::methods().chain(task::types()).chain(UNDESCRIBED.iter().copied());
-    let is_meant = |known: &str| {
-        is_near(&typed, known) || is_near_and_short(&typed, known) || is_near(core_of(&typed), core_of(known))
-    };
-    let near = kinds.chain(others.map(str::to_owned)).filter(|known| is_meant(&squeezed(known)));
-    let distance = |known: &String| {
+    let names: Vec<String> = kinds.chain(others.map(str::to_owned)).collect();
+    let distance = |known: &&String| {
         let known = squeezed(known);
         let between_cores = strsim::osa_distance(core_of(&typed), core_of(&known));
         (between_cores, strsim::osa_distance(&typed, &known))
     };
-    let nearest = near.min_by_key(distance);
+    let nearest = |is_meant: fn(&str, &str) -> bool| {
+        let is_meant = |known: &&String| {
+            let known = squeezed(known);
+            is_meant(&typed, &known) || is_meant(core_of(&typed), core_of(&known))
+        };
+        names.iter().filter(is_meant).min_by_key(distance)
+    };
+    let is_short = |known: &&String| is_near_and_short(&typed, &squeezed(known));
+    let near = nearest(is_near_kind).into_iter().chain(names.iter().filter(is_short)).min_by_key(distance);
     // The same words are nearer than other letters.
-    match nearest {
-        Some(nearest) if distance(&nearest).0 <= 1 => Some(nearest),
-        nearest => kind_by_words(name).or(nearest).or_else(|| kind_among_words(name)),
+    match near {
+        Some(near) if distance(&near).0 <= 1 => Some(near.clone()),
+        near => kind_by_words(name)
+            .or(near.cloned())
+            .or_else(|| kind_among_words(name))
+            .or_else(|| nearest(is_similar_kind).cloned()),
     }
 }
 
@@ -251,3 +282,6 @@ pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>)
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,24 @@ use quittance_lifecycle::{BadRequest, Kind};
 const AMBIGUOUS: [&str; 3] = ["body", "file", "version"];
 /// A switch that an undescribed kind may have for itself.
 const OF_PICTURES: &str = "grid_size";
+/// The parameters of a picture or a sound. A question in words has none: with one, no provider could know which of the
+/// two to answer.
+const FILES: [&str; 2] = ["body", "file"];
+/// The kind of a question in words.
+const QUESTION: &str = "text";
 /// What tells a kind in the JSON protocol, whatever the type is.
 const IN_JSON: [(&str, Option<&str>); 2] =
     [("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))];
+
+/// Refuses a question in words that comes with a picture or a sound. To some providers it is one kind, to others another.
+pub(super) fn check_question(kind: &Kind, params: &MeantParams) -> Result<(), BadRequest> {
+    let is_given =
+        |name: &str| params.get(name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
+    match FILES.into_iter().find(|name| kind.name == QUESTION && is_given(name)) {
+        Some(name) => Err(BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() }),
+        None => Ok(()),
+    }
+}
 
 /// Refuses a parameter that asks for another kind and is none of this kind's own.
 pub(super) fn check(kind: &Kind, params: &MeantParams) -> Result<(), BadRequest> {

@@ -94,6 +94,26 @@ fn a_parameter_that_asks_for_another_kind_is_refused_on_every_kind() {
     }
 }
 
+/// Trap: accepted with an id, and failed later with a reason that contradicted the request.
+#[test]
+fn a_question_in_words_with_a_picture_is_refused_and_names_the_picture() {
+    let picture = ("body", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk");
+    for (kind, question) in [
+        ("base64", ("textcaptcha", "what is 2+2")),
+        ("post", ("textcaptcha", "what is 2+2")),
+        ("text", ("textcaptcha", "what is 2+2")),
+        ("TextCaptchaTask", ("comment", "what is 2+2")),
+    ] {
+        match meant(kind, &[picture, question]) {
+            Err(why @ BadRequest::OtherKind { .. }) => {
+                assert!(why.to_string().contains("`body` asks for another kind than text"), "{kind}: {why}");
+            }
+            other => panic!("{kind}: {other:?}"),
+        }
+        assert!(meant(kind, &[("body", ""), question]).is_ok(), "{kind}: an empty field says nothing");
+    }
+}
+
 #[test]
 fn a_kind_that_contains_a_known_one_as_a_word_is_refused_with_it() {
     for (typed, right) in [

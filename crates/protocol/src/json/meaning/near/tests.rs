@@ -1,0 +1,115 @@
+//! Typing errors in the names of kinds: how many are noticed, and that no name that a service documents is taken for one.
+
+use super::kind;
+use crate::kinds::UNDESCRIBED;
+
+const NAMES: [&str; 23] = [
+    "turnstile",
+    "recaptcha_v2",
+    "recaptcha_v3",
+    "hcaptcha",
+    "funcaptcha",
+    "geetest",
+    "amazon_waf",
+    "datadome",
+    "friendly_captcha",
+    "cloudflare_challenge",
+    "captchafox",
+    "prosopo",
+    "cybersiara",
+    "cutcaptcha",
+    "tencent",
+    "lemin",
+    "image",
+    "coordinates",
+    "imperva",
+    "keycaptcha",
+    "userrecaptcha",
+    "TurnstileTaskProxyless",
+    "ImageToTextTask",
+];
+
+/// Numbers that are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % limit as u64).unwrap()
+    }
+
+    fn letter(&mut self) -> char {
+        char::from(b'a' + u8::try_from(self.below(26)).unwrap())
+    }
+
+    /// Leaves out, adds, replaces or swaps a letter.
+    fn edited(&mut self, name: &str) -> String {
+        let mut letters: Vec<char> = name.chars().collect();
+        let at = self.below(letters.len());
+        match self.below(4) {
+            0 => _ = letters.remove(at),
+            1 => letters.insert(at, self.letter()),
+            2 => letters[at] = self.letter(),
+            _ if at + 1 < letters.len() => letters.swap(at, at + 1),
+            _ => {}
+        }
+        letters.into_iter().collect()
+    }
+}
+
+/// How many of the names with so many typing errors are taken for kinds of their own, of how many.
+fn missed(edits: usize) -> (Vec<String>, usize) {
+    let mut numbers = Numbers(5);
+    let (mut missed, mut count) = (Vec::new(), 0);
+    for name in NAMES {
+        for _ in 0..100 {
+            let typed = (0..edits).fold(name.to_owned(), |typed, _| numbers.edited(&typed));
+            if NAMES.contains(&typed.as_str()) {
+                continue;
+            }
+            count += 1;
+            if kind(&typed).is_none() {
+                missed.push(typed);
+            }
+        }
+    }
+    (missed, count)
+}
+
+#[test]
+fn one_or_two_typing_errors_in_the_name_of_a_kind_are_noticed() {
+    let (one, two) = (missed(1), missed(2));
+    assert!(one.1 > 2_000 && two.1 > 2_000);
+    // What is left of `image` in three letters is no name of anything.
+    let is_long = |typed: &&String| typed.chars().count() > 3;
+    let count = |missed: &[String]| missed.iter().filter(is_long).count();
+    assert_eq!((count(&one.0), count(&two.0)), (0, 0), "of {} and {}: {one:?} {two:?}", one.1, two.1);
+    for typed in ["hapcha", "fucapcha", "datadm", "turltile", "tumstile", "TurltileTaskProxyless"] {
+        assert!(kind(typed).is_some(), "{typed}");
+    }
+}
+
+#[test]
+fn no_name_that_a_service_documents_is_a_typing_error() {
+    let others = [
+        "Altcha",
+        "ALIBABA",
+        "Basilisk",
+        "Castle",
+        "HUNT",
+        "Yidun",
+        "Yandex",
+        "VKImage",
+        "VKCaptcha",
+        "TemuImage",
+    ];
+    for name in UNDESCRIBED.iter().chain(&others) {
+        assert_eq!(kind(name), None, "{name}");
+    }
+    // What a service may sell tomorrow under a name that is like none of today's.
+    for name in
+        ["brandnew", "akamai", "arkose", "botguard", "incognia", "kasada", "perimeterx", "puzzle", "slider"]
+    {
+        assert_eq!(kind(name), None, "{name}");
+    }
+}
