@@ -221,6 +221,33 @@ impl Engine {
         })
     }
 
+    /// The orders in hand, as this node knows them. Open ones come first.
+    #[must_use]
+    pub fn orders_in_hand(&self) -> Vec<Arc<Order>> {
+        let now = self.now();
+        let in_hand = lock(&self.in_hand);
+        let open = in_hand.orders.values().map(|held| &held.record.order);
+        let all = open.chain(in_hand.answered.orders.values().map(|held| &held.order));
+        all.filter(|order| !is_forgettable(order, now)).cloned().collect()
+    }
+
+    /// Takes in hand what an earlier process of this node had in hand. The next [`put_back`](Self::put_back) compares it
+    /// with the store. With `is_same_store`, an order so old that the store may have removed it after its end is left
+    /// out. Returns how many are in hand.
+    pub fn take_in_hand(&self, orders: Vec<Order>, is_same_store: bool) -> usize {
+        let now = self.now();
+        let mut taken = 0;
+        for order in orders {
+            let removed_at = order.deadline + self.policy(&order).keep;
+            if is_forgettable(&order, now) || (is_same_store && removed_at <= now) {
+                continue;
+            }
+            self.hold(&Versioned { version: Version::ABSENT, order: Arc::new(order) });
+            taken += 1;
+        }
+        taken
+    }
+
     /// The store may have forgotten something.
     pub(crate) fn suspect(&self) {
         self.suspicion.ring();

@@ -232,6 +232,9 @@ pub struct Order {
     pub last_webhook: u32,
     /// When a node put this order back after the store had forgotten it; until a person has seen it.
     pub put_back: Option<Timestamp>,
+    /// Whether the store has lost the last steps of this order, so that what was paid for is not known. Until it has an
+    /// answer, or an operator replays or drops it, a paid task may be resumed and nothing is submitted.
+    pub steps_lost: bool,
     /// The order to which new placements go while the answer here still belongs to the callers that it was bought
     /// for, and is too old for others.
     pub followed_by: Option<Key>,
@@ -257,6 +260,7 @@ impl Order {
         Some(Self {
             phase,
             wanted: dead_letter.wanted,
+            steps_lost: dead_letter.steps_lost,
             webhooks: dead_letter.webhooks.clone(),
             ..self.clone()
         })

@@ -220,6 +220,8 @@ impl NextOrder {
 
     fn submit_if_open(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
         match gate {
+            // What was paid for is not known: only an operator may decide to pay again.
+            _ if self.next.steps_lost => self.move_to_dead_letters(DeadCause::StoreForgot, policy),
             // A pool counts one price for each refill before it is ordered. If that may be charged already, the pool
             // must decide again.
             Gate::Pass if self.next.terms.slot.is_some() && self.may_be_charged() => {
@@ -357,11 +359,14 @@ impl NextOrder {
     }
 
     fn retry_or_end(mut self, fault: Fault, policy: &Policy) -> Decision {
-        if !self.next.wanted {
+        if !self.next.wanted && !self.next.steps_lost {
             return self.fail(FailCause::Cancelled);
         }
         if self.resume_paid(policy) {
             return self.done();
+        }
+        if self.next.steps_lost {
+            return self.move_to_dead_letters(DeadCause::StoreForgot, policy);
         }
         let rule = policy.faults.rule(fault.class);
         let pause = match rule.remedy {
@@ -406,6 +411,8 @@ impl NextOrder {
 
     fn move_to_dead_letters(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
+        // Whatever ended it: the list names it with what a person must look at first.
+        let cause = if self.next.steps_lost { DeadCause::StoreForgot } else { cause };
         // No caller wants it, or only a pool, which asks again. Whether it was paid for is a question for an operator
         // all the same.
         if (!self.next.wanted || self.next.terms.slot.is_some())
@@ -413,7 +420,7 @@ impl NextOrder {
         {
             return self.fail(FailCause::Cancelled);
         }
-        self.counters.dead = 1;
+        self.counters.dead = u64::from(!matches!(self.next.phase, Phase::Dead { .. }));
         self.next.phase = Phase::Dead { cause: cause.clone(), at: self.now };
         self.tell(TimelineEvent::MovedToDeadLetters { cause });
         self.done()

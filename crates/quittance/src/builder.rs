@@ -279,6 +279,7 @@ impl Builder {
         if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
+        let in_hand_file = memory.in_hand_file().filter(|_| is_shared);
         memory.hold_to(&node.engine, of_store, is_own.then_some(webhooks));
         for key in &lost {
             node.engine.lose(key).await?;
@@ -308,6 +309,7 @@ impl Builder {
             return Err(error);
         }
         let mut running = BackgroundTasks::default();
+        running.in_hand_file = in_hand_file;
         if let Some(listener) = listener {
             let server = listener.start(&node.engine).await?;
             running.listens_on = server.listens_on;

@@ -48,6 +48,7 @@
 mod builder;
 mod clock;
 pub mod copy;
+mod in_hand_file;
 mod memory;
 mod order;
 mod place;
@@ -58,6 +59,7 @@ mod server;
 
 pub use builder::{Builder, SPILL_BYTES_MAX, SPILL_NAME, StartError};
 pub use clock::SystemClock;
+pub use in_hand_file::IN_HAND_NAME;
 pub use memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
@@ -103,6 +105,7 @@ pub use secret::SECRET_NAME;
 #[cfg(feature = "gateway")]
 pub use server::{Callbacks, GatewaySetup};
 
+use in_hand_file::InHandFile;
 use quittance_engine::{ApplyOutcome, DropOutcome, Engine, Outcome};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
@@ -136,18 +139,49 @@ pub(crate) struct BackgroundTasks {
     callbacks: Option<CallbackServer>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
     /// The task that keeps the node among the members, and how to end it.
-    presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>,
+    /// Where orders in hand are kept if the node stops while it cannot reach its store.
+    in_hand_file: Option<InHandFile>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
 }
 
-/// Lets a node look at its store once more, and put back what it has forgotten.
-async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
-    let Some((end, mut presence)) = presence else { return };
+/// Lets a node look at its store once more, and put back what it has forgotten. Says whether the store has all orders
+/// that the node has in hand.
+async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>) -> bool {
+    let Some((end, mut presence)) = presence else { return true };
     // It may have ended already.
     _ = end.send(());
-    if tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await.is_err() {
-        presence.abort();
+    match tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await {
+        Ok(looked) => looked.unwrap_or(false),
+        Err(_) => {
+            presence.abort();
+            false
+        }
+    }
+}
+
+/// The store cannot be reached, and this process ends: the orders in hand stay in the folder of the node.
+fn keep_in_hand(engine: &Engine, file: &InHandFile) {
+    let orders = engine.orders_in_hand();
+    if orders.is_empty() {
+        return;
+    }
+    let path = file.path();
+    match file.keep(&orders) {
+        Ok(kept) => tracing::warn!(
+            "the store cannot be reached: {kept} of {} orders in hand are kept in {}, and the next start of this node puts back \
+             what the store has forgotten",
+            orders.len(),
+            path.display()
+        ),
+        Err(error) => tracing::error!(
+            %error,
+            "the store cannot be reached, and {} orders in hand cannot be kept in {}: if the store has forgotten them, they \
+             are lost",
+            orders.len(),
+            path.display()
+        ),
     }
 }
 
@@ -362,13 +396,14 @@ impl Quittance {
     /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
     pub async fn stop(&self) {
         self.engine.stop();
-        let (worker, callbacks, releasing, presence) = {
+        let (worker, callbacks, releasing, presence, in_hand_file) = {
             let mut running = self.running();
             (
                 running.worker.take(),
                 running.callbacks.take(),
                 running.releasing.take(),
                 running.presence.take(),
+                running.in_hand_file.take(),
             )
         };
         if let Some(releasing) = releasing {
@@ -376,7 +411,7 @@ impl Quittance {
         }
         let is_present = presence.is_some();
         // A worker that waits for the provider must not keep back what the store has forgotten.
-        tokio::join!(last_look(presence), async {
+        let (is_all_stored, ()) = tokio::join!(last_look(presence), async {
             if let Some(worker) = worker {
                 // It ends by itself; if it panicked there is nothing left to wait for.
                 _ = worker.await;
@@ -384,6 +419,9 @@ impl Quittance {
         });
         if let Some(callbacks) = callbacks {
             callbacks.close().await;
+        }
+        if let Some(file) = in_hand_file.filter(|_| !is_all_stored) {
+            keep_in_hand(&self.engine, &file);
         }
         if let Some(counting) = self.running().counting.take() {
             counting.abort();

@@ -2,6 +2,7 @@
 //! secrets that callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and
 //! does not take true callbacks for forged ones afterwards.
 
+use crate::in_hand_file::{InHandFile, KeptOrders};
 use crate::place::Opened;
 use crate::secret;
 use crate::server::Webhooks;
@@ -46,6 +47,9 @@ pub(crate) struct StoreMemory {
     agreed: Option<StoreMark>,
     /// The store failed before all that was in hand was put back.
     is_incomplete: bool,
+    /// Where an earlier process kept the orders that it had in hand, and how many of them cannot be read, until they
+    /// are compared with the store.
+    kept: Option<(InHandFile, usize)>,
     /// The pools that are still to be put back.
     owed_pools: Vec<StoredDocument>,
     /// What was wrong with the store's own files at the last report.
@@ -71,6 +75,7 @@ impl StoreMemory {
             has_note: false,
             agreed: None,
             is_incomplete: false,
+            kept: None,
             owed_pools: Vec::new(),
             last_error: None,
             reported_trail: None,
@@ -130,10 +135,40 @@ impl StoreMemory {
     pub(crate) fn hold_to(&mut self, engine: &Engine, secret: [u8; 32], webhooks: Option<Webhooks>) {
         self.in_use = Some(secret);
         self.webhooks = webhooks;
+        self.take_kept(engine);
         if let Some(mark) = self.agreed.take() {
             engine.recover_for(mark.recovery);
             self.opened.trust(&mark);
         }
+    }
+
+    /// What an earlier process of this node had in hand, when it stopped without its store, is in hand again.
+    fn take_kept(&mut self, engine: &Engine) {
+        let Some(file) = self.in_hand_file() else { return };
+        let KeptOrders { orders, unreadable } = match file.read() {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return,
+            Err(error) => {
+                let path = file.path();
+                tracing::warn!(path = %path.display(), %error, "the orders that this node kept at its last stop cannot be read");
+                return;
+            }
+        };
+        let is_same_store = self.agreed.as_ref().is_some_and(|mark| !self.is_other(mark));
+        let in_hand = engine.take_in_hand(orders, is_same_store);
+        tracing::warn!(
+            store = self.address,
+            in_hand,
+            unreadable,
+            "this node could not reach its store when it stopped: the orders that it kept in its folder are compared with the store"
+        );
+        self.kept = Some((file, unreadable));
+        self.is_incomplete = true;
+    }
+
+    /// Where the orders in hand are kept while the store cannot be reached.
+    pub(crate) fn in_hand_file(&self) -> Option<InHandFile> {
+        self.dir.clone().map(|dir| InHandFile::new(dir, self.address.clone()))
     }
 
     pub(crate) fn forget_restored(&self) {
@@ -170,8 +205,9 @@ impl StoreMemory {
         }
     }
 
-    /// Looks whether the store is what it was, and acts if it is not.
-    pub(crate) async fn look(&mut self, engine: &Engine, is_suspected: bool) {
+    /// Looks whether the store is what it was, and acts if it is not. Says whether the store has all orders that this
+    /// node has in hand.
+    pub(crate) async fn look(&mut self, engine: &Engine, is_suspected: bool) -> bool {
         self.look_at_files(engine);
         if self.has_note && engine.forgetting().is_none() {
             self.has_note = false;
@@ -181,7 +217,12 @@ impl StoreMemory {
         }
         // It was noticed before the store says who it is: if it is the same still, it has not forgotten them.
         let vanished = engine.vanished_pools();
-        let Ok(Some(mark)) = self.mark_of_store(false).await else { return };
+        let mark = match self.mark_of_store(false).await {
+            Ok(Some(mark)) => mark,
+            // One node has it to itself.
+            Ok(None) => return true,
+            Err(_) => return false,
+        };
         if self.learn(&mark)
             && let Some(address) = engine.callback_address().filter(|_| self.webhooks.is_some())
         {
@@ -209,6 +250,7 @@ impl StoreMemory {
             self.put_back(engine, is_other).await;
         }
         self.put_back_pools(engine).await;
+        !self.is_incomplete
     }
 
     /// All nodes of a store use one secret. If this node used another, the store has begun a recovery, and no order is
@@ -257,6 +299,12 @@ impl StoreMemory {
     async fn put_back(&mut self, engine: &Engine, is_other: bool) {
         let result = self.put_back_in_time(engine, is_other).await;
         self.is_incomplete = result.is_incomplete;
+        if let Some((file, unreadable)) = self.kept.take_if(|_| !result.is_incomplete)
+            && let Err(error) = file.remove(unreadable)
+        {
+            let path = file.path();
+            tracing::warn!(path = %path.display(), %error, "the store has the orders of this file, and it cannot be removed");
+        }
         if !is_other && result.count() == 0 {
             return;
         }

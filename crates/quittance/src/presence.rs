@@ -69,8 +69,9 @@ impl Presence {
     }
 
     /// Runs until it is stopped; then it looks at the store once more, so that nothing leaves with this node that the
-    /// store has forgotten. A store that is away learns of us when it is back.
-    pub(crate) async fn keep_up(mut self, mut ends: oneshot::Receiver<()>) {
+    /// store has forgotten. Says whether the store has all orders that this node has in hand. A store that is away
+    /// learns of us when it is back.
+    pub(crate) async fn keep_up(mut self, mut ends: oneshot::Receiver<()>) -> bool {
         self.memory.remind(&self.engine);
         let engine = Arc::clone(&self.engine);
         let mut signed_in = Instant::now();

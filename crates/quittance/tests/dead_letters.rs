@@ -73,6 +73,7 @@ fn dead_letter(n: u64) -> Order {
         webhooks: Vec::new(),
         last_webhook: 0,
         put_back: None,
+        steps_lost: false,
         followed_by: None,
         timeline,
     }

@@ -35,6 +35,7 @@ mirror! { OrderRecord<'a> {
     webhooks: Vec<WebhookRecord<'a>>,
     last_webhook: u32,
     put_back: u64,
+    steps_lost: bool,
     followed_by: Text<'a>,
 } }
 
@@ -58,6 +59,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         webhooks,
         last_webhook,
         put_back,
+        steps_lost,
         followed_by,
         timeline: Timeline { entries, left_out },
     } = order;
@@ -80,6 +82,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         webhooks: (!webhooks.is_empty()).then(|| webhooks.iter().map(WebhookRecord::of).collect()),
         last_webhook: unless_default(*last_webhook),
         put_back: put_back.and_then(moment),
+        steps_lost: unless_default(*steps_lost),
         followed_by: followed_by.and_then(|key| digest(key.0)),
     })
 }
@@ -104,6 +107,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         webhooks: read_webhooks(record.webhooks.unwrap_or_default())?,
         last_webhook: record.last_webhook.unwrap_or_default(),
         put_back: record.put_back.map(Timestamp::from_millis),
+        steps_lost: record.steps_lost.unwrap_or_default(),
         followed_by: read_key(record.followed_by, "followed_by")?,
         timeline: Timeline {
             entries: read_entries(record.timeline.unwrap_or_default())?,

@@ -233,6 +233,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     if spends {
         assert!(matches!(event, Event::Woken { gate: Gate::Pass, .. }), "{}", context());
         assert!(order.wanted && now < order.deadline, "{}", context());
+        assert!(!order.steps_lost, "only an operator may decide to pay again: {}", context());
         assert!(
             matches!(order.phase, Phase::Queued { held: false, .. } | Phase::InDoubt { .. }),
             "{}",
@@ -282,6 +283,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         && order.current() == Some(*attempt)
         && policy.faults.rule(fault.class).remedy == Remedy::Tell
         && order.wanted
+        && !order.steps_lost
         && !order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
     {
         assert_eq!(next.phase, Phase::Failed { cause: FailCause::Refused(fault.clone()), at: now });
@@ -320,10 +322,11 @@ fn check_answer(order: &Order, event: &Event, decision: &Decision) {
 fn shape(order: &Order) -> String {
     let attempts: Vec<_> = order.attempts.iter().map(|a| core::mem::discriminant(&a.progress)).collect();
     format!(
-        "{} {:?} {} {}",
+        "{} {:?} {} {} {}",
         order.phase.name(),
         attempts,
         order.wanted,
+        order.steps_lost,
         matches!(order.phase, Phase::Queued { held: true, .. })
     )
 }

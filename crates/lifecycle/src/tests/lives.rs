@@ -390,6 +390,57 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
     assert!(matches!(revived.phase, Phase::Solved { .. }));
 }
 
+/// The task of an order with lost steps is resumed when a caller repeats it. If that brings nothing, the order waits
+/// for a person again, whatever went wrong.
+#[test]
+fn an_order_with_lost_steps_whose_resumed_task_brings_nothing_is_not_bought_again() {
+    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Shared, true);
+    let place_at = |order: &Order, at| place(Some(order), None, key, &terms, START + secs(at), &policy);
+    let advance = |order: &Order, at, event: &Event| match transition(
+        order,
+        event.clone(),
+        START + secs(at),
+        &policy,
+    ) {
+        Decision::Advance(advance) => advance.next,
+        other => panic!("{event:?} led to {other:?}"),
+    };
+    let steps = [(0, WAKE), (1, accepted(1)), (5, Event::Lost)];
+    let start = placed(key, &terms, &policy);
+    let lost = steps.iter().fold(start, |order, (at, event)| advance(&order, *at, event));
+    let polled = |outcome| Event::Polled { attempt: 1, asked: START + secs(299), outcome };
+    let gone = Fault::new(FaultClass::Unsolvable, "GONE");
+    let ends = [
+        ("the answer has expired", 300, polled(PollOutcome::Answered(delivery("token")))),
+        ("the provider does not know the task", 300, polled(PollOutcome::Faulted(gone))),
+        ("the provider refuses it", 300, polled(PollOutcome::Faulted(Fault::new(FaultClass::Caller, "BAD")))),
+        ("the deadline", 299 + terms.timeout.as_secs(), WAKE),
+    ];
+    for (what, at, event) in ends {
+        let Placement::Commit { advance: again, .. } = place_at(&lost, 299) else {
+            panic!("a task is resumed")
+        };
+        assert!(matches!(again.next.phase, Phase::Solving { attempt: 1, .. }), "{what}");
+        let ended = advance(&again.next, at, &event);
+        assert!(
+            matches!(ended.phase, Phase::Dead { cause: DeadCause::StoreForgot, .. }),
+            "{what}: {:?}",
+            ended.phase
+        );
+        assert_eq!(ended.last_attempt, 1, "{what}");
+        // After the life of the task there is nothing to resume.
+        let later = place_at(&ended, at + policy.task_life.as_secs());
+        assert_eq!(later, Placement::Refused(Refusal::NeedsAPerson), "{what}");
+        let replayed = advance(&ended, at + policy.task_life.as_secs(), &Event::Replayed);
+        assert!(matches!(replayed.phase, Phase::Queued { .. }), "{what}: a person decides");
+        let paid = advance(&replayed, at + policy.task_life.as_secs(), &WAKE);
+        assert!(matches!(paid.phase, Phase::Submitting { .. }), "{what}");
+    }
+    let late = place_at(&lost, policy.task_life.as_secs() + 1);
+    assert_eq!(late, Placement::Refused(Refusal::NeedsAPerson), "there is no task that could be resumed");
+}
+
 /// An order that was placed again after the store forgot the first one waits for what the first one paid.
 #[test]
 fn the_attempts_of_a_forgotten_record_are_waited_for_and_not_paid_again() {

@@ -220,6 +220,7 @@ impl NextOrder {
         self.next.wanted &= self.next.terms.slot.is_none();
         self.counters.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.uncollected = answer.expires.is_some();
+        self.next.steps_lost = false;
         self.next.phase = Phase::Solved { answer, at: self.now };
         self.tell(TimelineEvent::Solved { attempt: number, via });
         self.done()

@@ -23,11 +23,12 @@ impl NextOrder {
     }
 
     /// Only a person may decide to pay again.
-    pub(super) fn lost(self, policy: &Policy) -> Decision {
-        match self.next.phase {
-            Phase::Dead { .. } => Decision::Ignore(WhyIgnored::WrongPhase),
-            _ => self.move_to_dead_letters(DeadCause::StoreForgot, policy),
+    pub(super) fn lost(mut self, policy: &Policy) -> Decision {
+        if self.next.steps_lost && matches!(self.next.phase, Phase::Dead { .. }) {
+            return Decision::Ignore(WhyIgnored::OldNews);
         }
+        self.next.steps_lost = true;
+        self.move_to_dead_letters(DeadCause::StoreForgot, policy)
     }
 
     /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits

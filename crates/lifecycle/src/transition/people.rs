@@ -172,7 +172,7 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         Phase::Dead { cause: DeadCause::Doubt, .. } if is_in_doubt(order) => {
             Placement::Refused(Refusal::NeedsAPerson)
         }
-        Phase::Dead { cause: DeadCause::StoreForgot, .. } if !has_paid_task(order) => {
+        _ if order.steps_lost && !has_paid_task(order, now, policy) => {
             Placement::Refused(Refusal::NeedsAPerson)
         }
         _ => NextOrder::new(order, now).begin_or_follow(terms, policy),
@@ -185,8 +185,13 @@ fn has_open_attempt(order: &Order) -> bool {
 }
 
 /// Whether there is a task that a new life would resume.
-fn has_paid_task(order: &Order) -> bool {
-    order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
+fn has_paid_task(order: &Order, now: Timestamp, policy: &Policy) -> bool {
+    order.attempts.iter().any(|attempt| is_resumable(attempt, now, policy))
+}
+
+/// Whether this is a task that was left behind, and that the provider still knows.
+fn is_resumable(attempt: &Attempt, now: Timestamp, policy: &Policy) -> bool {
+    matches!(attempt.progress, Progress::Trailing { .. }) && now < attempt.sent + policy.task_life
 }
 
 /// Whether the outcome of an attempt is still not known.
@@ -219,6 +224,7 @@ pub(super) fn new_order(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         webhooks: Vec::new(),
         last_webhook: 0,
         put_back: None,
+        steps_lost: false,
         followed_by: None,
         timeline: Timeline::default(),
     }
@@ -313,7 +319,7 @@ impl NextOrder {
     pub(super) fn resume_paid(&mut self, policy: &Policy) -> bool {
         let now = self.now;
         let phase = self.next.attempts.iter_mut().rev().find_map(|attempt| match &attempt.progress {
-            Progress::Trailing { task, .. } if now < attempt.sent + policy.task_life => {
+            Progress::Trailing { task, .. } if is_resumable(attempt, now, policy) => {
                 attempt.progress = Progress::Solving { task: task.clone() };
                 Some(Phase::Solving { attempt: attempt.number, poll_at: now, misses: 0 })
             }
@@ -355,7 +361,10 @@ impl NextOrder {
     pub(super) fn replayed(mut self, policy: &Policy) -> Decision {
         let is_called_again = self.tell_again();
         match self.next.phase {
-            Phase::Dead { .. } => self.restart(policy),
+            Phase::Dead { .. } => {
+                self.next.steps_lost = false;
+                self.restart(policy);
+            }
             _ if is_called_again => {}
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
@@ -372,6 +381,7 @@ impl NextOrder {
         }
         self.counters.cancelled = 1;
         self.next.wanted = false;
+        self.next.steps_lost = false;
         self.tell(TimelineEvent::Dropped);
         self.fail(FailCause::Cancelled)
     }

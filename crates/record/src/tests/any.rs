@@ -313,6 +313,7 @@ impl Any {
             webhooks: self.list(3, Self::webhook),
             last_webhook: self.count(),
             put_back: self.maybe(Self::moment),
+            steps_lost: self.flag(),
             followed_by: self.maybe(Self::key),
             timeline: Timeline { entries: self.list(6, entry), left_out: self.count() },
         }

@@ -193,6 +193,7 @@ fn order(phase: Phase) -> Order {
         webhooks: Vec::new(),
         last_webhook: 0,
         put_back: None,
+        steps_lost: false,
         followed_by: None,
         timeline: Timeline {
             entries: vec![TimelineEntry { at: at(0), event: TimelineEvent::Placed { life: 1 } }],

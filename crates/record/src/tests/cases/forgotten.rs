@@ -28,10 +28,13 @@ pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
         ..order(Phase::Queued { until: at(20), held: false })
     };
     let lost = order(Phase::Dead { cause: DeadCause::StoreForgot, at: at(30) });
+    let resumed =
+        Order { steps_lost: true, ..order(Phase::Solving { attempt: 1, poll_at: at(32), misses: 0 }) };
     let followed = Order { followed_by: Some(Key([0x5a; 32])), ..order(Phase::Expired { at: at(31) }) };
     super::orders([
         ("order-put-back", put_back),
         ("order-dead-store-forgot", lost),
+        ("order-steps-lost", resumed),
         ("order-followed", followed),
     ])
 }

@@ -2,7 +2,7 @@
 //! Nothing is paid for again, no answer is lost, and a person sees it.
 
 use crate::stories::provider::{SubmitScript, token};
-use crate::stories::world::{StoryNode, StoryWorld, turnstile, world_with_callbacks};
+use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Settings};
 use quittance_lifecycle::{CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Phase, Timestamp};
 use quittance_ports::{Commit, MemorySpill, Store, Version};
@@ -261,6 +261,50 @@ fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() 
     assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), CallbackOutcome::Applied);
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"));
+}
+
+/// A node stops while its store is away, and keeps what it has in hand. The next process puts it back if the store
+/// has forgotten it; if the store knows as much or more, the store is right.
+#[test]
+fn what_a_node_kept_when_it_stopped_without_its_store_is_put_back_and_not_bought_again() {
+    let world = world_with_callbacks();
+    let first = node(&world);
+    let callers = ["a", "b"].map(|site| first.asks(turnstile(site)));
+    world.after(5);
+    let kept: Vec<_> = first.engine.orders_in_hand().into_iter().map(Arc::unwrap_or_clone).collect();
+    assert_eq!(kept.len(), 2);
+    first.kill();
+    drop(first);
+
+    // The store still has both, and one has come further meanwhile.
+    let other = world.node();
+    let address = world.provider.last_submit("b").callback().to_owned();
+    assert_eq!(other.hears(&address, answered("B")).expect("safe"), CallbackOutcome::Applied);
+    let second = node(&world);
+    assert_eq!(second.engine.take_in_hand(kept.clone(), true), 2);
+    assert_eq!(puts_back(&second), [], "the store has them");
+    assert!(matches!(second.reads(callers[1].key()).phase, Phase::Solved { .. } | Phase::Claimed { .. }));
+    other.kill();
+    second.kill();
+    drop((other, second));
+
+    flush(&world);
+    let third = node(&world);
+    assert_eq!(third.engine.take_in_hand(kept, false), 2);
+    // A repeat comes before they are put back.
+    let again = third.asks(turnstile("a"));
+    let mut keys = callers.each_ref().map(StoryCaller::key).to_vec();
+    keys.sort_unstable();
+    puts_back(&third);
+    let mut listed: Vec<Key> =
+        world.orders().iter().filter(|order| order.put_back.is_some()).map(|order| order.key).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, keys, "a person is to see them");
+    let address = world.provider.last_submit("a").callback().to_owned();
+    assert_eq!(third.hears(&address, answered("A")).expect("safe"), CallbackOutcome::Applied);
+    world.after(2);
+    assert_eq!(again.token().as_deref(), Some("A"));
+    assert_eq!(world.provider.taken(), 2, "nothing is paid for again");
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! The orders in hand of a node that stops while it cannot reach its store, in one file in its folder. The store may
+//! come back empty, and then no other node may know of them. The next process of this node compares them with the
+//! store, and puts back what the store has forgotten.
+
+use crate::secret;
+use quittance_lifecycle::Order;
+use quittance_record::{decode_order, decode_terms, encode_order, encode_terms};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The file in the folder of a node with the orders that it could not leave to its store.
+pub const IN_HAND_NAME: &str = "orders-in-hand";
+/// Where a file goes that this version cannot read whole.
+const UNREADABLE_NAME: &str = "orders-in-hand.unreadable";
+/// The most bytes that are written. Over this limit, the last orders are left out: those that have their answer.
+const BYTES_MAX: usize = 128 << 20;
+
+#[derive(Clone, Debug)]
+pub(crate) struct InHandFile {
+    dir: PathBuf,
+    /// The store that the orders belong to.
+    address: String,
+}
+
+/// What the file holds.
+#[derive(Debug, Default)]
+pub(crate) struct KeptOrders {
+    pub(crate) orders: Vec<Order>,
+    /// How many orders cannot be read.
+    pub(crate) unreadable: usize,
+}
+
+impl InHandFile {
+    pub(crate) const fn new(dir: PathBuf, address: String) -> Self {
+        Self { dir, address }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.join(IN_HAND_NAME)
+    }
+
+    /// Puts these orders into the file, in place of what it held. Returns how many fit. They are on the disk when it
+    /// returns.
+    pub(crate) fn keep(&self, orders: &[Arc<Order>]) -> io::Result<usize> {
+        let mut bytes = format!("{}\n", self.address).into_bytes();
+        let mut kept = 0;
+        for order in orders {
+            let (terms, order) = (encode_terms(&order.terms), encode_order(order));
+            if bytes.len() + terms.len() + order.len() + 2 > BYTES_MAX {
+                break;
+            }
+            for line in [terms, order] {
+                bytes.extend_from_slice(&line);
+                bytes.push(b'\n');
+            }
+            kept += 1;
+        }
+        secret::keep(&self.dir, IN_HAND_NAME, &bytes)?;
+        Ok(kept)
+    }
+
+    /// Nothing, if there is no file, or if it is about another store.
+    pub(crate) fn read(&self) -> io::Result<Option<KeptOrders>> {
+        let bytes = match fs::read(self.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        if lines.next() != Some(self.address.as_bytes()) {
+            return Ok(None);
+        }
+        let mut kept = KeptOrders::default();
+        while let Some(terms) = lines.next().filter(|line| !line.is_empty()) {
+            let order = lines.next().unwrap_or_default();
+            match decode_terms(terms).and_then(|terms| decode_order(order, Arc::new(terms))) {
+                Ok(order) => kept.orders.push(order),
+                Err(_) => kept.unreadable += 1,
+            }
+        }
+        Ok(Some(kept))
+    }
+
+    /// The store has them. A file with orders that cannot be read is renamed, for a version that can read them.
+    pub(crate) fn remove(&self, unreadable: usize) -> io::Result<()> {
+        if unreadable > 0 {
+            return fs::rename(self.path(), self.dir.join(UNREADABLE_NAME));
+        }
+        match fs::remove_file(self.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quittance_lifecycle::{Draft, KeySettings, Placement, Policy, Timestamp, place};
+
+    fn order(site_key: &str) -> Arc<Order> {
+        let kind = quittance_protocol::kinds::kind("turnstile").expect("a known kind");
+        let draft = Draft::new("ada").with("sitekey", site_key).with("pageurl", "https://shop.example.com/");
+        let now = Timestamp::from_millis(1_000);
+        let (key, terms) =
+            draft.check(&kind, KeySettings::default(), &Policy::DEFAULT, now, 7).expect("the order is good");
+        match place(None, None, key, &Arc::new(terms), now, &Policy::DEFAULT) {
+            Placement::Commit { advance, .. } => Arc::new(advance.next),
+            other => panic!("a new order is made, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn orders_in_hand_are_read_as_they_were_kept_and_only_for_their_own_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = InHandFile::new(dir.path().to_owned(), "redis://a:1".into());
+        assert!(file.read().unwrap().is_none());
+        let orders = [order("0x4AAAAAAA1"), order("0x4AAAAAAA2")];
+        assert_eq!(file.keep(&orders).unwrap(), 2);
+        let kept = file.read().unwrap().expect("it was kept");
+        assert_eq!(kept.unreadable, 0);
+        assert_eq!(kept.orders, orders.map(Arc::unwrap_or_clone));
+        let other = InHandFile::new(dir.path().to_owned(), "redis://b:1".into());
+        assert!(other.read().unwrap().is_none());
+
+        let bytes = fs::read(file.path()).unwrap();
+        fs::write(file.path(), &bytes[..bytes.len() - 20]).unwrap();
+        let kept = file.read().unwrap().expect("it was kept");
+        assert_eq!((kept.orders.len(), kept.unreadable), (1, 1));
+        file.remove(kept.unreadable).unwrap();
+        assert!(
+            !file.path().exists() && dir.path().join(UNREADABLE_NAME).exists(),
+            "a person may still need it"
+        );
+    }
+}
