@@ -73,7 +73,7 @@ fn spelling(typed: &str, codes: &Codes) -> String {
 /// The known code that is nearest to one that no table has. What all codes begin with does not count.
 fn meant(typed: &str, codes: &Codes) -> Option<String> {
     let rest = |code: &str| code.strip_prefix("ERROR_").unwrap_or(code).to_owned();
-    let rows = codes.rows().into_iter().map(|row| row.code.to_string());
+    let rows = codes.rows().into_iter().map(|row| row.code);
     let known: Vec<String> = rows.chain(OWN_CODES.iter().map(|own| own.code.to_owned())).collect();
     let nearest =
         quittance_config::nearest(&rest(&typed.to_uppercase()), known.iter().map(|code| rest(code)))?;
@@ -205,7 +205,7 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             let advice = "say what it means in the config file: [provider.faults]";
             match meant(code, codes) {
                 Some(meant) => {
-                    line(&mut text, "advice", &format!("did you mean {meant}? Otherwise {advice}"))
+                    line(&mut text, "advice", &format!("did you mean {meant}? Otherwise {advice}"));
                 }
                 None => line(&mut text, "advice", advice),
             }

@@ -140,19 +140,19 @@ async fn a_replayed_message_is_one_job_with_a_key_or_shared_and_another_where_ex
 /// Trap: a repeat with a key refused as expired while its token was alive, because it had less than 15 s left.
 #[tokio::test]
 async fn a_repeat_with_a_key_gets_its_answer_as_long_as_it_lives() {
-    let room = Room::new().await;
+    let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("fresh-{n}-alive");
         let placing = Setting::Key.placing(&sitekey, &sitekey);
-        let id = api.id(&api.place(&room, &placing).await);
-        let token = api.token(&room, ANNA, &id).await;
+        let id = api.id(&api.place(&fixture, &placing).await);
+        let token = api.token(&fixture, ANNA, &id).await;
         // Of 300 s, and a few are over before the answer is known.
         for passed in [270, 14, 6] {
-            room.pass(Duration::from_secs(passed));
-            let again = api.id(&api.place(&room, &placing).await);
-            assert_eq!((&again, api.token(&room, ANNA, &again).await), (&id, token.clone()), "{api:?}");
+            fixture.pass(Duration::from_secs(passed));
+            let again = api.id(&api.place(&fixture, &placing).await);
+            assert_eq!((&again, api.token(&fixture, ANNA, &again).await), (&id, token.clone()), "{api:?}");
         }
-        assert_eq!(room.provider.submits(&sitekey), 1, "{api:?}");
+        assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}");
     }
 }
 
