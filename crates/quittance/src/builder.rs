@@ -187,17 +187,17 @@ impl Builder {
     /// Here the service is the mock provider, which answers at once and costs nothing:
     ///
     /// ```
-    /// use quittance::{ApiKey, Flavour, ProviderSettings, Quittance, Turnstile};
-    /// use quittance_mock_provider::{DEMO_KEY, MockProfile, MockProvider, Settings};
+    /// use quittance::{ApiKey, JsonDialect, ProviderSettings, Quittance, Turnstile};
+    /// use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, MockProvider, Settings};
     /// use std::time::Duration;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let mock = MockProvider::start(Settings::quick(MockProfile::TwoCaptcha)).await?;
+    /// let mock = MockProvider::start(Settings::quick(MockClassicDialect::TwoCaptcha)).await?;
     /// let url = format!("{}/capsolver", mock.url());
     /// let settings = ProviderSettings::new("main", url, ApiKey::new(DEMO_KEY));
     /// let quittance = Quittance::builder()
-    ///     .json_provider(Flavour::CapSolver, settings)?
+    ///     .json_provider(JsonDialect::CapSolver, settings)?
     ///     .settings(|settings| settings.policy.first_poll = Duration::from_millis(50))
     ///     .start()
     ///     .await?;
