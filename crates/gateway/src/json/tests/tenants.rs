@@ -22,20 +22,20 @@ fn tenants() -> Vec<TenantSettings> {
 #[tokio::test]
 async fn nobody_sees_or_reports_the_order_of_another() {
     let fixture = Fixture::with(tenants(), None);
-    let his = fixture.ask("/2captcha/createTask", &turnstile(ALICE)).await["taskId"].clone();
+    let alices = fixture.ask("/2captcha/createTask", &turnstile(ALICE)).await["taskId"].clone();
     let other = fixture.ask("/2captcha/createTask", &turnstile(BOB)).await["taskId"].clone();
-    assert_ne!(his, other, "not even an order for the same thing");
+    assert_ne!(alices, other, "not even an order for the same thing");
     fixture.until_submitted(2).await;
     fixture.solve_earlier(0, Payload::text("one")).await;
     fixture.solve_earlier(1, Payload::text("other")).await;
     for path in ["getTaskResult", "reportCorrect", "reportIncorrect"] {
-        let asked = json!({"clientKey": BOB, "taskId": his});
+        let asked = json!({"clientKey": BOB, "taskId": alices});
         let told = fixture.ask(&format!("/2captcha/{path}"), &asked).await;
         assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(16), &json!("ERROR_NO_SUCH_CAPCHA_ID")));
         let never = json!({"clientKey": BOB, "taskId": 123_456_789});
         assert_eq!(fixture.ask(&format!("/2captcha/{path}"), &never).await, told, "as if it did not exist");
     }
-    let own = fixture.ask("/2captcha/getTaskResult", &json!({"clientKey": ALICE, "taskId": his})).await;
+    let own = fixture.ask("/2captcha/getTaskResult", &json!({"clientKey": ALICE, "taskId": alices})).await;
     assert_eq!(own["status"], "ready");
 }
 

@@ -82,7 +82,7 @@ async fn whoever_is_too_fast_is_told_that_there_is_no_slot() {
     anna.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
     let fixture = Fixture::with(vec![anna], GatewaySettings::default()).await;
     let id = place(&fixture, ANNA).await;
-    assert_eq!(place(&fixture, ANNA).await, id, "whoever repeats himself is not limited");
+    assert_eq!(place(&fixture, ANNA).await, id, "a repeat is not limited");
     let told = fixture.post("/in.php", FORM, format!("key={ANNA}&{WISH}&data=other")).await;
     assert_eq!((told.status, told.body.as_str()), (200, "ERROR_NO_SLOT_AVAILABLE"));
     assert_eq!(

@@ -48,7 +48,7 @@ async fn whoever_stays_beyond_all_timeout_is_cut_off() {
     assert!(!fixture.gateway.drain(Duration::from_millis(20)).await);
     assert_eq!(waiting.reply().await, None);
     assert_eq!(fixture.gateway.counts().connections_open, 0);
-    assert!(fixture.gateway.drain(Duration::ZERO).await, "and now there is nobody");
+    assert!(fixture.gateway.drain(Duration::ZERO).await, "and now no request is left");
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ async fn limits_are_kept_and_told() {
     ask("hold-b").await.order(202);
     ask("hold-c").await.must_be(429, "too_many_open");
     let again = ask("hold-b").await.order(202);
-    assert_eq!(again["origin"], "joined", "whoever repeats himself is not limited");
+    assert_eq!(again["origin"], "joined", "a repeat is not limited");
     let mut me = fixture.ask(Ask::get("/v1/me").key(BERT)).await.order(200);
     let secret = me.as_object_mut().and_then(|me| me.remove("webhook_secret"));
     assert!(secret.is_some_and(|secret| secret.as_str().is_some_and(|secret| secret.starts_with("whsec_"))));
