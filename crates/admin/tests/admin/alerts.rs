@@ -180,8 +180,8 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
         fixture.run_out(&path_of(&fixture.place(&format!("die-{n}")).await.order(202))).await;
     }
     watching.abort();
-    let (_, anew) = fixture.neighbour(1, few(None));
-    run(&anew);
+    let (_, restarted) = fixture.neighbour(1, few(None));
+    run(&restarted);
     for n in 4..=5 {
         fixture.run_out(&path_of(&fixture.place(&format!("die-{n}")).await.order(202))).await;
     }

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_empty_line_takes_the_default_and_nonsense_is_asked_for_again() {
-        let typed = "nobody\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\n\nhttps://shop.example.org/x\n\
+        let typed = "unknown\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\n\nhttps://shop.example.org/x\n\
                      shop.example.org, *.example.net\n\nhttps://q.example.org\ncurl\ncapsolver\n";
         let (answers, shown) = ask(typed, InitArgs::default());
         assert_eq!(
@@ -173,7 +173,7 @@ mod tests {
             }
         );
         for words in [
-            "nobody: it is none",
+            "unknown: it is none",
             "begins with http://",
             "without https://",
             "lines are not known",

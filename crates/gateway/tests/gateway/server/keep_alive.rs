@@ -11,7 +11,7 @@ async fn every_door_is_found_and_whoever_is_lost_is_told_what_there_is() {
     assert_eq!(fixture.get("/readyz").await.status, 503);
     fixture.gateway.set_ready(true);
     assert_eq!(fixture.get("/readyz").await.status, 200);
-    assert_eq!(fixture.get("/callback/nobody").await.status, 200);
+    assert_eq!(fixture.get("/callback/unknown").await.status, 200);
     assert!(fixture.get("/openapi.json").await.body.starts_with('{'));
     let created = fixture.post("/capsolver/createTask", "application/json", "{}").await;
     assert!(created.body.contains("errorCode"), "{}", created.body);
@@ -23,7 +23,7 @@ async fn every_door_is_found_and_whoever_is_lost_is_told_what_there_is() {
 }
 
 #[tokio::test]
-async fn where_nobody_needs_a_key_no_page_in_a_browser_is_let_in() {
+async fn without_tenants_no_page_in_a_browser_is_let_in() {
     let fixture = Fixture::open().await;
     let paths =
         [format!("/res.php?key={KEY}&action=getbalance"), "/v1/orders".to_owned(), "/healthz".to_owned()];

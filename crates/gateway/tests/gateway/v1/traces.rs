@@ -110,9 +110,9 @@ async fn who_wants_no_trace_has_none_and_who_says_nothing_has_one_of_his_own() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let fixture = Fixture::traced(nobody).await;
+async fn a_collector_that_is_away_holds_up_no_order() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let fixture = Fixture::traced(closed).await;
     let path = path_of(&fixture.place("hold-c").await.order(202));
     fixture.until(&path, "solving").await;
     fixture.call_back("hold-c", "token").await;
