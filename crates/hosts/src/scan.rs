@@ -4,8 +4,9 @@ use crate::{Hosts, canonical};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
-/// Names that no list of top-level domains has, and that some resolver knows.
-const LOCAL: [&str; 7] = ["corp", "example", "internal", "lan", "local", "localhost", "test"];
+/// Names that the list of top-level domains lacks, and that some resolver knows.
+const LOCAL: [&str; 9] =
+    ["corp", "example", "hotel", "internal", "lan", "local", "localhost", "onion", "test"];
 
 /// Schemes that something is fetched by. What follows any other (`myapp://callback`) is a host only if it is the full
 /// name of one.
@@ -40,8 +41,7 @@ fn bare_host(token: &str) -> Option<String> {
     let host = canonical(token);
     let is_name = host.len() <= 253 && host.split('.').all(|label| (1..=63).contains(&label.len()));
     let last = host.rsplit('.').next().unwrap_or_default();
-    let is_known = || psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known());
-    (is_name && (LOCAL.contains(&last) || is_known())).then_some(host)
+    (is_name && (LOCAL.contains(&last) || tld::exist(last))).then_some(host)
 }
 
 /// The address that readers make of `93.184.216.34`, `0x5db8d822`, `1572395042` or `0135.0270.0330.042`.

@@ -28,7 +28,7 @@ const CRATE_RULES: &[CrateRule] = &[
     rule("quittance-lifecycle", Only(&["sha2"]), &[]),
     rule(
         "quittance-hosts",
-        Only(&["base64", "idna_adapter", "psl", "unicode-normalization", "url"]),
+        Only(&["base64", "idna_adapter", "tld", "unicode-normalization", "url"]),
         &["idna"],
     ),
     rule("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
