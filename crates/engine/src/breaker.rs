@@ -151,14 +151,17 @@ impl Breaker {
         if self.since_trip.is_some() {
             return Some(self.shut_until);
         }
-        let is_recent = |at: &Timestamp| *at <= now && now.since(*at) < ACCEPTED_WINDOW;
-        let is_contradicted =
-            |tenant: &str| self.accepted.iter().any(|(other, at)| other != tenant && is_recent(at));
         let tripped = self
             .losses
             .iter()
-            .filter(|(tenant, losses)| self.is_tripped_for(losses) && !is_contradicted(tenant));
+            .filter(|(tenant, losses)| self.is_tripped_for(losses) && !self.is_contradicted(tenant, now));
         tripped.map(|(_, losses)| losses.shut_until).max()
+    }
+
+    /// Whether a submit of another tenant was lately accepted: what this one meets is not the provider's state.
+    pub(crate) fn is_contradicted(&self, tenant: &str, now: Timestamp) -> bool {
+        let is_recent = |at: &Timestamp| *at <= now && now.since(*at) < ACCEPTED_WINDOW;
+        self.accepted.iter().any(|(other, at)| other != tenant && is_recent(at))
     }
 }
 

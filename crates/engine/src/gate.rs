@@ -4,6 +4,7 @@
 
 use crate::Throttle;
 use crate::breaker::Breaker;
+use crate::spacing::Spacing;
 use quittance_lifecycle::{Backoff, Fault, FaultTable, Gate, Reaction, Signal, SubmitOutcome, Timestamp};
 use quittance_ports::Penalty;
 use std::collections::BTreeMap;
@@ -45,12 +46,6 @@ impl ProviderState {
 
 /// How long an order waits before it looks again whether an operator has fixed the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
-/// How far apart submits are kept at first when the provider has no room, and at most.
-const SPACING_MIN: Duration = Duration::from_millis(50);
-const SPACING_MAX: Duration = Duration::from_secs(5);
-/// How far ahead turns are given. The queue is planned at the pace of a busy provider, and moves much faster once the
-/// provider is free. An order behind those that have a turn looks again instead of being promised one.
-const LINE_SPAN: Duration = Duration::from_secs(10);
 /// One submit counts for so much of the share that fails: the last few dozen decide.
 const FAILING_MEMORY: u64 = 16;
 
@@ -59,17 +54,15 @@ pub(crate) struct ProviderGate {
     faults: FaultTable,
     throttle: Throttle,
     paused: Option<Fault>,
-    /// When the next submit may go out, and the turn that the last one in line was given.
-    next_turn: Timestamp,
-    last_in_line: Timestamp,
-    /// How far apart submits are kept while the provider is busy. It grows with each rejected submit, and shrinks
-    /// with each accepted one, until it is the usual interval.
-    spacing: Duration,
-    shut_until: Timestamp,
+    spacing: Spacing,
+    /// Of tenants whose submits met a busy provider, where several tenants share it. A code that means "busy" may be
+    /// about one tenant's orders (a bid that is too low for their kind). So it holds back that tenant only, until
+    /// submits of another tenant meet it, too.
+    spacing_of: BTreeMap<String, Spacing>,
+    is_shared: bool,
     /// Until when the provider wants no submits, and no polls. A submit that it took before changes nothing.
     no_submit_until: Timestamp,
     no_poll_until: Timestamp,
-    busy_in_a_row: u32,
     breaker: Breaker,
     /// In thousandths, by tenant: how many of its last submits have come to nothing. While that is less than the share
     /// that retries may have, so are the tenant's retries, and those that lie in wait need no budget. A tenant that is
@@ -87,13 +80,11 @@ impl ProviderGate {
             faults,
             throttle,
             paused: None,
-            next_turn: Timestamp::ZERO,
-            last_in_line: Timestamp::ZERO,
-            spacing: throttle.submit_interval,
-            shut_until: Timestamp::ZERO,
+            spacing: Spacing::new(backoff, throttle),
+            spacing_of: BTreeMap::new(),
+            is_shared,
             no_submit_until: Timestamp::ZERO,
             no_poll_until: Timestamp::ZERO,
-            busy_in_a_row: 0,
             breaker: Breaker::new(backoff, throttle, is_shared),
             failing: BTreeMap::new(),
             retry_credit: burst(throttle),
@@ -106,11 +97,13 @@ impl ProviderGate {
         if self.paused.is_some() {
             return Gate::ShutUntil(now + PAUSED_LOOK);
         }
-        let shut_until = self.shut_until().max(self.breaker.shut_until_for(tenant));
+        let own = self.spacing_of.get(tenant).map_or(Timestamp::ZERO, Spacing::shut_until);
+        let shut_until = self.shut_until().max(self.breaker.shut_until_for(tenant)).max(own);
         if now < shut_until {
             return Gate::ShutUntil(shut_until);
         }
-        if let Some(turn) = self.stand_in_line(now) {
+        let own = self.spacing_of.get_mut(tenant).and_then(|spacing| spacing.stand_in_line(now));
+        if let Some(turn) = own.or_else(|| self.spacing.stand_in_line(now)) {
             return Gate::ShutUntil(turn);
         }
         let failing = self.failing.get(tenant).copied().unwrap_or_default();
@@ -122,7 +115,10 @@ impl ProviderGate {
             self.retry_credit =
                 (self.retry_credit + u64::from(self.throttle.retry_share)).min(burst(self.throttle));
         }
-        self.next_turn = now + self.spacing;
+        self.spacing.passed(now);
+        if let Some(spacing) = self.spacing_of.get_mut(tenant) {
+            spacing.passed(now);
+        }
         Gate::Pass
     }
 
@@ -130,22 +126,7 @@ impl ProviderGate {
     /// would go out anyway: orders then ask the gate, and learn how long to wait.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
         let is_shut = self.paused.is_some() || now < self.shut_until().max(self.breaker.shut_until());
-        // A clock that was set back must not stop the queue until it has caught up.
-        let is_ahead = self.next_turn > now + self.spacing;
-        (!is_shut && !self.spacing.is_zero() && !is_ahead).then(|| self.next_turn.max(now))
-    }
-
-    /// The turn of a submit that comes too soon after the last one. Each gets a turn of its own: if all looked again
-    /// at the same moment, all but one would have waited in vain.
-    fn stand_in_line(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let interval = self.spacing;
-        // A clock that was set back must not stop the line until it has caught up.
-        if now >= self.next_turn || self.next_turn > now + interval {
-            return None;
-        }
-        let end = self.next_turn.max(now + LINE_SPAN);
-        self.last_in_line = (self.last_in_line + interval).clamp(self.next_turn, end);
-        Some(self.last_in_line)
+        if is_shut { None } else { self.spacing.next_turn(now) }
     }
 
     fn spend_retry(&mut self, now: Timestamp) -> bool {
@@ -177,14 +158,10 @@ impl ProviderGate {
                     self.paused = Some(fault.clone());
                 }
             }
-            // The rest of a crowd that came too soon together says nothing new.
-            Reaction::Slow if self.busy_in_a_row > 0 && now < self.shut_until => {}
             Reaction::Slow => {
-                self.slow_down();
-                self.note_failure(tenant);
-                let pause = self.backoff.pause(self.busy_in_a_row, grain);
-                self.busy_in_a_row = self.busy_in_a_row.saturating_add(1);
-                self.shut_until = self.shut_until.max(now + pause);
+                if self.met_busy(tenant, now, grain) {
+                    self.note_failure(tenant);
+                }
             }
             Reaction::Trip => {
                 self.note_failure(tenant);
@@ -194,7 +171,17 @@ impl ProviderGate {
     }
 
     fn learn_accepted(&mut self, tenant: &str, now: Timestamp) {
-        (self.busy_in_a_row, self.shut_until) = (0, Timestamp::ZERO);
+        // If submits of several tenants met a busy provider, it was about the provider, and it has room again.
+        if self.spacing.is_busy() {
+            self.spacing_of.clear();
+        }
+        self.spacing.accepted();
+        if let Some(own) = self.spacing_of.get_mut(tenant) {
+            own.accepted();
+            if !own.is_throttled() {
+                self.spacing_of.remove(tenant);
+            }
+        }
         self.breaker.accepted(tenant, now);
         if let Some(failing) = self.failing.get_mut(tenant) {
             *failing -= failing.div_ceil(FAILING_MEMORY);
@@ -202,7 +189,21 @@ impl ProviderGate {
                 self.failing.remove(tenant);
             }
         }
-        self.quicken();
+    }
+
+    /// A submit of this tenant met a busy provider. Returns whether that is news.
+    fn met_busy(&mut self, tenant: &str, now: Timestamp, grain: u64) -> bool {
+        if !self.is_shared {
+            return self.spacing.met_busy(now, grain);
+        }
+        let backoff = self.backoff;
+        let own = self.spacing_of.entry(tenant.to_owned()).or_insert_with(|| Spacing::of_tenant(backoff));
+        let is_news = own.met_busy(now, grain);
+        let others = self.spacing_of.iter().filter(|(other, _)| *other != tenant);
+        if others.into_iter().any(|(_, spacing)| spacing.is_busy()) {
+            return self.spacing.met_busy(now, grain) || is_news;
+        }
+        is_news
     }
 
     fn note_failure(&mut self, tenant: &str) {
@@ -212,7 +213,7 @@ impl ProviderGate {
 
     /// Until when no submit of any tenant goes out, apart from the circuit breaker.
     fn shut_until(&self) -> Timestamp {
-        self.shut_until.max(self.no_submit_until)
+        self.spacing.shut_until().max(self.no_submit_until)
     }
 
     /// Sends the provider nothing for as long as it wants.
@@ -228,20 +229,6 @@ impl ProviderGate {
         now >= self.no_poll_until
     }
 
-    fn slow_down(&mut self) {
-        self.spacing =
-            (self.spacing * 2).clamp(SPACING_MIN, self.backoff.cap.min(SPACING_MAX).max(SPACING_MIN));
-        self.spacing = self.spacing.max(self.throttle.submit_interval);
-    }
-
-    fn quicken(&mut self) {
-        self.spacing = self.spacing * 3 / 4;
-        if self.spacing < SPACING_MIN / 2 {
-            self.spacing = Duration::ZERO;
-        }
-        self.spacing = self.spacing.max(self.throttle.submit_interval);
-    }
-
     pub(crate) fn state(&self, now: Timestamp) -> ProviderState {
         if let Some(fault) = &self.paused {
             return ProviderState::Paused { fault: fault.clone() };
@@ -250,10 +237,16 @@ impl ProviderGate {
             return ProviderState::Tripped { until: until.max(self.shut_until()) };
         }
         let until = Some(self.shut_until().max(self.breaker.shut_until())).filter(|until| now < *until);
-        if until.is_some() || self.spacing > self.throttle.submit_interval {
-            return ProviderState::Throttled { spacing: self.spacing, until };
+        if until.is_some() || self.spacing.is_throttled() {
+            return ProviderState::Throttled { spacing: self.spacing.spacing(), until };
         }
-        ProviderState::Ok
+        // What only one tenant has met is the provider's state, if no other tenant's submits are accepted.
+        let alone = self.spacing_of.iter().filter(|(tenant, _)| !self.breaker.is_contradicted(tenant, now));
+        let slowest = alone.map(|(_, spacing)| spacing).max_by_key(|spacing| spacing.spacing());
+        slowest.map_or(ProviderState::Ok, |own| {
+            let until = Some(own.shut_until()).filter(|until| now < *until);
+            ProviderState::Throttled { spacing: own.spacing(), until }
+        })
     }
 
     pub(crate) fn paused(&self) -> Option<Fault> {
@@ -263,8 +256,8 @@ impl ProviderGate {
     /// An operator has fixed the account.
     pub(crate) fn release(&mut self) {
         self.paused = None;
-        self.spacing = self.throttle.submit_interval;
-        (self.busy_in_a_row, self.shut_until) = (0, Timestamp::ZERO);
+        self.spacing.reset();
+        self.spacing_of.clear();
         self.breaker.reset();
         (self.no_submit_until, self.no_poll_until) = (Timestamp::ZERO, Timestamp::ZERO);
         self.failing.clear();
@@ -279,6 +272,7 @@ const fn burst(throttle: Throttle) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spacing::{LINE_SPAN, SPACING_MIN};
     use quittance_lifecycle::{Evidence, Fault, FaultClass, Preset};
 
     const ANNA: &str = "anna";
@@ -441,6 +435,33 @@ mod tests {
             gate.learn(&accepted(), ANNA, then, 1);
         }
         assert!((0..10_000).all(|_| gate.pass(ANNA, then + LINE_SPAN, false) == Gate::Pass));
+    }
+
+    #[test]
+    fn busy_replies_to_one_tenant_hold_back_that_tenant_only_and_those_to_two_hold_back_all() {
+        let mut gate =
+            ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Throttle::DEFAULT, true);
+        for _ in 0..20 {
+            gate.learn(&refused(FaultClass::Busy), ANNA, at(0), 1);
+            assert_ne!(gate.pass(ANNA, at(0), false), Gate::Pass);
+            assert_eq!(gate.pass("bert", at(0), false), Gate::Pass);
+        }
+        assert!(
+            matches!(gate.state(at(0)), ProviderState::Throttled { .. }),
+            "no other says that it is free"
+        );
+        gate.learn(&accepted(), "bert", at(0), 1);
+        assert_eq!(gate.state(at(0)), ProviderState::Ok);
+        assert_ne!(
+            gate.pass(ANNA, at(0), false),
+            Gate::Pass,
+            "what bert meets says nothing about anna's orders"
+        );
+        gate.learn(&refused(FaultClass::Busy), "bert", at(0), 1);
+        assert!([ANNA, "bert", "carl"].iter().all(|tenant| gate.pass(tenant, at(0), false) != Gate::Pass));
+        gate.learn(&accepted(), "carl", at(1), 1);
+        let later = at(1) + SPACING_MIN;
+        assert_eq!(gate.pass(ANNA, later, false), Gate::Pass, "the provider has room again");
     }
 
     #[test]

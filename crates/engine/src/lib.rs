@@ -27,6 +27,7 @@ mod run_queue;
 mod settings;
 pub mod sizing;
 mod solve_times;
+mod spacing;
 mod spilled;
 mod stock;
 pub mod targets;

@@ -311,6 +311,34 @@ fn a_tenant_whose_submits_always_fail_holds_up_no_other_tenant() {
     (0..20).for_each(|n| is_answered_in_time(format!("after-{n}")));
 }
 
+/// Trap: one tenant's orders are always told "no slot", because the bid for their kind is too low; the gate takes that
+/// for a busy provider, and another tenant's orders of half a second wait for 26 s.
+#[test]
+fn a_tenant_whose_orders_find_no_slot_holds_up_no_other_tenant() {
+    const BUSY: SubmitScript = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    let world = world();
+    let node = node_with(&world, |settings| settings.is_shared = true);
+    let normal =
+        (0..5).map(|n| waits_and_takes(&world, &node, &format!("before-{n}")).1).max().expect("five");
+    for n in 0..40 {
+        let site = format!("bad-{n}");
+        world.provider.on_submit(&site, &[BUSY; 500]);
+        node.begins(of("alice", turnstile(&site)));
+        world.after(3);
+        let (waits, takes) = waits_and_takes(&world, &node, &format!("good-{n}"));
+        assert!(waits <= 100 && takes <= normal * 2, "{n}: {waits} ms, {takes} ms; {normal} ms before");
+    }
+    // Alice's orders are tried less and less often, however many they are.
+    let submits = || (0..40).map(|n| world.provider.submits(&format!("bad-{n}")).len()).sum::<usize>();
+    let before = submits();
+    world.after(60);
+    assert!(
+        submits() - before <= 30,
+        "{} submits in a minute for orders that find no slot",
+        submits() - before
+    );
+}
+
 /// While submits of both tenants fail, the breaker is tripped and few submits go out. When the provider is back, the
 /// tenant whose orders still fail does not keep the other one waiting.
 #[test]
