@@ -1,4 +1,4 @@
-//! The Redis store through its public doors, on servers of its own: it keeps every promise of the suite, on one server
+//! The Redis store through its public interface, on servers of its own: it keeps every promise of the suite, on one server
 //! and on a cluster, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
