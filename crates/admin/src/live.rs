@@ -132,11 +132,11 @@ pub struct ShownProvider {
     pub until_ms: Option<u64>,
     /// Time between two submits.
     pub spacing_ms: Option<u64>,
-    pub fault: Option<ShownTrouble>,
+    pub fault: Option<ShownGateFault>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownTrouble {
+pub struct ShownGateFault {
     pub class: String,
     pub code: String,
 }
@@ -199,7 +199,7 @@ impl ShownProvider {
             }
             ProviderState::Tripped { until } => until_ms = Some(until.as_millis()),
             ProviderState::Paused { fault: why } => {
-                fault = Some(ShownTrouble { class: why.class.name().to_owned(), code: why.code.clone() });
+                fault = Some(ShownGateFault { class: why.class.name().to_owned(), code: why.code.clone() });
             }
         }
         Self { name: name.to_owned(), state: state.name().to_owned(), until_ms, spacing_ms, fault }

@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_a_price_is_told_before_anything_starts() {
+    fn a_budget_without_a_price_is_reported_before_anything_starts() {
         let pool = "[pools.warm]\nkind = \"turnstile\"\nsize = 2\nbudget_per_hour = 1\n\
                     [pools.warm.params]\nsitekey = \"x\"\npageurl = \"https://example.com/\"\n";
-        let told = config(&format!("profile = \"captchaai\"\n{pool}")).budgets_without_price();
+        let reported = config(&format!("profile = \"captchaai\"\n{pool}")).budgets_without_price();
         assert!(
-            told.len() == 1 && told[0].contains("warm") && told[0].contains("`prices.turnstile`"),
-            "{told:?}"
+            reported.len() == 1 && reported[0].contains("warm") && reported[0].contains("`prices.turnstile`"),
+            "{reported:?}"
         );
         assert!(config(&format!("profile = \"2captcha\"\n{pool}")).budgets_without_price().is_empty());
         let free = format!("profile = \"captchaai\"\n{pool}[prices]\nturnstile = 0\n");

@@ -94,7 +94,7 @@ fn check(file: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
+fn a_pool_that_makes_no_sense_is_reported_with_what_to_do() {
     let with = |line: &str| format!("{POOL}{line}\n{PARAMS}");
     for (file, words) in [
         (with("service_level = 0.95"), &["`pools.login.size`", "`service_level`", "one or the other"][..]),
@@ -157,7 +157,7 @@ fn a_pool_serves_one_of_the_tenants_if_there_are_any() {
 }
 
 #[test]
-fn a_row_of_lifetimes_that_makes_no_sense_is_told_with_what_to_do() {
+fn a_row_of_lifetimes_that_makes_no_sense_is_reported_with_what_to_do() {
     for (file, words) in [
         ("[[lifetimes]]\nhost = \"a.org\"", &["`lifetimes.1` has no `life`", "margin"][..]),
         // Each makes sense by itself; on a.b.org they meet.

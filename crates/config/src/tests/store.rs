@@ -73,8 +73,11 @@ fn the_password_of_a_store_is_named_and_kept_elsewhere() {
     let place = Place::with_file("[store]\nurl = \"redis://h\"\npassword_env = \"REDIS_PASSWORD\"\n");
     let config = place.env(&[("REDIS_PASSWORD", "s3cr3t")]).load().unwrap();
     assert_eq!(config.store.password.as_ref().unwrap().get().unwrap().reveal(), "s3cr3t");
-    let told = seen(&config);
-    assert!(!told.contains("s3cr3t") && told.contains("# password: set (from env REDIS_PASSWORD)"), "{told}");
+    let shown = seen(&config);
+    assert!(
+        !shown.contains("s3cr3t") && shown.contains("# password: set (from env REDIS_PASSWORD)"),
+        "{shown}"
+    );
     assert_eq!(show_json(&config)["secrets"]["store.password"]["state"], "set");
 
     let twice = Place::empty().env(&[
@@ -102,7 +105,7 @@ fn a_stronger_layer_beats_what_was_written_for_another_store() {
 }
 
 #[test]
-fn what_makes_no_sense_with_the_store_is_told() {
+fn what_makes_no_sense_with_the_store_is_reported() {
     for (line, words) in [
         ("password_env = \"P\"", "is for a store that is shared"),
         ("password_file = \"p\"", "is for a store that is shared"),

@@ -1,6 +1,6 @@
 //! What Redis itself keeps and lets go, and what a step costs.
 
-use super::{FreshPrefix, create, record, run, settings, write};
+use super::{FreshPrefix, VERSIONS, create, record, run, settings, write};
 use quittance_lifecycle::{Counters, Event, Value};
 use quittance_ports::conformance::samples::{self, START, SampleOrder, after, draft, riddle};
 use quittance_ports::{Commit, Day, Store, UsageRow, Version, Which};

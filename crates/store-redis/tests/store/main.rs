@@ -29,6 +29,9 @@ use std::time::Duration;
 /// A busy machine can take its time; what never comes is noticed all the same.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The stored name of the hash with the versions.
+const VERSIONS: &str = "desk";
+
 /// So long that no test is disturbed by it.
 const NEVER: Duration = Duration::from_secs(3600);
 

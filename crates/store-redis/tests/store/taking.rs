@@ -1,6 +1,6 @@
 //! What leaves a stock: at what cost, with what left behind, and what becomes of answers that cannot be read.
 
-use super::{FreshPrefix, create, record, run, write};
+use super::{FreshPrefix, VERSIONS, create, record, run, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
