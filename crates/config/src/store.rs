@@ -65,7 +65,7 @@ pub struct StoreConfig {
     /// More authorities to trust, as PEM.
     ca: Vec<u8>,
     /// The address of PostgreSQL without a pooler.
-    pub(crate) listen_url: Option<ServerUrl>,
+    pub listen_url: Option<ServerUrl>,
     pub migrate: bool,
     /// The folder for callbacks that come while a shared store is down.
     pub home: Option<PathBuf>,

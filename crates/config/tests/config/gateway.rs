@@ -1,7 +1,7 @@
 //! The settings of the daemon: tenants, their keys and limits, https, webhooks and logs.
 
-use super::{Place, config_with, show, show_json};
-use crate::CallerKey;
+use super::{Place, config_with, show};
+use quittance_config::{CallerKey, object};
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use quittance_lifecycle::Reuse;
 use quittance_protocol::Dialect;
@@ -176,7 +176,7 @@ fn what_a_tenant_cannot_mean_is_reported_with_its_line() {
 #[test]
 fn config_show_conceals_what_the_daemon_must_not_tell() {
     let config = full().load().unwrap();
-    let (text, object) = (show(&config), show_json(&config));
+    let (text, object) = (show(&config), object(&config));
     for shown in [&text, &object.to_string(), &format!("{config:?}")] {
         for secret in [KEY, &KEY.replace('0', "1"), &"0f".repeat(32)] {
             assert!(!shown.contains(secret), "{shown}");

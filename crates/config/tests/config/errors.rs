@@ -1,7 +1,7 @@
 //! Every way to get it wrong, and the error: it names the setting and the place, and says what to do.
 
 use super::{Place, SMALL};
-use crate::{Config, ConfigErrors};
+use quittance_config::{Config, ConfigErrors};
 use rustix::fs::{FileType, Mode};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The store: every sort of address, passwords that are never shown, and which settings go with which store.
 
-use super::{Place, show, show_json};
-use crate::{Config, StoreUrl};
+use super::{Place, show};
+use quittance_config::{Config, StoreUrl, object};
 
 #[track_caller]
 fn says(place: &Place, words: &[&str]) {
@@ -18,7 +18,7 @@ fn with_url(url: &str) -> Place {
 
 /// Everything that a person can see of it.
 fn seen(config: &Config) -> String {
-    format!("{}{}{config:?}{}", show(config), show_json(config), config.store.url.shown())
+    format!("{}{}{config:?}{}", show(config), object(config), config.store.url.shown())
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_password_of_a_store_is_named_and_kept_elsewhere() {
         !shown.contains("s3cr3t") && shown.contains("# password: set (from env REDIS_PASSWORD)"),
         "{shown}"
     );
-    assert_eq!(show_json(&config)["secrets"]["store.password"]["state"], "set");
+    assert_eq!(object(&config)["secrets"]["store.password"]["state"], "set");
 
     let twice = Place::empty().env(&[
         ("QUITTANCE_STORE_URL", "redis://:s3cr3t@h"),
