@@ -1,7 +1,9 @@
 //! When an alert is raised, when it is cleared, and that neither happens more often than the spans allow.
 
-use super::*;
 use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_telemetry::alert::{
+    AlertEngine, Change, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
