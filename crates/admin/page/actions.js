@@ -9,17 +9,17 @@ import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
 const DONE = { replay: 'replayed', drop: 'dropped' };
-const DROPPING = 'Whoever waits for it is told that it failed. What was paid stays paid, and it cannot be undone.';
-const DISCARDING = 'What nobody can read is removed, and its key is free: whoever places it again buys it, although it may have been paid for.';
+const DROPPING = 'Callers that wait for it get a failure. What was paid stays paid, and it cannot be undone.';
+const DISCARDING = 'What cannot be read is removed, and its key is free: a caller that places it again buys it, although it may have been paid for.';
 
-/** What replaying these may cost, as the daemon told with each. */
+/** What replaying these may cost, as the daemon sent with each. */
 function priceOf(letters) {
   const paying = letters.map((letter) => letter.price_micros).filter((micros) => micros !== undefined);
   const unpriced = paying.filter((micros) => micros === null).length;
   return { paying: paying.length, unpriced, micros: paying.reduce((sum, one) => sum + (one ?? 0), 0) };
 }
 
-/** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
+/** What these have cost may not be known: an attempt of theirs may have been paid for. */
 const isInDoubt = (letter) => letter.cause === 'in_doubt' || letter.cause === 'unreadable' || letter.possible_doubles > 0;
 
 /** Its site is not among those that may be automated any more. */
@@ -89,7 +89,7 @@ export async function one(action, letter, { words: sentence } = {}) {
 /** The same for several that were picked. One that cannot be done does not hold up the others. */
 export async function several(action, letters) {
   const isReplay = action === 'replay';
-  const said = await confirmed({
+  const result = await confirmed({
     title: `${VERBS[action]} ${count(letters.length)} dead letters?`,
     content: [
       facts([
@@ -117,8 +117,8 @@ export async function several(action, letters) {
       return outcome;
     },
   });
-  if (said) speak(`${said.done} were ${DONE[action]}, ${said.refused.length} were not.`);
-  return said;
+  if (result) speak(`${result.done} were ${DONE[action]}, ${result.refused.length} were not.`);
+  return result;
 }
 
 /** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
@@ -126,10 +126,10 @@ async function dryRun(action, filter, signal) {
   const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
-    const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter, dry_run: true, after }, signal });
-    for (const name of Object.keys(sum).filter((one) => one !== 'by_cause')) sum[name] += said[name] ?? 0;
-    for (const [cause, number] of Object.entries(said.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
-    after = said.next;
+    const result = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter, dry_run: true, after }, signal });
+    for (const name of Object.keys(sum).filter((one) => one !== 'by_cause')) sum[name] += result[name] ?? 0;
+    for (const [cause, number] of Object.entries(result.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
+    after = result.next;
   } while (after);
   return sum;
 }
@@ -139,23 +139,23 @@ export async function all(action, filter) {
   const isReplay = action === 'replay';
   const closing = new AbortController();
   let letters;
-  const counted = dryRun(action, filter, closing.signal).then((said) => ((letters = said.letters), {
-    isPossible: said.letters > (isReplay ? said.not_allowed : 0),
+  const counted = dryRun(action, filter, closing.signal).then((result) => ((letters = result.letters), {
+    isPossible: result.letters > (isReplay ? result.not_allowed : 0),
     node: [
       el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
-        ['Letters', count(said.letters)],
-        ['Spent so far', spentOnAll(said.spent_micros, said.spent_unpriced, (said.by_cause.doubt ?? 0) + (said.by_cause.unreadable ?? 0) > 0)],
-        ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
-        isReplay && ['Would pay', count(said.would_pay)],
-        isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
-        isReplay && said.not_allowed > 0 && ['Passed over, not allowed any more', count(said.not_allowed)],
-        isReplay && said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
+        ['Letters', count(result.letters)],
+        ['Spent so far', spentOnAll(result.spent_micros, result.spent_unpriced, (result.by_cause.in_doubt ?? 0) + (result.by_cause.unreadable ?? 0) > 0)],
+        ...Object.entries(result.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
+        isReplay && ['Would pay', count(result.would_pay)],
+        isReplay && ['What it costs', costWords({ paying: result.would_pay, micros: result.cost_micros, unpriced: result.unpriced })],
+        isReplay && result.not_allowed > 0 && ['Passed over, not allowed any more', count(result.not_allowed)],
+        isReplay && result.unreadable > 0 && ['Passed over, unreadable', count(result.unreadable)],
       ]),
-      isReplay && said.unpriced > 0 ? el('p', {}, `The price of ${count(said.unpriced)} of them is not known.`) : null,
-      isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,
+      isReplay && result.unpriced > 0 ? el('p', {}, `The price of ${count(result.unpriced)} of them is not known.`) : null,
+      isReplay && result.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(result.may_pay_twice)} may be paid for a second time.`)) : null,
       el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
-      !isReplay && said.unreadable > 0 ? el('p', {}, DISCARDING) : null,
+      !isReplay && result.unreadable > 0 ? el('p', {}, DISCARDING) : null,
     ],
   }));
   const bulk = await confirmed({
@@ -170,11 +170,11 @@ export async function all(action, filter) {
   return bulk && { ...bulk, of: letters };
 }
 
-/** Lets what was held go on, once the provider's account is mended. */
+/** Lets what was held continue, once the provider's account is fixed. */
 export async function release() {
   const done = await confirmed({
     title: 'Let held orders go on?',
-    content: el('p', {}, 'Do this when the provider’s account is mended. Every order that was held for it is submitted again, and paid for.'),
+    content: el('p', {}, 'Do this when the provider’s account is fixed. Every order that was held for it is submitted again, and paid for.'),
     verb: 'Let them go on',
     action: () => ask('/v1/admin/release', { method: 'POST' }),
   });

@@ -2,7 +2,7 @@
 
 import { ask } from './ask.js';
 import { release } from './actions.js';
-import { trouble, unloaded } from './dialog.js';
+import { errorBox, unloaded } from './dialog.js';
 import { button, el, fill, place, speak } from './dom.js';
 import { ago, millis, words } from './figures.js';
 import * as live from './live.js';
@@ -27,7 +27,7 @@ export function alerts() {
       speak('Marked as seen.');
       await load();
     } catch (error) {
-      fill(wrong, trouble(error));
+      fill(wrong, errorBox(error));
     }
   }
 
@@ -52,8 +52,8 @@ export function alerts() {
 
   async function load() {
     try {
-      const told = await ask('/v1/admin/alerts', { signal: leaving.signal });
-      known = told.alerts;
+      const response = await ask('/v1/admin/alerts', { signal: leaving.signal });
+      known = response.alerts;
       fill(wrong);
       isLoaded = true;
       show();
@@ -61,8 +61,8 @@ export function alerts() {
       if (leaving.signal.aborted) return;
       isLoaded = false;
       // What the last picture has is better than nothing: while the store is away it is all that there is.
-      const told = live.now()?.alerts;
-      if (told) fill(wrong, unloaded(error));
+      const latest = live.now()?.alerts;
+      if (latest) fill(wrong, unloaded(error));
       else shown(error.message, () => unloaded(error));
     }
   }

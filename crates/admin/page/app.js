@@ -1,5 +1,5 @@
 // The frame around the views: who is logged in, which view the address names, whether the line to the daemon is alive, and the
-// theme. A view is built when its address is entered, told of each snapshot, and closed when it is left.
+// theme. A view is built when its address is entered, given each snapshot, and closed when it is left.
 
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
@@ -58,7 +58,7 @@ function enter(view) {
 /** As often as a view that could not be loaded is tried again while the line is up. */
 const AGAIN_MS = 3000;
 let triedAt = 0;
-/** The line is up: whoever reads that the daemon cannot be reached must not read it any longer. */
+/** The connection is up: the message that the daemon cannot be reached must go. */
 function loadAgain() {
   if (!shown?.load || !main.querySelector('[data-unloaded]') || Date.now() - triedAt < AGAIN_MS) return;
   triedAt = Date.now();
@@ -95,7 +95,7 @@ function admit() {
   route();
 }
 
-/** `why` is said to whoever was in and is not any more. */
+/** `why` is shown to a person who was signed in and is not any more. */
 function turnAway(why) {
   isIn = false;
   key.forget();
@@ -113,11 +113,11 @@ function badge(node, number, words) {
   if (number) fill(node, count(number), el('span', { class: 'unseen' }, ` ${words}`));
 }
 
-/** Whether the line is alive: said in words, with the moment of what is shown when it is not. */
+/** Whether the connection is alive: in words, with the moment of what is shown when it is not. */
 function showLine(snapshot, state) {
   document.body.classList.toggle('stale', state === 'lost');
   if (linkState.dataset.state === state) return;
-  // Said aloud once; how old the figures are goes on ticking, for the eye only.
+  // Announced once; how old the figures are goes on ticking, for the eye only.
   if (state === 'lost') speak('Not connected. What is shown is old.');
   else if (linkState.dataset.state === 'lost') speak(state === 'live' ? 'Connected again.' : '');
   linkState.dataset.state = state;
@@ -130,7 +130,7 @@ function showLine(snapshot, state) {
 
 const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
 let standing = null;
-/** Whoever cannot see the strip hears of what is new in it. */
+/** A screen reader announces what is new in the strip. */
 function announce(alerts) {
   const raised = alerts.filter((alert) => !alert.cleared_at);
   const fresh = raised.filter((alert) => standing && !standing.has(named(alert)));
@@ -181,12 +181,12 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 window.addEventListener('hashchange', route);
 onRefused((why) => isIn && turnAway(why));
 
-// Where no key is configured, whoever is on this machine is the operator: then nobody is asked for one.
+// Where no key is configured, every user of this machine is the operator: then the page asks for none.
 try {
   await ask('/v1/admin/state');
   admit();
 } catch (error) {
-  // If nobody answered, the views say so and try again.
+  // If the daemon did not answer, the views say so and try again.
   if (error.status === 401 || error.status === 403) turnAway(key.read() ? error : null);
   else admit();
 }

@@ -9,12 +9,12 @@ export class Refused extends Error {
     super(problem.detail || problem.title || `The daemon answered ${status}.`);
     this.status = status;
     this.code = problem.code ?? '';
-    // The hint to this one is for whoever writes a program: what was wrong is in the detail.
+    // The hint to this one is for the author of a program: what was wrong is in the detail.
     this.hint = problem.code === 'bad_params' ? '' : problem.hint ?? '';
   }
 }
 
-/** Nobody answered. */
+/** The daemon did not answer. */
 export class Away extends Error {
   constructor() {
     super('The daemon cannot be reached.');
@@ -79,8 +79,8 @@ export async function ask(path, options = {}) {
 
 /** A path with what is not empty of these. */
 export function withQuery(path, query) {
-  const said = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined));
-  return said.size ? `${path}?${said}` : path;
+  const params = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined));
+  return params.size ? `${path}?${params}` : path;
 }
 
 const EVENT_CHARS_MAX = 4 * 1024 * 1024;

@@ -1,5 +1,5 @@
 // Bulk work that people have set going: how far it is, and, when it has ended, what became of what was replayed. It goes on in the
-// daemon, so it is told at the top of every view, whoever has begun it.
+// daemon, so it is shown at the top of every view, also if another operator began it.
 
 import { ask, withQuery } from './ask.js';
 import { filterWords } from './actions.js';
@@ -37,9 +37,9 @@ async function outcomeOf(number) {
   const sum = { open: 0, held: 0, answered: 0, failed: 0, dead: 0 };
   let after;
   do {
-    const said = await ask(withQuery(`/v1/admin/dead/bulk/${encodeURIComponent(number)}/outcome`, { status: 'all', after }));
-    for (const name of Object.keys(sum)) sum[name] += said[name];
-    after = said.next;
+    const page = await ask(withQuery(`/v1/admin/dead/bulk/${encodeURIComponent(number)}/outcome`, { status: 'all', after }));
+    for (const name of Object.keys(sum)) sum[name] += page[name];
+    after = page.next;
   } while (after);
   return sum;
 }
@@ -79,7 +79,7 @@ async function stop(entry) {
 function becameWords({ bulk, outcome }) {
   const { open, held, answered, failed, dead } = outcome;
   const lost = Math.max(0, bulk.done - open - answered - failed - dead);
-  return [`${count(answered)} answered`, `${count(failed)} failed`, `${count(dead)} dead again`, `${count(open)} on their way${held ? ` (${count(held)} held)` : ''}`, lost && `${count(lost)} not to be told any more`].filter(Boolean).join(', ');
+  return [`${count(answered)} answered`, `${count(failed)} failed`, `${count(dead)} dead again`, `${count(open)} on their way${held ? ` (${count(held)} held)` : ''}`, lost && `${count(lost)} not known any more`].filter(Boolean).join(', ');
 }
 
 /** Sent on their way is not answered: there is a tick only if all were. */

@@ -1,18 +1,18 @@
 // Questions before anything is done that costs money or cannot be undone. A dialog says what will happen and what it costs, and
-// whatever is not said to be so closes it without an action.
+// every other way closes it without an action.
 
 import { button, el, fill, speak, toHeading } from './dom.js';
 
 /** A word for what went wrong, and what can be done about it. */
-export function trouble(error) {
-  return el('div', { class: 'trouble', role: 'alert' }, el('p', {}, el('strong', {}, error.message)), error.hint ? el('p', {}, error.hint) : null);
+export function errorBox(error) {
+  return el('div', { class: 'error', role: 'alert' }, el('p', {}, el('strong', {}, error.message)), error.hint ? el('p', {}, error.hint) : null);
 }
 
 /** For a view that has nothing to show because of it. What may pass by itself is marked, and then the frame loads the view again. */
 export function unloaded(error) {
   const mayPass = !error.status || error.status >= 500;
   const hint = [error.hint, mayPass && 'This page tries again by itself.'].filter(Boolean).join(' ');
-  return el('div', { 'data-unloaded': mayPass }, trouble({ message: error.message, hint }));
+  return el('div', { 'data-unloaded': mayPass }, errorBox({ message: error.message, hint }));
 }
 
 /**
@@ -31,7 +31,7 @@ export function confirmed({ title, content, verb, isGrave = false, action }) {
         outcome = await action();
         dialog.close();
       } catch (error) {
-        fill(wrong, trouble(error));
+        fill(wrong, errorBox(error));
         act.disabled = false;
         act.focus();
       }
@@ -52,7 +52,7 @@ export function confirmed({ title, content, verb, isGrave = false, action }) {
         fill(body, made.node ?? made);
         act.disabled = made.isPossible === false;
         speak(body.textContent);
-      }, (error) => fill(body, trouble(error)));
+      }, (error) => fill(body, errorBox(error)));
     } else {
       fill(body, content);
     }

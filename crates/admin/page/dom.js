@@ -49,14 +49,14 @@ export function say(node, text) {
 
 const FOCUSABLE = 'a, button, input, summary, [tabindex]';
 
-/** Where whoever uses the keys goes on when what he was at is gone: at the heading of the view, never at the top of everything. */
+/** Where the focus goes when the element that had it is gone: at the heading of the view, never at the top of everything. */
 export function toHeading() {
   const heading = document.querySelector('main h1');
   heading?.setAttribute('tabindex', '-1');
   heading?.focus({ preventScroll: true });
 }
 
-/** What a person has done to a part of the page that is about to be made anew: where the focus is, what is open, how far it is scrolled. */
+/** What a person has done to a part of the page that is about to be made again: where the focus is, what is open, how far it is scrolled. */
 function habits(node) {
   // Of those that do the same to other things, the next one is at the same place when this one is gone.
   const { action } = document.activeElement?.dataset ?? {};
@@ -74,14 +74,14 @@ function habits(node) {
   };
 }
 
-/** Fills a place anew, and whoever is in it with the keys goes on there. */
+/** Fills a place again, and keeps the focus in it. */
 export function refill(node, ...children) {
   const restore = habits(node);
   fill(node, ...children);
   restore();
 }
 
-/** Fills a place anew only when what it shows has changed, and keeps for whoever uses it what he has done to it. */
+/** Fills a place again only when what it shows has changed, and keeps what a person has done to it. */
 export function place(node) {
   let shown;
   return (facts, make) => {
@@ -97,7 +97,7 @@ export function speak(words) {
   say(document.getElementById('spoken'), words);
 }
 
-// Roles are said although the elements have them: on a narrow screen some tables are laid out as lists, and browsers then
+// Roles are named although the elements have them: on a narrow screen some tables are laid out as lists, and browsers then
 // forget that they are tables.
 export function table(caption, heads, rows, traitsOfTable = {}) {
   const cell = (content, index) => {
@@ -118,10 +118,10 @@ export function scrolled(label, inner) {
 }
 
 export function facts(pairs) {
-  return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value, manner]) => el('div', { class: manner }, el('dt', {}, name), el('dd', {}, value))));
+  return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value, style]) => el('div', { class: style }, el('dt', {}, name), el('dd', {}, value))));
 }
 
-/** A name that may be longer than its column: cut off there, and all of it for whoever points at it. */
+/** A name that may be longer than its column: cut off there, and all of it on hover. */
 export function clipped(text) {
   return el('span', { class: 'clipped', title: text }, text);
 }

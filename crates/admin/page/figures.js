@@ -49,7 +49,7 @@ export function priced(micros, unpriced = 0, { write = money, isShort = false } 
 }
 
 /** Of what may have been paid for, and may not. */
-export const notKnown = () => el('span', { class: 'unpriced', title: 'Nobody knows whether the provider has taken it.' }, 'not known');
+export const notKnown = () => el('span', { class: 'unpriced', title: 'It is not known whether the provider has taken it.' }, 'not known');
 
 /** A sum that is not the whole one. */
 export function atLeast(sum, { isShort = false } = {}) {
@@ -84,7 +84,7 @@ export const hourAndMinute = (ms) => minute.format(ms);
 export const moment = (ms) => full.format(ms);
 const isToday = (ms) => new Date(ms).toDateString() === new Date(now()).toDateString();
 
-/** A moment: the time if it was today, the day with it otherwise; all of it for whoever points at it. */
+/** A moment: the time if it was today, the day with it otherwise; all of it on hover. */
 export function at(ms) {
   if (!isNumber(ms)) return NONE;
   return el('time', { datetime: new Date(ms).toISOString(), title: moment(ms) }, isToday(ms) ? clock.format(ms) : dayAndMinute.format(ms));

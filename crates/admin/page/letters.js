@@ -14,7 +14,7 @@ const OWN_MS = 20_000;
 /** From here on the filters stand open. */
 const WIDE = window.matchMedia('(min-width: 40.01rem)');
 
-/** A moment as a person picks it, in his own time, and as the daemon reads it. */
+/** A moment as a person picks it, in the local time zone, and as the daemon reads it. */
 const toMoment = (local) => (local ? new Date(local).toISOString() : '');
 function toLocal(moment) {
   const ms = Date.parse(moment);
@@ -33,8 +33,8 @@ function filterForm(filter) {
   cause.value = filter.cause ?? '';
   const form = el('form', { class: 'filters', 'aria-label': 'Filter', on: { submit: (event) => {
     event.preventDefault();
-    const said = Object.fromEntries(new FormData(form));
-    location.hash = hashOf({ ...said, before: toMoment(said.before), since: toMoment(said.since) });
+    const fields = Object.fromEntries(new FormData(form));
+    location.hash = hashOf({ ...fields, before: toMoment(fields.before), since: toMoment(fields.since) });
   } } },
   field('cause', 'Cause', cause), field('kind', 'Kind', text('kind')), field('site', 'Site', text('site')), field('tenant', 'Tenant', text('tenant')),
   field('since', 'Dead since', moment('since')), field('before', 'Dead before', moment('before')),
@@ -71,7 +71,7 @@ function rowOf(letter, picked, changed) {
   ] };
 }
 
-const HEADS = [{ name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
+const HEADS = [{ name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Actions', isUnseen: true }];
 
 export function letters({ query }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
@@ -93,7 +93,7 @@ export function letters({ query }) {
     if (bulk) bulks.begun(bulk);
   }
 
-  /** Whoever has picked some, is asked something, or reads what was refused is not disturbed. */
+  /** The list stays as it is while rows are picked, a question is open, or refusals are shown. */
   const isFree = () => picked.size === 0 && !document.querySelector('dialog[open]') && !list.querySelector('.refused');
   const follow = () => isFree() && load([], isFree);
 
@@ -105,10 +105,10 @@ export function letters({ query }) {
     whole.checked = boxes.length > 0 && boxes.every((box) => box.checked);
     whole.indeterminate = !whole.checked && picked.size > 0;
     const act = (action, given) => button(`${action === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
-      const said = await several(action, [...picked.values()]);
-      if (!said) return;
+      const result = await several(action, [...picked.values()]);
+      if (!result) return;
       ownAt = Date.now();
-      load(said.refused);
+      load(result.refused);
     }, given);
     refill(some, picked.size ? [act('replay', { class: 'primary' }), act('drop', { class: 'quiet' })] : null);
   }
@@ -124,14 +124,14 @@ export function letters({ query }) {
   async function load(refused = [], isWelcome = () => true) {
     list.setAttribute('aria-busy', 'true');
     try {
-      const said = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
+      const result = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
       if (!isWelcome()) return list.setAttribute('aria-busy', 'false');
       picked.clear();
-      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble refused' }, `${key.slice(0, 12)}: ${why}`)), page(said));
+      refill(list, refused.map(({ key, why }) => el('p', { class: 'error refused' }, `${key.slice(0, 12)}: ${why}`)), page(result));
       fill(asOf, 'As of ', at(now()), '.');
       refill(newer);
       changed();
-      for (const act of forAll) act.disabled = !said.orders.length && !said.next && !after;
+      for (const act of forAll) act.disabled = !result.orders.length && !result.next && !after;
       countThen = null;
     } catch (error) {
       if (!leaving.signal.aborted) refill(list, unloaded(error), button('Try again', () => load()));

@@ -1,5 +1,5 @@
 // What happens now: one stream of snapshots for all views, and the last hour in a ring. When the stream breaks it is opened again,
-// and until then everybody can see that what is shown is old. A tab that nobody sees lets go of it.
+// and until then the page shows that its figures are old. A tab in the background lets go of it.
 
 import { ask, events, key, request } from './ask.js';
 import { setClock, setCurrency } from './figures.js';
@@ -56,9 +56,9 @@ function remember(sample) {
 
 async function recall(signal) {
   try {
-    const said = await ask('/v1/admin/history', { signal });
+    const response = await ask('/v1/admin/history', { signal });
     const newest = samples.at(-1)?.at ?? 0;
-    const points = said.samples.map(pointOf);
+    const points = response.samples.map(pointOf);
     // What came live in the meantime is newer.
     const seen = samples.filter((point) => point.at > (points.at(-1)?.at ?? 0));
     samples = [...points, ...seen].slice(-SAMPLES_MAX);
@@ -162,7 +162,7 @@ export async function open() {
     try {
       await together(key.read(), round, hold, heard);
     } catch {
-      // The key is refused: whoever asked has been told, and closes this.
+      // The key is refused: the caller has got the error, and closes this.
       return;
     } finally {
       document.removeEventListener('visibilitychange', hide);

@@ -1,21 +1,21 @@
-// The door: the operator's key, typed by a person, kept in this tab until it is closed.
+// The login: the operator's key, typed by a person, kept in this tab until it is closed.
 
 import { ask, key } from './ask.js';
-import { trouble } from './dialog.js';
+import { errorBox } from './dialog.js';
 import { el, fill } from './dom.js';
 
 export function login({ admit, why }) {
-  const said = el('div', {}, why ? trouble({ message: 'This key is not accepted any more.', hint: why.message }) : null);
+  const message = el('div', {}, why ? errorBox({ message: 'This key is not accepted any more.', hint: why.message }) : null);
   const typed = el('input', { id: 'key', type: 'password', autocomplete: 'current-password', required: true, spellcheck: 'false', autocapitalize: 'none', 'aria-describedby': 'key-hint' });
   const enter = el('button', { type: 'submit', class: 'primary' }, 'Log in');
 
   async function knock(event) {
     event.preventDefault();
     const text = typed.value.trim();
-    // What cannot be sent in a header is nobody's key.
-    if (!/^[\x21-\x7e]{1,512}$/.test(text)) return fill(said, trouble({ message: 'This is not a key.', hint: 'A key has visible ASCII characters only.' }));
+    // What cannot be sent in a header is no key.
+    if (!/^[\x21-\x7e]{1,512}$/.test(text)) return fill(message, errorBox({ message: 'This is not a key.', hint: 'A key has visible ASCII characters only.' }));
     enter.disabled = true;
-    fill(said);
+    fill(message);
     key.keep(text);
     try {
       await ask('/v1/admin/state');
@@ -24,7 +24,7 @@ export function login({ admit, why }) {
     } catch (error) {
       key.forget();
       const isRefused = error.status === 401 || error.status === 403;
-      fill(said, trouble(isRefused ? { message: 'The daemon refuses this key.', hint: error.message } : error));
+      fill(message, errorBox(isRefused ? { message: 'The daemon refuses this key.', hint: error.message } : error));
       enter.disabled = false;
       typed.focus();
       typed.select();
@@ -37,7 +37,7 @@ export function login({ admit, why }) {
     el('form', { on: { submit: knock } },
       el('label', { for: 'key' }, 'The operator’s key'), typed,
       el('p', { id: 'key-hint', class: 'hint' }, 'It was shown once, by ', el('code', {}, 'quittance tenant new --admin'), '. It is kept in this tab only, until you close it.'),
-      said, enter));
+      message, enter));
   queueMicrotask(() => typed.focus());
   return { title: 'Log in', node };
 }

@@ -2,20 +2,18 @@
 
 import { ask } from './ask.js';
 import { one } from './actions.js';
-import { trouble, unloaded } from './dialog.js';
+import { errorBox, unloaded } from './dialog.js';
 import { button, el, facts, fill, place, say, scrolled, speak, table } from './dom.js';
 import { ago, at, atLeast, count, millis, money, notKnown, priced, span, words } from './figures.js';
 import { CAUSES, ofOrder, orderLink } from './standing.js';
 
 const NOTE_BYTES_MAX = 1000;
 const EVERY = 3;
-const MANNERS = {
-  Solved: 'good', Taken: 'good', Told: 'good', ServedFromStock: 'good', Stocked: 'good',
-  Faulted: 'bad', Failed: 'bad', NotTold: 'bad', Buried: 'grave', Doubted: 'slow', GaveUp: 'slow', Held: 'slow', TooOld: 'slow', Noted: 'note',
-};
-const manner = (name) => {
-  const camel = String(name).split('_').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
-  return MANNERS[camel] ?? 'plain';
+/** How the timeline marks an event; all others are plain. */
+const EVENT_STYLES = {
+  solved: 'good', claimed: 'good', webhook_delivered: 'good', served_from_stock: 'good', stocked: 'good',
+  faulted: 'bad', failed: 'bad', webhook_failed: 'bad', moved_to_dead_letters: 'grave',
+  in_doubt: 'slow', left_in_doubt: 'slow', gave_up: 'slow', held: 'slow', too_old: 'slow', noted: 'note',
 };
 
 /** A note as it was written: the daemon spells out the ends of its lines and its quotes, so that a log has one line of it. */
@@ -24,19 +22,19 @@ const asWritten = (what) => what.replace(/\\([nrt\\'"])/g, (_, c) => SPELT[c]);
 
 function timeline(story) {
   const first = story.timeline[0]?.at_ms;
-  const items = story.timeline.map((entry, n) => el('li', { class: manner(entry.name) },
+  const items = story.timeline.map((entry, n) => el('li', { class: EVENT_STYLES[entry.name] ?? 'plain' },
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
     el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
-      entry.fault?.said ? el('details', {}, el('summary', {}, 'What the provider said'), el('pre', {}, entry.fault.said)) : null)));
+      entry.fault?.said ? el('details', {}, el('summary', {}, 'The provider’s reply'), el('pre', {}, entry.fault.said)) : null)));
   if (story.left_out) items.splice(story.left_out_after, 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
 }
 
-/** What was refused at the door was certainly not taken; of what has only been sent nobody knows. */
+/** What the provider rejected was certainly not taken; of what has only been sent that is not known. */
 const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faulted' ? 'no' : 'not known';
 
-/** It may have been paid for, and nobody has told so. */
+/** It may have been paid for, and no reply says so. */
 const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
 /** What was refused cost nothing; what is being worked on has no cost yet; anything else without a cost has one that is not known. */
 function costOf(attempt, currency) {
@@ -52,7 +50,7 @@ function spentOf(story) {
   return story.spent_micros ? atLeast(write(story.spent_micros)) : notKnown();
 }
 
-/** An address or a value may be as long as a page; then its beginning is enough until somebody wants all of it. */
+/** An address or a value may be as long as a page; then its beginning is enough until a person wants all of it. */
 const LONG_CHARS = 120;
 function shortened(text) {
   const chars = [...String(text)];
@@ -96,9 +94,9 @@ function noteForm(story, again) {
       speak('The note is in the timeline.');
       again();
     } catch (error) {
-      fill(wrong, trouble(error));
+      fill(wrong, errorBox(error));
     }
-  } } }, el('label', { for: 'note' }, 'Note for whoever looks next'), text, room, wrong, el('button', { type: 'submit' }, 'Add the note'));
+  } } }, el('label', { for: 'note' }, 'Note for the next reader'), text, room, wrong, el('button', { type: 'submit' }, 'Add the note'));
 }
 
 function deadLetterOf(story, again) {

@@ -7,7 +7,7 @@ import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
 
-const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['Unsure', 'm2']];
+const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['In doubt', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 const FROM_TO = 'from placed to solved';
@@ -147,7 +147,7 @@ export function overview() {
     const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} not known; ` : '';
     dials.spent.set(priced(today.cost_micros, today.unpriced, onTile), `${missing}${unless(today.cost_micros)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
-    dials.saved.set(priced(today.saved_micros, 0, onTile), `${unless(today.saved_micros)}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
+    dials.saved.set(priced(today.saved_micros, 0, onTile), `${unless(today.saved_micros)}${countShort(saved)} of ${countShort(today.asked)} not bought again`, recent.map((point) => point.joined + point.cached + point.from_stock));
     dials.dead.set(countShort(orders.dead), orders.dead ? 'wait for a person' : 'nothing waits for a person', recent.map((point) => point.dead));
   }
 
@@ -158,7 +158,7 @@ export function overview() {
     const raised = snapshot.alerts.filter((alert) => !alert.cleared_at);
     holder.alerts(raised, (list) => (list.length ? alertsStrip(list) : null));
     holder.phases(snapshot.orders, ({ phases, is_sampled: isSampled }) => {
-      const all = PHASES.map(([name, mark]) => ({ name, mark, value: phases[name.toLowerCase()] ?? 0 }));
+      const all = PHASES.map(([name, mark]) => ({ name, mark, value: phases[name.toLowerCase().replace(' ', '_')] ?? 0 }));
       return [parts(all, 'Open orders by phase'), el('dl', { class: 'keyed' }, all.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, count(part.value))))),
         isSampled ? el('p', { class: 'hint' }, 'Counted on a sample, and scaled up.') : null];
     });

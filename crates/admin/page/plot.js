@@ -1,5 +1,5 @@
 // Plots, made of a few SVG elements: lines and stacked areas over time, columns, and bars. Each says in a sentence what it
-// shows and has the same figures as a table; no series is told from another by its colour alone.
+// shows and has the same figures as a table; no series differs from another by its colour alone.
 
 import { el, fill, say, scrolled, svg, table } from './dom.js';
 import { hourAndMinute, timeOfDay, zone } from './figures.js';
@@ -10,7 +10,7 @@ const CHAR_WIDTH = 6.6;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 22;
-/** Neighbours that are further apart have a hole between them: nobody measured then. */
+/** Neighbours that are further apart have a hole between them: nothing was measured then. */
 const HOLE_MS = 16_000;
 
 /** Steps of time that people count in, from a millisecond to an hour. */
@@ -85,7 +85,7 @@ export function overTime({ title, unit, series, format, stacked = false, isSpan 
     if (!isOut) for (const end of ['x1', 'x2']) cursor.setAttribute(end, round(x(point.at)));
   }
 
-  /** Every point that is drawn, the newest first; made anew only when there is another one. */
+  /** Every point that is drawn, the newest first; made again only when there is another one. */
   let tabled = '';
   function tabulate() {
     const { points } = shown;

@@ -62,8 +62,8 @@ export function pools() {
 
   async function load() {
     try {
-      const said = await ask('/v1/pools', { signal: leaving.signal });
-      shown(said.pools, (all) => (all.length ? all.map(pool) : el('p', { class: 'empty' }, 'No pool is set up. ', el('code', {}, 'quittance pool set'), ' sets one up.')));
+      const response = await ask('/v1/pools', { signal: leaving.signal });
+      shown(response.pools, (all) => (all.length ? all.map(pool) : el('p', { class: 'empty' }, 'No pool is set up. ', el('code', {}, 'quittance pool set'), ' sets one up.')));
     } catch (error) {
       if (!leaving.signal.aborted) shown(error.message, () => unloaded(error));
     }

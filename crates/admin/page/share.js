@@ -1,8 +1,8 @@
 // One line to the daemon for all tabs of a browser: a browser has only six connections to a place, and a line that is listened to
-// takes one of them for good. Whoever has the lock listens and hands on what he hears; the others wait for the lock, and hear of
+// takes one of them for good. The tab with the lock listens and passes on what it receives; the others wait for the lock, and hear of
 // it in the meantime. Lock and channel bear the digest of the key, so nothing gets to a tab that is not logged in with the same.
 
-/** After so long without a word from whoever has the lock, a tab listens for itself: the other may be stuck. */
+/** After so long without a message from the tab with the lock, a tab listens for itself: the other may be stuck. */
 const HOLDER_MS = 15_000;
 
 /** What the tabs with this key call their line, or nothing where a browser cannot share one. */
@@ -13,7 +13,7 @@ async function nameOf(key) {
 }
 
 /**
- * Until `signal` ends it: either `hold(signal, tell)` listens here, and what it tells goes to the other tabs, or `heard` is told
+ * Until `signal` ends it: either `hold(signal, tell)` listens here, and what it tells goes to the other tabs, or `heard` gets
  * what another tab says.
  */
 export async function together(key, signal, hold, heard) {
@@ -47,7 +47,7 @@ export async function together(key, signal, hold, heard) {
       isHolder = true;
       leaveIt();
       channel.onmessage = null;
-      return hold(signal, (said) => !signal.aborted && channel.postMessage(said));
+      return hold(signal, (message) => !signal.aborted && channel.postMessage(message));
     });
   } catch (error) {
     if (isHolder) throw error;

@@ -12,8 +12,8 @@ const ORDERS = {
 };
 const PROVIDERS = { ok: 'good', throttled: 'slow', tripped: 'bad', paused: 'grave' };
 
-export function sign(manner, text) {
-  return el('span', { class: `sign ${manner}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[manner]), words(text).replace(/^./u, (c) => c.toUpperCase()));
+export function sign(style, text) {
+  return el('span', { class: `sign ${style}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[style]), words(text).replace(/^./u, (c) => c.toUpperCase()));
 }
 
 export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);
@@ -30,7 +30,7 @@ export const CAUSES = {
 };
 /** What a replay does, in short; the order's own page has the sentence. */
 export const REPLAYS = {
-  tells_again: 'Calls again, free', goes_on: 'Goes on with the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays', not_allowed: 'Refused: not in targets.allow',
+  tells_again: 'Calls again, free', goes_on: 'Resumes the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays', not_allowed: 'Refused: not in targets.allow',
 };
 
 export const shortKey = (key) => String(key).slice(0, 12);

@@ -1,4 +1,4 @@
-// Before anything is painted, so that whoever chose dark is not dazzled. A script of its own and no module: modules come late.
+// Before anything is painted, so that a dark page never flashes white. A script of its own and no module: modules come late.
 'use strict';
 try {
   const chosen = localStorage.getItem('quittance.theme');

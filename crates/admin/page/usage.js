@@ -34,8 +34,8 @@ function form(asked) {
   const range = (label, from) => el('a', { href: hashOf({ from: day(from), to: day(today), by: asked.by.join(',') }) }, label);
   const node = el('form', { class: 'filters', 'aria-label': 'What to show', on: { submit: (event) => {
     event.preventDefault();
-    const said = new FormData(node);
-    location.hash = hashOf({ from: said.get('from'), to: said.get('to'), by: said.getAll('by').join(',') || 'none' });
+    const fields = new FormData(node);
+    location.hash = hashOf({ from: fields.get('from'), to: fields.get('to'), by: fields.getAll('by').join(',') || 'none' });
   } } }, date('from', 'From'), date('to', 'To'), by, el('div', { class: 'acts' }, el('button', { type: 'submit', class: 'primary' }, 'Show'),
     range('Today', today), range('7 days', today - 6 * DAY_MS), range('30 days', today - 29 * DAY_MS)));
   return node;
@@ -67,9 +67,9 @@ function plot(report) {
   const pair = (row) => (hasMoney ? [row.cost_micros ?? 0, row.saved_micros ?? 0] : [row.paid, row.joined + row.cached + row.from_stock]);
   const text = (row, name, value) => (!hasMoney ? count(value) : row[name] === null ? '–' : `${row[UNPRICED[name]] > 0 ? '≥ ' : ''}${moneyShort(value)}`);
   return el('figure', { class: 'plot-of wide' },
-    el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
+    el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid again'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
-    el('dl', { class: 'keyed' }, el('div', { class: 'm1' }, el('dt', {}, hasMoney ? 'Spent' : 'Paid')), el('div', { class: 'm2' }, el('dt', {}, hasMoney ? 'Saved' : 'Not paid anew'))),
+    el('dl', { class: 'keyed' }, el('div', { class: 'm1' }, el('dt', {}, hasMoney ? 'Spent' : 'Paid')), el('div', { class: 'm2' }, el('dt', {}, hasMoney ? 'Saved' : 'Not paid again'))),
     bars(shown.map((row) => {
       const [spent, saved] = pair(row);
       return { name: report.by.length ? nameOf(row, report.by) : 'All', parts: [{ value: spent, mark: 'm1' }, { value: saved, mark: 'm2' }], text: `${text(row, 'cost_micros', spent)} / ${text(row, 'saved_micros', saved)}` };
@@ -107,7 +107,7 @@ export function usage({ query }) {
       const isEmpty = !report.rows.length && !all.asked;
       const free = all.joined + all.cached + all.from_stock;
       fill(shown,
-        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
+        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid again', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'No orders were placed in these days.') : [
           all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} attempts that were or may have been charged is not known: callbacks say no price, some providers never do, and what was taken and never answered has none. Set [prices], and answers that come are counted.`) : null,
           report.other_currencies.length ? el('p', { class: 'hint' }, `In other currencies: spent ${report.other_currencies.map(spentBefore).join(' and ')}. It is in none of these sums, which are in ${report.currency}.`) : null,

@@ -22,7 +22,7 @@ use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{Member, Members};
-use quittance_telemetry::{OpenPhases, Sample, SnapshotData};
+use quittance_telemetry::{LatencyPercentiles, OpenPhases, Sample, SnapshotData};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -41,7 +41,8 @@ pub struct Snapshot {
     pub orders: ShownOrders,
     /// Per second, over the last ten seconds, on all nodes; null while not known: before the second sample, and while the store is down.
     pub rates: ShownRates,
-    pub latency_ms: ShownLatency,
+    /// Over the last five minutes.
+    pub latency_ms: LatencyPercentiles,
     /// Newest sample of the last hour; it continues the samples of `/v1/admin/history`.
     pub sample: Option<Sample>,
     /// Every counter of today's usage (UTC), on all nodes, and `saved_micros`: what the placements that joined an order, or got an
@@ -74,19 +75,9 @@ pub struct ShownHere {
 pub struct ShownOrders {
     pub open: u64,
     pub dead: u64,
-    pub phases: ShownPhases,
+    pub phases: OpenPhases,
     /// Whether the phases are estimated from the first thousand orders.
     pub is_sampled: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownPhases {
-    pub queued: u64,
-    /// Orders that wait until a person fixes the provider's account.
-    pub held: u64,
-    pub submitting: u64,
-    pub solving: u64,
-    pub in_doubt: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -99,15 +90,6 @@ pub struct ShownRates {
     pub solved: Option<f64>,
     pub failed: Option<f64>,
     pub dead: Option<f64>,
-}
-
-/// Time from placement to answer, for orders solved at this node in the last five minutes.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownLatency {
-    pub p50: Option<u64>,
-    pub p95: Option<u64>,
-    pub p99: Option<u64>,
-    pub count: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -132,11 +114,11 @@ pub struct ShownProvider {
     pub until_ms: Option<u64>,
     /// Time between two submits.
     pub spacing_ms: Option<u64>,
-    pub fault: Option<ShownTrouble>,
+    pub fault: Option<ShownGateFault>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownTrouble {
+pub struct ShownGateFault {
     pub class: String,
     pub code: String,
 }
@@ -160,13 +142,6 @@ pub struct ShownStore {
     pub is_up: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-}
-
-impl ShownPhases {
-    const fn of(phases: OpenPhases) -> Self {
-        let OpenPhases { queued, held, submitting, solving, in_doubt } = phases;
-        Self { queued, held, submitting, solving, in_doubt }
-    }
 }
 
 impl ShownRates {
@@ -199,7 +174,7 @@ impl ShownProvider {
             }
             ProviderState::Tripped { until } => until_ms = Some(until.as_millis()),
             ProviderState::Paused { fault: why } => {
-                fault = Some(ShownTrouble { class: why.class.name().to_owned(), code: why.code.clone() });
+                fault = Some(ShownGateFault { class: why.class.name().to_owned(), code: why.code.clone() });
             }
         }
         Self { name: name.to_owned(), state: state.name().to_owned(), until_ms, spacing_ms, fault }
@@ -239,7 +214,6 @@ impl Snapshot {
             total: threads.total,
             working: threads.working,
         };
-        let latency = data.latency;
         let uptime_s = |started: Timestamp| at.since(started).as_secs();
         Self {
             at_ms: at.as_millis(),
@@ -252,16 +226,11 @@ impl Snapshot {
             orders: ShownOrders {
                 open: data.order_counts.open,
                 dead: data.order_counts.dead,
-                phases: ShownPhases::of(data.phases),
+                phases: data.phases,
                 is_sampled: data.is_sampled,
             },
             rates: ShownRates::of(&data.recent, data.recent_period, data.store_is_up),
-            latency_ms: ShownLatency {
-                p50: latency.p50,
-                p95: latency.p95,
-                p99: latency.p99,
-                count: latency.count,
-            },
+            latency_ms: data.latency,
             sample: data.sample,
             today: today(data),
             currency: data.currency.to_owned(),

@@ -227,6 +227,29 @@ mod tests {
         assert_eq!(named, served);
     }
 
+    /// No browser complains about a name that the API does not send: the page only shows nothing for it.
+    #[test]
+    fn every_event_cause_and_phase_that_the_page_names_exists() {
+        let file = |name: &str| FILES.iter().find(|(file, ..)| *file == name).unwrap().2;
+        let between = |name: &str, begin: &str, end: &str| {
+            let (_, rest) = file(name).split_once(begin).unwrap_or_else(|| panic!("{begin} in {name}"));
+            rest.split_once(end).unwrap().0
+        };
+        let keys = |table: &'static str| table.split(',').filter_map(|pair| pair.split_once(':'));
+        let events = include_str!("timeline.rs");
+        for (event, _) in keys(between("order.js", "const EVENT_STYLES = {", "};")) {
+            assert!(events.contains(&format!("=> (\"{}\", ", event.trim())), "{event}");
+        }
+        for (cause, _) in keys(between("standing.js", "export const CAUSES = {", "};")) {
+            assert!(quittance_lifecycle::DeadLetterCause::named(cause.trim()).is_some(), "{cause}");
+        }
+        let phases = serde_json::to_value(quittance_telemetry::OpenPhases::default()).unwrap();
+        for phase in between("overview.js", "const PHASES = [", "];").split("['").skip(1) {
+            let name = phase.split('\'').next().unwrap().to_lowercase().replace(' ', "_");
+            assert!(phases.get(&name).is_some(), "{name}");
+        }
+    }
+
     /// The policy refuses most of these in the browser; here it is refused before a release.
     #[test]
     fn no_file_of_the_page_makes_markup_of_text_or_calls_a_stranger() {

@@ -12,7 +12,7 @@ use quittance_engine::{ApplyOutcome, Engine};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_trouble;
+use quittance_gateway::v1::errors::store_error;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
@@ -36,28 +36,28 @@ problems!(NoteProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownOrd
     WrongContentType, BadParams, StoreUnavailable);
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ToldFault {
+pub struct FaultView {
     /// Class of the fault.
     pub class: String,
     /// The provider's own error code.
     pub code: String,
     /// Full reply of the provider, if it is more than the code; without our keys.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub said: String,
+    #[serde(default, rename = "said", skip_serializing_if = "String::is_empty")]
+    pub text: String,
 }
 
-impl From<&Fault> for ToldFault {
+impl From<&Fault> for FaultView {
     fn from(fault: &Fault) -> Self {
-        Self { class: fault.class.name().to_owned(), code: fault.code.clone(), said: fault.text.clone() }
+        Self { class: fault.class.name().to_owned(), code: fault.code.clone(), text: fault.text.clone() }
     }
 }
 
-impl From<&Evidence> for ToldFault {
+impl From<&Evidence> for FaultView {
     fn from(evidence: &Evidence) -> Self {
         Self {
             class: Signal::InDoubt.name().to_owned(),
             code: evidence.summary.clone(),
-            said: evidence.text.clone(),
+            text: evidence.text.clone(),
         }
     }
 }
@@ -75,11 +75,11 @@ pub struct TimelineEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<ToldFault>,
+    pub fault: Option<FaultView>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ToldAttempt {
+pub struct AttemptView {
     pub number: u32,
     #[schema(format = DateTime)]
     pub sent_at: String,
@@ -112,7 +112,7 @@ pub struct DeadLetterView {
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ToldReplay {
+pub struct ReplayView {
     #[schema(pattern = "^[a-z_]+$")]
     pub name: String,
     pub words: String,
@@ -160,7 +160,7 @@ pub struct Timeline {
     pub currency: String,
     /// Parameters, without passwords and cookies; long values are cut.
     pub params: BTreeMap<String, String>,
-    pub attempts: Vec<ToldAttempt>,
+    pub attempts: Vec<AttemptView>,
     pub timeline: Vec<TimelineEntryView>,
     /// Number of entries left out in the middle.
     pub left_out: u32,
@@ -170,7 +170,7 @@ pub struct Timeline {
     /// Why the order is a dead letter, if it is.
     pub letter: Option<DeadLetterView>,
     /// What a replay would do, if the order can be replayed.
-    pub on_replay: Option<ToldReplay>,
+    pub on_replay: Option<ReplayView>,
 }
 
 impl Timeline {
@@ -203,7 +203,7 @@ impl Timeline {
             unpriced: spent.unpriced,
             currency: order.terms.currency(engine.currency()).to_owned(),
             params: params.map(|(name, value)| (name.clone(), cut(harmless_param(name, value)))).collect(),
-            attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
+            attempts: order.attempts.iter().map(|attempt| AttemptView::of(order, attempt)).collect(),
             timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
             left_out: order.timeline.left_out,
             left_out_after: (order.timeline.left_out > 0).then_some(TIMELINE_BEGINNING),
@@ -213,7 +213,7 @@ impl Timeline {
                 since: rfc3339(letter.since),
                 since_ms: letter.since.as_millis(),
             }),
-            on_replay: engine.on_replay(order).map(|replay| ToldReplay {
+            on_replay: engine.on_replay(order).map(|replay| ReplayView {
                 name: replay.name().to_owned(),
                 words: replay_words(engine, order, replay),
                 may_pay: replay.may_pay(),
@@ -231,7 +231,7 @@ fn replay_words(engine: &Engine, order: &Order, replay: OnReplay) -> String {
     }
 }
 
-impl ToldAttempt {
+impl AttemptView {
     /// An attempt without an answer has no task any more; the timeline has it.
     fn of(order: &Order, attempt: &Attempt) -> Self {
         Self {
@@ -328,7 +328,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
 pub(crate) fn operator_error(error: &StoreError) -> Refused {
     match error {
         StoreError::Corrupt { .. } => Code::Unreadable.because(error.to_string()),
-        StoreError::Unavailable { .. } => store_trouble(error),
+        StoreError::Unavailable { .. } => store_error(error),
     }
 }
 

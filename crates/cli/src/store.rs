@@ -8,9 +8,7 @@ pub(crate) mod status;
 
 use crate::exit::{CliError, Exit};
 use clap::{Args, Subcommand};
-use quittance_config::{
-    Config, ConfigError, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD,
-};
+use quittance_config::{Config, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -150,11 +148,9 @@ fn named(
     }
     let is_shared = url.scheme().is_shared();
     let password = Credential::in_variable(password, environment).filter(|_| is_shared);
-    let store = config.store.named(url, password);
-    match store.place() {
-        Err(ConfigError::BadUrl { why, .. }) => usage(format!("this address cannot be used: {why}")),
-        Err(error) => Err(CliError::of(Exit::Config, &error)),
-        Ok(_) => Ok(store),
+    match config.store.named(url, password) {
+        Err(why) => usage(format!("this address cannot be used: {why}")),
+        Ok(store) => store.place().map(|_| store).map_err(|error| CliError::of(Exit::Config, &error)),
     }
 }
 

@@ -4,9 +4,8 @@
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use clap::{Args, Subcommand};
-use quittance_config::{Config, TenantConfig};
+use quittance_config::{Config, Credential, TenantConfig};
 use quittance_gateway::{KEY_BYTES, KeyDigest};
-use quittance_lifecycle::Reuse;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::{IsTerminal, Read};
@@ -78,7 +77,7 @@ pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, CliError>
             })
         }
         TenantCommand::List { json: true } => {
-            let all: Vec<Value> = config.tenants.iter().map(object).collect();
+            let all: Vec<Value> = config.tenants.iter().map(|tenant| object(config, tenant)).collect();
             Ok(format!("{:#}\n", Value::Array(all)))
         }
         TenantCommand::List { json: false } => Ok(table(config)),
@@ -135,45 +134,29 @@ fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, Cli
     ))
 }
 
-fn object(tenant: &TenantConfig) -> Value {
-    let limits = tenant.limits();
-    let hosts = tenant.hosts.as_ref().map(|hosts| hosts.iter().map(ToString::to_string).collect::<Vec<_>>());
-    json!({
-        "name": limits.name,
-        "key": tenant.key.state(),
-        "hosts": hosts,
-        "kinds": limits.kinds,
-        "reuse": limits.reuse.map(Reuse::name),
-        "rate": limits.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
-        "open_max": limits.open_max,
-        "dialect": limits.dialect.map(|dialect| dialect.name()),
-        "balance": limits.sees_balance,
-        "webhook_secret": tenant.webhook_secret.as_ref().map(quittance_config::Credential::state),
-    })
+fn object(config: &Config, tenant: &TenantConfig) -> Value {
+    let rate =
+        tenant.limits().rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst }));
+    let own = [
+        ("name", json!(tenant.name())),
+        ("key", json!(tenant.key.state())),
+        ("webhook_secret", json!(tenant.webhook_secret.as_ref().map(Credential::state))),
+        ("rate", json!(rate)),
+    ];
+    let settings = config.settings_of_tenant(tenant.name()).map(|(name, value)| (name, json!(value)));
+    settings.chain(own).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn table(config: &Config) -> String {
     let mut text = String::new();
     for tenant in &config.tenants {
-        let settings = tenant.limits();
         _ = writeln!(text, "{:<20} key {}", tenant.name(), harmless(&tenant.key.state()));
-        let list = |list: Vec<String>| if list.is_empty() { "none".into() } else { list.join(", ") };
-        let limits = [
-            (
-                "hosts",
-                tenant.hosts.as_ref().map(|hosts| list(hosts.iter().map(ToString::to_string).collect())),
-            ),
-            ("kinds", settings.kinds.clone().map(list)),
-            ("reuse", settings.reuse.map(|reuse| reuse.name().into())),
-            ("rate", tenant.rate_text.clone()),
-            ("open_max", settings.open_max.map(|most| most.to_string())),
-            ("dialect", settings.dialect.map(|dialect| dialect.to_string())),
-            ("webhook secret", tenant.webhook_secret.as_ref().map(quittance_config::Credential::state)),
-        ];
-        for (name, value) in limits {
-            if let Some(value) = value {
-                _ = writeln!(text, "{:<20} {name} {}", "", harmless(&value));
-            }
+        let settings = config.settings_of_tenant(tenant.name());
+        let is_set = |value: &Value| *value != Value::Bool(false);
+        let settings = settings.filter_map(|(name, value)| Some((name, in_words(&value.filter(is_set)?))));
+        let secret = tenant.webhook_secret.as_ref().map(|secret| ("webhook secret", secret.state()));
+        for (name, value) in settings.chain(secret) {
+            _ = writeln!(text, "{:<20} {name} {}", "", harmless(&value));
         }
     }
     if config.tenants.is_empty() {
@@ -186,6 +169,15 @@ fn table(config: &Config) -> String {
     );
     _ = writeln!(text, "{:<20} {}", "(the operator)", harmless(&admin));
     text
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) if list.is_empty() => "none".into(),
+        Value::Array(list) => list.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        value => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -261,7 +253,7 @@ key_sha256 = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         ] {
             assert!(text.contains(word), "{word}: {text}");
         }
-        let objects: Vec<Value> = config.tenants.iter().map(object).collect();
+        let objects: Vec<Value> = config.tenants.iter().map(|tenant| object(&config, tenant)).collect();
         assert_eq!(objects[0]["rate"]["every_ms"], 600);
         for shown in [text, Value::Array(objects).to_string()] {
             assert!(!shown.contains(key) && !shown.contains(&"0f".repeat(32)), "{shown}");

@@ -98,12 +98,8 @@ fn check_one_provider(effective: &Effective) -> Result<(), ConfigError> {
     let name = Name::of(["provider", second]);
     let problem =
         format!("is a second provider beside `provider.{first}`, and this version buys from one only");
-    Err(ConfigError::Unsound {
-        name: name.to_string(),
-        at: effective.origin(&name.below("name")),
-        problem,
-        remedy: "keep the one to use, and take the other out".into(),
-    })
+    let at = effective.origin(&name.below("name"));
+    Err(ConfigError::at(&at, &name, format!("{problem}: keep the one to use, and take the other out")))
 }
 
 /// Names that the operator chose, in flags and variables as well as in the file.
@@ -113,7 +109,7 @@ fn check_names(effective: &Effective, errors: &mut Errors) {
             let table = Name::of([list, &label]);
             let name = table.below("name");
             if !is_label(&label) {
-                errors.push(bad_name(&table, effective.origin(&name), Shape::Label.describe()));
+                errors.push(bad_name(&table, &effective.origin(&name), &Shape::Label.describe()));
             }
             if effective.get(&name).is_none_or(|held| held.value != Value::Text(label.clone())) {
                 let remedy =
@@ -125,13 +121,13 @@ fn check_names(effective: &Effective, errors: &mut Errors) {
     for (name, held) in effective.below(&Name::of(["reuse", "targets"])) {
         if HostPattern::parse(name.last()).is_err() {
             let expected = HOSTS.describe().replace("a list of hosts", "named by a host");
-            errors.push(bad_name(name, held.origin.clone(), expected));
+            errors.push(bad_name(name, &held.origin, &expected));
         }
     }
 }
 
-pub(crate) fn bad_name(name: &Name, at: Origin, expected: String) -> ConfigError {
-    ConfigError::BadValue { name: name.to_string(), at, found: "a wrong name".into(), expected }
+pub(crate) fn bad_name(name: &Name, at: &Origin, expected: &str) -> ConfigError {
+    ConfigError::bad_value(at, name, "a wrong name", expected)
 }
 
 /// Sums of days that are still kept in detail would be removed with the detail.
@@ -156,12 +152,10 @@ pub(crate) fn secrets(config: &Config, errors: &mut Errors) {
             |other: &&&CallerKey| key.any_digest().is_some() && other.any_digest() == key.any_digest();
         if let Some(other) = keys[..index].iter().find(is_same) {
             let table = Name::parse(key.name().trim_end_matches(".key")).unwrap_or_else(Name::top);
-            errors.push(ConfigError::Unsound {
-                name: key.name().to_owned(),
-                at: config.effective.origin(&table.below("name")),
-                problem: format!("is the same as `{}`", other.name()),
-                remedy: "give each tenant a key of its own, and the operator another".into(),
-            });
+            let at = config.effective.origin(&table.below("name"));
+            let problem = format!("is the same as `{}`", other.name());
+            let remedy = "give each tenant a key of its own, and the operator another";
+            errors.push(ConfigError::at(&at, key.name(), format!("{problem}: {remedy}")));
         }
     }
     errors.keep(config.alerts.check(&config.effective));

@@ -13,6 +13,7 @@ use crate::value::{Field, Raw, Value};
 use quittance_lifecycle::Preset;
 use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 const HOME_DEFAULT: &str = "./quittance-data";
@@ -204,17 +205,8 @@ impl Effective {
     }
 
     /// The error about a value or a table that is right by itself and wrong here.
-    pub(crate) fn unsound(
-        &self,
-        name: &Name,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> ConfigError {
-        ConfigError::Unsound {
-            name: name.to_string(),
-            at: self.get(name).map_or_else(|| self.first_origin(name), |held| held.origin.clone()),
-            problem: problem.into(),
-            remedy: remedy.into(),
-        }
+    pub(crate) fn unsound(&self, name: &Name, problem: impl Display, remedy: impl Display) -> ConfigError {
+        let at = self.get(name).map_or_else(|| self.first_origin(name), |held| held.origin.clone());
+        ConfigError::at(&at, name, format!("{problem}: {remedy}"))
     }
 }

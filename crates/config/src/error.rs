@@ -3,7 +3,7 @@
 
 use crate::name::Name;
 use crate::origin::Origin;
-use std::path::PathBuf;
+use std::fmt::Display;
 
 /// Everything that is wrong with a configuration, in the order in which it was found: one line each.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ impl Errors {
         let later = errors.split_off(read_errors);
         let follows = |error: &ConfigError| {
             let text = error.to_string();
-            errors.iter().any(|first| first.explains(&text, error.about()))
+            errors.iter().any(|first| first.explains(&text, error.about.as_deref()))
         };
         let later: Vec<ConfigError> = later.into_iter().filter(|error| !follows(error)).collect();
         errors.extend(later);
@@ -45,114 +45,55 @@ impl Errors {
 
 /// One thing that is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    #[error("the config file {} does not exist: check the path given by {named_by}, or leave it out to use the defaults", path.display())]
-    NoFile { path: PathBuf, named_by: &'static str },
-    #[error("the config file {} cannot be read: {source}", path.display())]
-    Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{at}: this is not TOML: {what}")]
-    NotToml { at: Origin, what: String },
-    #[error("{at}: there is no setting `{name}`{}", hint(.meant.as_deref()))]
-    UnknownKey { name: String, at: Origin, meant: Option<String> },
-    #[error("{at}: `{name}` is a table: write its settings below `[{name}]`")]
-    IsATable { name: String, at: Origin },
-    #[error("{at}: `{name}` takes a value and is no table: write `{name} = ...`")]
-    IsNoTable { name: String, at: Origin },
-    #[error(
-        "{at}: `{name}` is a list of tables: begin each with `[[{name}]]`{}", named(.name)
-    )]
-    IsAList { name: String, at: Origin },
-    #[error("{at}: this `[[{table}]]` has no name: add `name = \"...\"`")]
-    NoName { table: String, at: Origin },
-    #[error(
-        "{at}: there is a second `[[{table}]]` called `{name}` (the first: {first}): give each a name of its own"
-    )]
-    SameName { table: String, name: String, first: Origin, at: Origin },
-    #[error("{at}: `{name}` is {found}, and must be {expected}")]
-    BadValue { name: String, at: Origin, found: String, expected: String },
-    #[error(
-        "{at}: `{name}` would put a secret into the configuration, where backups and colleagues read it: put it into \
-         an environment variable and name that with `{name}_env = \"...\"`, or into a file and name that with \
-         `{name}_file = \"...\"`; then replace the secret, because it has been written down"
-    )]
-    SecretInPlace { name: String, at: Origin },
-    #[error("{at}: `{name}` {problem}: {remedy}")]
-    Unsound { name: String, at: Origin, problem: String, remedy: String },
-    #[error("`{table}` has no `{key}`: {remedy}")]
-    Incomplete { table: String, key: &'static str, remedy: String },
-    #[error(
-        "{at}: `{name}` has a password in it, where backups, colleagues and the list of processes show it: put it into \
-         an environment variable and name that with `store.password_env = \"...\"`, or into a file and name that with \
-         `store.password_file = \"...\"`; then replace the password, because it has been written down"
-    )]
-    PasswordInPlace { name: String, at: Origin },
-    #[error("{at}: `{name}` cannot be used: {why}")]
-    BadUrl { name: String, at: Origin, why: String },
-    #[error(
-        "`--set {words}` is not understood: write `--set NAME=VALUE`, such as `--set timing.deadline=120s`"
-    )]
-    BadOverride { words: String },
-    #[error("the secret for `{name}` is missing: {why}")]
-    NoSecret { name: String, why: String },
-    #[error("the secret for `{name}` is there and cannot be used: {why}")]
-    BadSecret { name: String, why: String },
-    #[error("`{setting}` names the folder {}, {why}", folder.display())]
-    Folder { setting: &'static str, folder: PathBuf, why: String },
-    #[error(
-        "the key for `{name}` ({keeper}) has {found} characters, and must have 32, because clients take no other: \
-         `quittance tenant new` makes one"
-    )]
-    KeyLength { name: String, keeper: String, found: usize },
+#[error("{message}")]
+pub struct ConfigError {
+    /// The setting or the table that it is about, if it is about one.
+    about: Option<String>,
+    message: String,
 }
 
 impl ConfigError {
-    /// The error about a table without a setting that it needs.
-    pub(crate) fn incomplete(table: &Name, key: &'static str, remedy: &str) -> Self {
-        Self::Incomplete { table: table.to_string(), key, remedy: remedy.into() }
+    /// An error that is about no setting.
+    pub(crate) const fn general(message: String) -> Self {
+        Self { about: None, message }
     }
 
-    /// The setting or the table that it is about, if it is about one.
-    fn about(&self) -> Option<&str> {
-        match self {
-            Self::UnknownKey { name, .. }
-            | Self::IsATable { name, .. }
-            | Self::IsNoTable { name, .. }
-            | Self::IsAList { name, .. }
-            | Self::BadValue { name, .. }
-            | Self::SecretInPlace { name, .. }
-            | Self::Unsound { name, .. }
-            | Self::PasswordInPlace { name, .. }
-            | Self::BadUrl { name, .. }
-            | Self::NoSecret { name, .. }
-            | Self::BadSecret { name, .. }
-            | Self::KeyLength { name, .. } => Some(name),
-            Self::Folder { setting, .. } => Some(setting),
-            Self::NoName { table, .. } | Self::SameName { table, .. } | Self::Incomplete { table, .. } => {
-                Some(table)
-            }
-            Self::NoFile { .. }
-            | Self::Unreadable { .. }
-            | Self::NotToml { .. }
-            | Self::BadOverride { .. } => None,
-        }
+    /// An error about this setting or this table.
+    pub(crate) fn about(name: &(impl ToString + ?Sized), message: String) -> Self {
+        Self { about: Some(name.to_string()), message }
+    }
+
+    /// An error about a value or a table, with the place where it was set. `what` follows its name.
+    pub(crate) fn at(at: &Origin, name: &(impl ToString + ?Sized), what: impl Display) -> Self {
+        let name = name.to_string();
+        let message = format!("{at}: `{name}` {what}");
+        Self { about: Some(name), message }
+    }
+
+    /// A value of the wrong form.
+    pub(crate) fn bad_value(at: &Origin, name: &Name, found: &str, expected: &str) -> Self {
+        Self::at(at, name, format!("is {found}, and must be {expected}"))
+    }
+
+    /// A secret or a password that stands where others can read it.
+    pub(crate) fn in_place(at: &Origin, name: &Name, what: &str, setting: &str, secret: &str) -> Self {
+        let what = format!(
+            "{what}: put it into an environment variable and name that with `{setting}_env = \"...\"`, or into a file and \
+             name that with `{setting}_file = \"...\"`; then replace the {secret}, because it has been written down"
+        );
+        Self::at(at, name, what)
+    }
+
+    /// A table without a setting that it needs.
+    pub(crate) fn incomplete(table: &Name, key: &str, remedy: &str) -> Self {
+        Self::about(table, format!("`{table}` has no `{key}`: {remedy}"))
     }
 
     /// Whether a later error only follows from this one: it names the same setting, or the table that this one is in.
     pub fn explains(&self, later: &str, about: Option<&str>) -> bool {
-        let Some(own) = self.about() else { return false };
+        let Some(own) = &self.about else { return false };
         let is_below = |table: &str| own.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
         let is_provider = own.starts_with("provider") && later.starts_with("there is no provider");
         later.contains(&format!("`{own}`")) || about.is_some_and(is_below) || is_provider
-    }
-}
-
-fn named(list: &str) -> &'static str {
-    if list == crate::file::LIFETIMES { "" } else { " and give it a `name = \"...\"`" }
-}
-
-fn hint(meant: Option<&str>) -> String {
-    match meant {
-        Some(meant) => format!("; did you mean `{meant}`?"),
-        None => "; `quittance config show` lists all there are".into(),
     }
 }

@@ -34,9 +34,9 @@ impl<'a> FileReader<'a> {
     ) -> Result<Vec<Entry>, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut reader = Self { text, path: path.into(), folder, entries: Vec::new(), errors };
-        let document = DeTable::parse(text).map_err(|error| ConfigError::NotToml {
-            at: reader.at(error.span().map_or(0, |span| span.start)),
-            what: error.message().replace('\n', ", "),
+        let document = DeTable::parse(text).map_err(|error| {
+            let at = reader.at(error.span().map_or(0, |span| span.start));
+            ConfigError::general(format!("{at}: this is not TOML: {}", error.message().replace('\n', ", ")))
         })?;
         reader.table(document.get_ref(), &Name::top());
         Ok(reader.entries)
@@ -68,20 +68,24 @@ impl<'a> FileReader<'a> {
                 }
                 Ok(())
             }
-            _ if is_list => Err(ConfigError::IsAList { name: name.to_string(), at }),
+            _ if is_list => Err(is_a_list(&at, &name)),
             DeValue::Table(table) if is_table(&name) => {
                 self.table(table, &name);
                 Ok(())
             }
-            DeValue::Table(_) if setting(&name).is_some() => {
-                Err(ConfigError::IsNoTable { name: name.to_string(), at })
-            }
+            DeValue::Table(_) if setting(&name).is_some() => Err(ConfigError::at(
+                &at,
+                &name,
+                format!("takes a value and is no table: write `{name} = ...`"),
+            )),
             DeValue::Table(table) => match table.iter().next() {
                 // The name of a setting finds a better neighbour than that of its table.
-                Some((key, _)) => Err(unknown(&name.below(key.get_ref()), self.at(key.span().start))),
-                None => Err(unknown(&name, at)),
+                Some((key, _)) => Err(unknown(&name.below(key.get_ref()), &self.at(key.span().start))),
+                None => Err(unknown(&name, &at)),
             },
-            _ if is_table(&name) => Err(ConfigError::IsATable { name: name.to_string(), at }),
+            _ if is_table(&name) => {
+                Err(ConfigError::at(&at, &name, format!("is a table: write its settings below `[{name}]`")))
+            }
             value => {
                 let entry = Entry::new(name, &raw(value), at, self.folder)?;
                 self.entries.push(entry);
@@ -98,7 +102,7 @@ impl<'a> FileReader<'a> {
         at: &Origin,
     ) -> Result<(), ConfigError> {
         let DeValue::Table(table) = item.get_ref() else {
-            return Err(ConfigError::IsAList { name: list.to_string(), at: at.clone() });
+            return Err(is_a_list(at, list));
         };
         if list.last() == LIFETIMES {
             self.table(table, &list.below(&number.to_string()));
@@ -106,7 +110,10 @@ impl<'a> FileReader<'a> {
         }
         let at = self.at(item.span().start);
         let Some((key, label)) = table.iter().find(|(key, _)| key.get_ref() == "name") else {
-            return Err(ConfigError::NoName { table: list.to_string(), at });
+            return Err(ConfigError::about(
+                list,
+                format!("{at}: this `[[{list}]]` has no name: add `name = \"...\"`"),
+            ));
         };
         let named_at = self.at(key.span().start);
         // The error about a bad name is that about any wrong value.
@@ -115,12 +122,11 @@ impl<'a> FileReader<'a> {
         let label = label.get_ref().as_str().unwrap_or_default();
         let (table_name, name) = (list.below(label), list.below(label).below("name"));
         if let Some(first) = self.entries.iter().find(|entry| entry.name == name) {
-            return Err(ConfigError::SameName {
-                table: list.to_string(),
-                name: label.into(),
-                first: first.origin.clone(),
-                at: checked.origin,
-            });
+            let (first, at) = (&first.origin, checked.origin);
+            let remedy = "give each a name of its own";
+            let what =
+                format!("there is a second `[[{list}]]` called `{label}` (the first: {first}): {remedy}");
+            return Err(ConfigError::about(list, format!("{at}: {what}")));
         }
         self.table(table, &table_name);
         Ok(())
@@ -146,7 +152,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
 }
 
 /// The error about a name that no setting has.
-pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
+pub(crate) fn unknown(name: &Name, at: &Origin) -> ConfigError {
     let is_secret = matches!(
         name.segments().collect::<Vec<_>>().as_slice(),
         ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]
@@ -155,7 +161,17 @@ pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
             | ["callback_secret"]
     );
     if is_secret {
-        return ConfigError::SecretInPlace { name: name.to_string(), at };
+        let what = "would put a secret into the configuration, where backups and colleagues read it";
+        return ConfigError::in_place(at, name, what, &name.to_string(), "secret");
     }
-    ConfigError::UnknownKey { name: name.to_string(), at, meant: meant(name) }
+    let hint = match meant(name) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`quittance config show` lists all there are".into(),
+    };
+    ConfigError::about(name, format!("{at}: there is no setting `{name}`; {hint}"))
+}
+
+fn is_a_list(at: &Origin, name: &Name) -> ConfigError {
+    let label = if name.last() == LIFETIMES { "" } else { " and give it a `name = \"...\"`" };
+    ConfigError::at(at, name, format!("is a list of tables: begin each with `[[{name}]]`{label}"))
 }

@@ -80,7 +80,9 @@ pub fn check_folder(store: &StoreConfig) -> Result<(), ConfigError> {
         (_, Some(home)) => (home, "store.home"),
         (_, None) => return Ok(()),
     };
-    let wrong = |why: String| ConfigError::Folder { setting, folder: folder.clone(), why };
+    let wrong = |why: String| {
+        ConfigError::about(setting, format!("`{setting}` names the folder {}, {why}", folder.display()))
+    };
     if folder.exists() {
         let why = cannot_create_files(folder).or_else(|| cannot_write_own_files(folder, store));
         return why.map_or(Ok(()), |why| Err(wrong(why)));

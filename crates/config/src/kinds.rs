@@ -6,61 +6,24 @@ use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::name::Name;
 use crate::nearest::nearest;
-use quittance_lifecycle::{Kind, Pace};
+use quittance_lifecycle::Kind;
 use quittance_protocol::kinds as catalogue;
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// The operator's corrections of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KindOverride {
-    /// `Some(None)`: for ever.
-    pub(crate) life: Option<Option<Duration>>,
-    pub(crate) margin: Option<Duration>,
-    pub(crate) single_use: Option<bool>,
-    pub(crate) p50: Option<Duration>,
-    pub(crate) p95: Option<Duration>,
-    pub(crate) p99: Option<Duration>,
-    pub(crate) is_new: bool,
-}
-
-impl KindOverride {
-    fn on(&self, kind: Kind) -> Kind {
-        Kind {
-            life: self.life.unwrap_or(kind.life),
-            margin: self.margin.unwrap_or(kind.margin),
-            single_use: self.single_use.unwrap_or(kind.single_use),
-            pace: Pace {
-                p50: self.p50.unwrap_or(kind.pace.p50),
-                p95: self.p95.unwrap_or(kind.pace.p95),
-                p99: self.p99.unwrap_or(kind.pace.p99),
-            },
-            ..kind
-        }
-    }
-}
 
 /// Every kind that is known, corrected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KindTable(BTreeMap<String, KindOverride>);
+pub struct KindTable(BTreeMap<String, Kind>);
 
 impl KindTable {
     pub fn kind(&self, name: &str) -> Option<Kind> {
-        let own = self.0.get(name);
-        let added = || {
-            let mut kind = own.filter(|own| own.is_new).map(|_| catalogue::open_kind(name))?;
-            kind.hosts.is_described = true;
-            Some(kind)
-        };
-        let kind = catalogue::kind(name).or_else(added)?;
-        Some(own.map_or(kind.clone(), |own| own.on(kind)))
+        self.0.get(name).cloned().or_else(|| catalogue::kind(name))
     }
 
     /// All kinds; those that the operator has added come last.
     pub fn all(&self) -> Vec<Kind> {
-        let known: Vec<String> = catalogue::kinds().map(|kind| kind.name.into_owned()).collect();
-        let added = self.0.keys().filter(|name| !known.contains(name));
-        known.iter().chain(added).filter_map(|name| self.kind(name)).collect()
+        let known = catalogue::kinds().map(|kind| self.0.get(&*kind.name).cloned().unwrap_or(kind));
+        let added = self.0.values().filter(|kind| catalogue::kind(&kind.name).is_none()).cloned();
+        known.chain(added).collect()
     }
 
     pub fn is_corrected(&self, name: &str) -> bool {
@@ -90,16 +53,22 @@ impl KindTable {
     }
 }
 
-/// The tables of `[kinds]`.
+/// The kinds of the tables of `[kinds]`: the catalogue's, or new ones, with what the operator sets.
 pub(crate) fn kinds(effective: &Effective) -> KindTable {
     let table = Name::of(["kinds"]);
     let named = effective.below(&table).filter_map(|(name, _)| name.segments().nth(1));
-    let own = |kind: &str| {
-        let mut own = KindOverride::default();
-        effective.apply(&table.below(kind), &mut own);
-        (kind.to_owned(), own)
+    let corrected = |name: &str| {
+        let table = table.below(name);
+        let new = || {
+            let mut kind = catalogue::open_kind(name);
+            kind.hosts.is_described = true;
+            effective.read_at(&table.below("new")).unwrap_or(false).then_some(kind)
+        };
+        let mut kind = catalogue::kind(name).or_else(new)?;
+        effective.apply(&table, &mut kind);
+        Some((name.to_owned(), kind))
     };
-    KindTable(named.map(own).collect())
+    KindTable(named.filter_map(corrected).collect())
 }
 
 /// That every kind that settings name is known, and that the corrected kinds make sense.

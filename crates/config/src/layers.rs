@@ -26,7 +26,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(name: Name, raw: &Raw, origin: Origin, folder: &Path) -> Result<Self, ConfigError> {
-        let Some(setting) = setting(&name) else { return Err(unknown(&name, origin)) };
+        let Some(setting) = setting(&name) else { return Err(unknown(&name, &origin)) };
         Self::of(setting, name, raw, origin, folder)
     }
 
@@ -39,15 +39,15 @@ impl Entry {
     ) -> Result<Self, ConfigError> {
         match setting.shape.read(raw, folder) {
             Some(_) if setting.shape.is_store_address() && is_written_down(raw, &origin) => {
-                Err(ConfigError::PasswordInPlace { name: name.to_string(), at: origin })
+                let what =
+                    "has a password in it, where backups, colleagues and the list of processes show it";
+                Err(ConfigError::in_place(&origin, &name, what, "store.password", "password"))
             }
             Some(value) => Ok(Self { name, setting, value, origin }),
-            None => Err(ConfigError::BadValue {
-                name: name.to_string(),
-                at: origin,
-                found: setting.shape.found(raw),
-                expected: setting.shape.describe(),
-            }),
+            None => {
+                let (found, expected) = (setting.shape.found(raw), setting.shape.describe());
+                Err(ConfigError::bad_value(&origin, &name, &found, &expected))
+            }
         }
     }
 }
@@ -101,7 +101,10 @@ pub(crate) fn find_file(
     let named = named.or_else(|| environment.get(FILE_VARIABLE).map(|path| (path.into(), FILE_VARIABLE)));
     match named {
         Some((path, _)) if folder.join(&path).exists() => Ok(Some(folder.join(path))),
-        Some((path, named_by)) => Err(ConfigError::NoFile { path, named_by }),
+        Some((path, named_by)) => Err(ConfigError::general(format!(
+            "the config file {} does not exist: check the path given by {named_by}, or leave it out to use the defaults",
+            path.display()
+        ))),
         None => Ok(Some(folder.join(FILE_DEFAULT)).filter(|path| path.exists())),
     }
 }
@@ -111,7 +114,9 @@ pub(crate) fn from_file(path: &Path, errors: &mut Errors) -> Result<Vec<Entry>, 
         .and_then(|bytes| {
             String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
         })
-        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        .map_err(|why| {
+            ConfigError::general(format!("the config file {} cannot be read: {why}", path.display()))
+        })?;
     FileReader::read(&text, path, errors)
 }
 
@@ -119,8 +124,8 @@ pub(crate) fn from_file(path: &Path, errors: &mut Errors) -> Result<Vec<Entry>, 
 pub(crate) fn from_flags(overrides: &[String], errors: &mut Errors) -> Vec<Entry> {
     let read = |words: &String| {
         let parts = split_override(words);
-        let (name, value) = parts.ok_or_else(|| ConfigError::BadOverride { words: named_only(words) })?;
-        let Some(setting) = setting(&name) else { return Err(unknown(&name, Origin::Flag)) };
+        let (name, value) = parts.ok_or_else(|| not_understood(words))?;
+        let Some(setting) = setting(&name) else { return Err(unknown(&name, &Origin::Flag)) };
         Entry::of(setting, name, &setting.shape.raw(value), Origin::Flag, Path::new(""))
     };
     overrides.iter().filter_map(|words| errors.keep(read(words))).collect()
@@ -136,9 +141,11 @@ fn split_override(words: &str) -> Option<(Name, &str)> {
     Some((Name::parse(&words[..at])?, words[at + 1..].trim()))
 }
 
-/// The name only: the value may be a secret.
-fn named_only(words: &str) -> String {
-    words.split_once('=').map_or_else(|| words.to_owned(), |(name, _)| format!("{name}=..."))
+/// It shows the name only: the value may be a secret.
+fn not_understood(words: &str) -> ConfigError {
+    let shown = words.split_once('=').map_or_else(|| words.to_owned(), |(name, _)| format!("{name}=..."));
+    let form = "write `--set NAME=VALUE`, such as `--set timing.deadline=120s`";
+    ConfigError::general(format!("`--set {shown}` is not understood: {form}"))
 }
 
 /// The variables with our prefix, and warnings about those that are no settings. `others` are the entries of the other layers:

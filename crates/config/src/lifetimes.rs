@@ -42,7 +42,7 @@ fn applies(effective: &Effective, table: &Name, providers: &[ProviderConfig]) ->
 fn rule(effective: &Effective, kinds: &KindTable, table: &Name) -> Result<LifeRule, ConfigError> {
     if table.last().parse::<u32>().is_err() {
         let expected = "the number of a `[[lifetimes]]`, counted from 1 in the order of the file";
-        return Err(bad_name(table, effective.first_origin(table), expected.into()));
+        return Err(bad_name(table, &effective.first_origin(table), expected));
     }
     let mut rule: LifeRule = Defaults::of(effective.preset()).section();
     effective.apply(table, &mut rule);

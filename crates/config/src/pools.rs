@@ -23,7 +23,7 @@ pub(crate) fn pools(effective: &Effective, errors: &mut Errors) -> Vec<PoolSpec>
 fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
     let table = Name::of([POOLS, label]);
     if !is_label(label) {
-        return Err(bad_name(&table, effective.first_origin(&table), Shape::Label.describe()));
+        return Err(bad_name(&table, &effective.first_origin(&table), &Shape::Label.describe()));
     }
     let missing = |key, remedy| ConfigError::incomplete(&table, key, remedy);
     let text = |key| effective.text_at(&table.below(key));
@@ -75,57 +75,52 @@ pub(crate) fn check(config: &Config, errors: &mut Errors) {
         if let Some((_, other)) = kept.iter().find(|(known, _)| *known == target) {
             let problem = format!("keeps the same target as the pool `{other}`");
             let table = Name::of([POOLS, &spec.name]);
-            errors.push(unsound(
-                config,
-                &table,
-                &table,
-                &problem,
-                "they would share one stock: make one of them".into(),
-            ));
+            let remedy = "they would share one stock: make one of them";
+            errors.push(unsound(config, &table, &table, &problem, remedy));
         }
         kept.push((target, &spec.name));
     }
 }
 
 /// The error about `name`, or about its pool if `name` is not set.
-fn unsound(config: &Config, table: &Name, name: &Name, problem: &str, remedy: String) -> ConfigError {
+fn unsound(config: &Config, table: &Name, name: &Name, problem: &str, remedy: &str) -> ConfigError {
     let at = match config.effective.origin(name) {
         Origin::Default => config.effective.first_origin(table),
         origin => origin,
     };
-    ConfigError::Unsound { name: name.to_string(), at, problem: problem.into(), remedy }
+    ConfigError::at(&at, name, format!("{problem}: {remedy}"))
 }
 
 /// The target that it keeps, if its kind is known.
 fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigError> {
     let table = Name::of([POOLS, &spec.name]);
     let unsound =
-        |name: &Name, problem: &str, remedy: String| Err(unsound(config, &table, name, problem, remedy));
+        |name: &Name, problem: &str, remedy: &str| Err(unsound(config, &table, name, problem, remedy));
     let kind_name = table.below("kind");
     config.kinds.check(&config.effective, &spec.kind, &kind_name)?;
     let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
         let remedy =
             format!("answers of kind `{}` are shared anyway, or never expire: leave the pool out", spec.kind);
-        return unsound(&kind_name, "is nothing to keep in stock", remedy);
+        return unsound(&kind_name, "is nothing to keep in stock", &remedy);
     }
     let tenant_name = table.below("tenant");
     if config.tenants.is_empty() && spec.tenant != DEFAULT_TENANT {
         let remedy =
             format!("there is no tenant `{}`: add it as a `[[tenant]]`, or leave this out", spec.tenant);
-        return unsound(&tenant_name, "serves no tenant", remedy);
+        return unsound(&tenant_name, "serves no tenant", &remedy);
     }
     if let Err(why) = config.check_tenant(&spec.tenant) {
-        return unsound(&tenant_name, "serves no tenant", why);
+        return unsound(&tenant_name, "serves no tenant", &why);
     }
     if let Some(name) = spec.params.iter().find_map(|(name, value)| has_password(value).then_some(name)) {
-        let remedy = "backups and colleagues would read it here; set such a pool through `/v1/pools`".into();
+        let remedy = "backups and colleagues would read it here; set such a pool through `/v1/pools`";
         return unsound(&table.below("params").below(name), "has a password in it", remedy);
     }
     let meant =
         match quittance_protocol::json::meaning(&spec.kind, &spec.params, &|name| config.kinds.kind(name)) {
             Ok(meant) => meant,
-            Err(why) => return unsound(&table, "asks for what cannot be solved", why.to_string()),
+            Err(why) => return unsound(&table, "asks for what cannot be solved", &why.to_string()),
         };
     let (kind, params) = match meant {
         Some(meant) => (config.kinds.kind(&meant.kind).unwrap_or(kind), meant.params),
@@ -138,12 +133,12 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
         ..Draft::new(spec.tenant.clone())
     };
     if let Err(why) = config.targets.check(&kind, &draft.params) {
-        return unsound(&table, "asks for what may not be bought", why.to_string());
+        return unsound(&table, "asks for what may not be bought", &why.to_string());
     }
     let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
         Ok((_, terms)) => Ok(Some(terms.target)),
-        Err(why) => unsound(&table, "asks for what cannot be solved", why.to_string()),
+        Err(why) => unsound(&table, "asks for what cannot be solved", &why.to_string()),
     }
 }
 

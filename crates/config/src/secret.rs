@@ -88,7 +88,9 @@ impl Credential {
     }
 
     pub fn get(&self) -> Result<&Secret, ConfigError> {
-        self.found.as_ref().map_err(|why| ConfigError::NoSecret { name: self.name.clone(), why: why.clone() })
+        let missing =
+            |why| ConfigError::about(&self.name, format!("the secret for `{}` is missing: {why}", self.name));
+        self.found.as_ref().map_err(missing)
     }
 
     pub(crate) const fn is_set(&self) -> bool {
@@ -107,7 +109,10 @@ impl Credential {
     }
 
     fn bad(&self, form: &str) -> ConfigError {
-        ConfigError::BadSecret { name: self.name.clone(), why: format!("{} must hold {form}", self.keeper) }
+        let Self { name, keeper, .. } = self;
+        let message =
+            format!("the secret for `{name}` is there and cannot be used: {keeper} must hold {form}");
+        ConfigError::about(name, message)
     }
 
     /// A secret of 32 bytes: 64 hexadecimal digits.
@@ -178,11 +183,13 @@ impl CallerKey {
             Self::Hash { digest, .. } => Ok(*digest),
             Self::Kept(credential) => match credential.get()?.reveal() {
                 key if key.len() == KEY_BYTES => Ok(KeyDigest::of(key)),
-                key => Err(ConfigError::KeyLength {
-                    name: credential.name.clone(),
-                    keeper: credential.keeper.to_string(),
-                    found: key.chars().count(),
-                }),
+                key => {
+                    let (Credential { name, keeper, .. }, found) = (credential, key.chars().count());
+                    let what =
+                        format!("the key for `{name}` ({keeper}) has {found} characters, and must have 32");
+                    let remedy = "because clients take no other: `quittance tenant new` makes one";
+                    Err(ConfigError::about(name, format!("{what}, {remedy}")))
+                }
             },
         }
     }

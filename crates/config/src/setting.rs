@@ -1,7 +1,6 @@
 //! One row of the table of settings, and how it is found: by its name in the file and in flags, and by its variable.
 
 use crate::Config;
-use crate::kinds::KindOverride;
 use crate::name::Name;
 use crate::nearest::nearest;
 use crate::shape::Shape;
@@ -10,8 +9,9 @@ use crate::value::Value;
 use quittance::{ApiKey, DEFAULT_TENANT, LifeRule, PoolSpec, ProviderSettings};
 use quittance_engine::{Settings, Throttle};
 use quittance_gateway::{KeyDigest, TenantSettings};
-use quittance_lifecycle::Preset;
+use quittance_lifecycle::{Kind, Preset};
 use quittance_ports::Goal;
+use quittance_protocol::kinds::open_kind;
 use std::collections::BTreeMap;
 
 pub(crate) const PREFIX: &str = "QUITTANCE_";
@@ -68,7 +68,7 @@ sections! {
     TenantSettings in tenant;
     PoolSpec in pool;
     LifeRule in lifetime;
-    KindOverride in kind;
+    Kind in kind;
 }
 
 impl Defaults {
@@ -91,7 +91,7 @@ impl Defaults {
                 is_on: true,
             },
             lifetime: LifeRule { kind: None, site: None, life: None, margin: None },
-            kind: KindOverride::default(),
+            kind: open_kind(""),
         }
     }
 

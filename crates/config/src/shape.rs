@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_is_no_host_is_told_with_the_reason() {
+    fn an_entry_that_is_no_host_is_reported_with_the_reason() {
         for (entry, why) in [
             ("https://shop.example.org/", "an address"),
             ("shop.example.org/login", "a path"),

@@ -10,6 +10,7 @@ use crate::name::Name;
 use crate::origin::Origin;
 use crate::secret::Credential;
 use quittance::{Place, PostgresSettings, RedisSettings};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// The address of a store.
@@ -65,7 +66,7 @@ pub struct StoreConfig {
     /// More authorities to trust, as PEM.
     ca: Vec<u8>,
     /// The address of PostgreSQL without a pooler.
-    pub(crate) listen_url: Option<ServerUrl>,
+    pub listen_url: Option<ServerUrl>,
     pub migrate: bool,
     /// The folder for callbacks that come while a shared store is down.
     pub home: Option<PathBuf>,
@@ -110,13 +111,16 @@ impl StoreConfig {
         if has_home {
             store.home = effective.read_at(&Name::of(["store", "home"]));
         }
-        errors.keep(store.check(effective));
+        let checked = store.check_address();
+        errors.keep(checked.map_err(|bad| bad.at(&effective.origin(&Name::of(["store", bad.key])))));
         store
     }
 
     /// Another store, named on the command line, with those settings of this one that make sense for it.
-    pub fn named(&self, url: StoreUrl, password: Option<Credential>) -> Self {
-        Self { password, ca: self.ca.clone(), migrate: self.migrate, ..Self::new(url) }
+    /// An error says why its address cannot be used.
+    pub fn named(&self, url: StoreUrl, password: Option<Credential>) -> Result<Self, String> {
+        let store = Self { password, ca: self.ca.clone(), migrate: self.migrate, ..Self::new(url) };
+        store.check_address().map(|()| store).map_err(|bad| bad.why)
     }
 
     /// The store for a command that reads: it creates and changes no tables.
@@ -152,13 +156,13 @@ impl StoreConfig {
                 }))
             }),
         };
-        place.map_err(|bad| bad.at(Origin::Flag))
+        place.map_err(|bad| bad.at(&Origin::Flag))
     }
 
     /// The schema of PostgreSQL's tables. It needs no password.
     pub fn schema(&self) -> Result<String, ConfigError> {
         let StoreUrl::Postgres(url) = &self.url else { return Ok(SCHEMA_DEFAULT.into()) };
-        Ok(self.postgres_at(url).map_err(|bad| bad.at(Origin::Flag))?.schema().to_owned())
+        Ok(self.postgres_at(url).map_err(|bad| bad.at(&Origin::Flag))?.schema().to_owned())
     }
 
     /// Settings for PostgreSQL's own commands; none for another store.
@@ -189,16 +193,12 @@ impl StoreConfig {
     }
 
     /// That the stores understand their addresses. What they say about a bad one never quotes it.
-    fn check(&self, effective: &Effective) -> Result<(), ConfigError> {
-        let checked = match &self.url {
+    fn check_address(&self) -> Result<(), BadAddress> {
+        match &self.url {
             StoreUrl::Memory | StoreUrl::Embedded(_) => Ok(()),
             StoreUrl::Redis(url) => self.redis(url).map(drop),
             StoreUrl::Postgres(url) => self.postgres_at(url).map(drop),
-        };
-        checked.map_err(|bad| {
-            let origin = effective.origin(&Name::of(["store", bad.key]));
-            bad.at(origin)
-        })
+        }
     }
 }
 
@@ -216,8 +216,8 @@ impl BadAddress {
         Self { key, why: error.to_string() }
     }
 
-    fn at(self, at: Origin) -> ConfigError {
-        ConfigError::BadUrl { name: format!("store.{}", self.key), at, why: self.why }
+    fn at(&self, at: &Origin) -> ConfigError {
+        ConfigError::at(at, &format!("store.{}", self.key), format!("cannot be used: {}", self.why))
     }
 }
 
@@ -241,7 +241,7 @@ impl Chosen<'_> {
         self.effective.get(&Name::of(["store", key]))
     }
 
-    fn unsound(&self, key: &str, problem: impl Into<String>, remedy: &str) -> ConfigError {
+    fn unsound(&self, key: &str, problem: impl Display, remedy: &str) -> ConfigError {
         self.effective.unsound(&Name::of(["store", key]), problem, remedy)
     }
 

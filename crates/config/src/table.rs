@@ -2,8 +2,9 @@
 //! names of variables, `config show`, the nearest right name in an error and the tables in docs/config.md follow from it.
 //!
 //! A row is `"name" [field] SHAPE, "help";`. The field stands in the struct that is named above the rows, and has its default
-//! there. `[]` is for a setting without a default that code reads by its name, `["value"]` for one with that default, and
-//! `[limit(...)]` for the limit of retries of one fault class.
+//! there. `[]` is for a setting without a default that code reads by its name, `["value"]` for one with that default,
+//! `[override field]` for a field that keeps what it has if nothing is set, and `[limit(...)]` for the limit of retries
+//! of one fault class.
 
 mod alerts;
 mod gateway;
@@ -68,6 +69,7 @@ macro_rules! default {
             $crate::value::Field::value(&section.$($field).+)
         }
     };
+    ($section:ident, [override $($field:ident).+]) => { |_| None };
     ($section:ident, [limit($signal:expr)]) => {
         |defaults| $crate::table::orders::limit($crate::setting::Section::of(defaults), $signal)
     };
@@ -75,6 +77,7 @@ macro_rules! default {
 
 macro_rules! set {
     ($section:ident, [$($value:literal)?]) => { $crate::setting::Set::ByName };
+    ($section:ident, [override $($field:ident).+]) => { $crate::table::set!($section, [$($field).+]) };
     ($section:ident, [$($field:ident).+]) => {
         $crate::setting::Set::$section(|section, value| {
             if let Some(content) = $crate::value::Field::of(value) {

@@ -1,14 +1,18 @@
 //! The entries of `[[tenant]]`. A setting of a tenant is one row of `table/gateway.rs` and one field of the gateway's
-//! [`TenantSettings`].
+//! [`TenantSettings`]; `quittance tenant list` shows it by its row.
 
+use crate::Config;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::layers::Environment;
 use crate::name::Name;
 use crate::secret::{CallerKey, Credential};
+use crate::shape::Shape;
+use crate::table::settings;
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
+use serde_json::Value as Json;
 use std::time::Duration;
 
 /// How many orders a tenant may have open where `open_max` is not set: enough for many workers.
@@ -22,8 +26,6 @@ pub struct TenantConfig {
     pub key: CallerKey,
     pub webhook_secret: Option<Credential>,
     pub hosts: Option<Vec<HostPattern>>,
-    /// Its rate, as it was written.
-    pub rate_text: Option<String>,
     /// The other settings. The key, the targets and the webhook secret are not set here: see [`TenantConfig::settings`].
     limits: TenantSettings,
 }
@@ -52,6 +54,18 @@ impl TenantConfig {
     }
 }
 
+impl Config {
+    /// The settings of a tenant by their keys, each with its value, if it has one: all but its name and the places of its secrets.
+    pub fn settings_of_tenant(&self, tenant: &str) -> impl Iterator<Item = (&'static str, Option<Json>)> {
+        let rows = settings().filter(|row| row.is_in("tenant") && row.leaf() != "name");
+        let rows = rows.filter(|row| !matches!(row.shape, Shape::KeyHash | Shape::Variable | Shape::File));
+        rows.map(move |row| {
+            let held = self.effective.get(&Name::of(["tenant", tenant, row.leaf()]));
+            (row.leaf(), held.map(|held| held.value.json()))
+        })
+    }
+}
+
 pub(crate) fn tenant(
     effective: &Effective,
     label: &str,
@@ -71,7 +85,6 @@ pub(crate) fn tenant(
         key: key?,
         webhook_secret: webhook_secret?,
         hosts: effective.read_at(&table.below("hosts")),
-        rate_text: effective.text_at(&table.below("rate")),
         limits,
     })
 }

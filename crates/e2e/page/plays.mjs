@@ -66,7 +66,7 @@ export async function storm({ open, enter, step }) {
   assert.ok(drawn[0] > 1 && drawn[0] === drawn[1], `every point of the plot is in its table: ${drawn}`);
   await step('seen');
   // All of them, each counted once: the usage of the day are those of the storm.
-  await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
+  await page.waitForFunction(() => /\b40 of 240 not bought again/.test(document.body.innerText));
   await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
   await dial(page, 'Spent today').locator('.note', { hasText: /\b200 paid/ }).waitFor();
   await step('counted');
@@ -123,7 +123,7 @@ export async function replay({ open, enter, visit }) {
   await rows(page).first().getByText('ERROR_NO_SLOT_AVAILABLE').waitFor();
   await rows(page).first().getByRole('link').click();
   await page.getByRole('heading', { name: /Waits for a person: Retries spent/ }).waitFor();
-  const note = page.getByLabel('Note for whoever looks next');
+  const note = page.getByLabel('Note for the next reader');
   await note.fill('ü'.repeat(501));
   await page.getByText('Too long by 2 bytes.').waitFor();
   await note.fill('The provider is back.\nIt isn\'t "slow" any more.');

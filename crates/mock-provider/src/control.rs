@@ -1,4 +1,4 @@
-//! The judge's door, `/mock/`: reads the ledger, and calms or storms the provider while it runs. Only from this
+//! The judge's API, `/mock/`: reads the ledger, and calms or storms the provider while it runs. Only from this
 //! machine.
 
 use crate::faults::Faults;

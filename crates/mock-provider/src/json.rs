@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 /// CapMonster: a key with this end wants no token out of the provider's own stock.
 const NO_CACHE: &str = "__nocache";
 
-/// Whose manner of speaking JSON is played; the first part of the path chooses it.
+/// The provider whose JSON protocol is played; the first part of the path chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MockDialect {
@@ -185,7 +185,7 @@ impl JsonEndpoint {
             set("key", key.strip_suffix(NO_CACHE).filter(|_| is_capmonster).unwrap_or(key));
         }
         let mut ask = JsonTaskOptions {
-            door: self,
+            endpoint: self,
             task_type: String::new(),
             kind: None,
             flaw: None,
@@ -227,7 +227,7 @@ impl JsonEndpoint {
 /// What a request of this protocol has beside the parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonTaskOptions {
-    pub door: JsonEndpoint,
+    pub endpoint: JsonEndpoint,
     /// As it was sent.
     pub task_type: String,
     pub kind: Option<&'static JsonKind>,
@@ -242,7 +242,7 @@ impl JsonTaskOptions {
         check_extras(body)?;
         let task_type = task.get("type").and_then(Value::as_str).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         task_type.clone_into(&mut self.task_type);
-        let dialect = self.door.dialect;
+        let dialect = self.endpoint.dialect;
         let (kind, proxies) = JsonKind::named(dialect, task_type, task).ok_or("ERROR_TASK_NOT_SUPPORTED")?;
         self.kind = Some(kind);
         task::read(dialect, kind, proxies, task, form)
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_path_chooses_the_provider_and_each_has_its_own_reports() {
-        let at = |path: &str| JsonEndpoint::at(path).map(|door| (door.dialect, door.name));
+        let at = |path: &str| JsonEndpoint::at(path).map(|endpoint| (endpoint.dialect, endpoint.name));
         assert_eq!(at("/createTask"), Some((MockDialect::TwoCaptcha, "createTask")));
         assert_eq!(at("/capsolver/feedbackTask"), Some((MockDialect::CapSolver, "feedbackTask")));
         assert_eq!(at("/anticaptcha/reportCorrect"), Some((MockDialect::AntiCaptcha, "unknown")));

@@ -57,7 +57,7 @@ pub enum LedgerValue {
 pub struct LedgerTask {
     /// As the client knows it: decimal, or CapSolver's UUID.
     pub id: String,
-    /// `classic`, or the provider in whose manner JSON was spoken.
+    /// `classic`, or the provider whose dialect of the JSON protocol was used.
     #[serde(default = "classic")]
     pub protocol: String,
     /// The JSON protocol's `type`, as it was sent.

@@ -4,7 +4,7 @@
 //!
 //! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
 //! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
-//! `/capsolver/` before them put in the manner of each [`MockDialect`]. All of them are one world with one ledger.
+//! `/capsolver/` before them put in the dialect of each [`MockDialect`]. All of them are one world with one ledger.
 //! Under `/mock/`, only for this machine:
 //!
 //! | request | body | answer |
@@ -32,7 +32,7 @@
 //! | `{"code":"ERROR_X"}` | all | this code, nothing was done; on a pingback it stands in the place of the answer |
 //! | `{"status":502,"taken":false}` | in, res | an HTML page with this status (400 to 599); done if `taken` (default false) |
 //! | `{"html":{}}`, `{"garbage":{}}`, `{"truncated":{}}` | in, res | 200 with a page, with noise, or half an answer; done unless `"taken":false` |
-//! | `{"hang_ms":N}` | in, res | done unless `"taken":false`; no word for N ms, then the connection ends |
+//! | `{"hang_ms":N}` | in, res | done unless `"taken":false`; no reply for N ms, then the connection ends |
 //! | `{"delay_ms":N}` | all | done, and the answer (or the pingback) comes N ms later |
 //! | `{"fewer_parts":{}}` | res | half of the `ids` are answered |
 //! | `{"unsolvable":{}}`, `{"solve_ms":N}`, `{"answer":"text"}` | in | what becomes of the task |

@@ -144,9 +144,9 @@ fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Opti
             let form = Form::read(head.uri.query().unwrap_or_default(), content_type, body).ok()?;
             (endpoint, form, None)
         }
-        Entrance::Json(door) => {
-            let (form, ask) = door.read(body)?;
-            (door.endpoint(), form, Some(ask))
+        Entrance::Json(json) => {
+            let (form, ask) = json.read(body)?;
+            (json.endpoint(), form, Some(ask))
         }
     };
     let is_get = head.method == Method::GET;

@@ -64,11 +64,11 @@ pub(crate) struct ReadRequest {
 impl ReadRequest {
     /// As the ledger counts it.
     fn name(&self) -> &'static str {
-        self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.door.name)
+        self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.endpoint.name)
     }
 
     fn dialect(&self) -> Option<MockDialect> {
-        self.ask.as_ref().map(|ask| ask.door.dialect)
+        self.ask.as_ref().map(|ask| ask.endpoint.dialect)
     }
 
     /// What the JSON protocol finds wrong with it; the classic one finds out by itself.
@@ -119,7 +119,7 @@ pub(crate) struct JsonTaskDetails {
 
 #[derive(Debug)]
 pub(crate) struct MockTask {
-    pub desk: usize,
+    pub account: usize,
     pub spoken: Option<JsonTaskDetails>,
     pub method: String,
     pub is_get: bool,
@@ -175,7 +175,7 @@ pub(crate) struct MockWorld {
     started_at: u64,
     /// Counts resets, so that a pingback of before a reset finds nothing.
     pub(crate) generation: u64,
-    desks: Vec<AccountRecord>,
+    accounts: Vec<AccountRecord>,
     tasks: BTreeMap<u64, MockTask>,
     /// By the moment at which they end.
     open: BTreeSet<(u64, u64)>,
@@ -203,7 +203,7 @@ impl MockWorld {
         Ok(Self {
             started_at: now,
             generation: 0,
-            desks: settings.accounts.iter().map(AccountRecord::new).collect(),
+            accounts: settings.accounts.iter().map(AccountRecord::new).collect(),
             tasks: BTreeMap::new(),
             open: BTreeSet::new(),
             sequence: 0,
@@ -263,9 +263,10 @@ impl MockWorld {
                 let format = Classic::of(&Form::default(), self.settings.profile);
                 (endpoint.name(), ReplyFormat::Classic(format))
             }
-            Entrance::Json(door) => {
-                (door.name, ReplyFormat::Json(json::JsonFormat { dialect: door.dialect, polled_task: None }))
-            }
+            Entrance::Json(endpoint) => (
+                endpoint.name,
+                ReplyFormat::Json(json::JsonFormat { dialect: endpoint.dialect, polled_task: None }),
+            ),
         };
         count(&mut self.totals.requests, name);
         count(&mut self.totals.codes, format.spelled(CODE));
@@ -350,19 +351,19 @@ impl MockWorld {
             self.open.remove(&(at, id));
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             task.is_over = true;
-            let desk = &mut self.desks[task.desk];
-            desk.open -= 1;
+            let account = &mut self.accounts[task.account];
+            account.open -= 1;
             match &task.outcome {
                 TaskOutcome::Answer(_) => {
                     self.totals.solved += 1;
-                    desk.solved += 1;
+                    account.solved += 1;
                 }
                 TaskOutcome::Code(_) => {
                     self.totals.failed += 1;
                     // anti-captcha pays its workers for trying.
                     let is_kept = task.dialect() == Some(MockDialect::AntiCaptcha);
                     if self.settings.profile == MockClassicDialect::TwoCaptcha && !is_kept {
-                        refund(task, desk, &mut self.totals);
+                        refund(task, account, &mut self.totals);
                     }
                 }
             }
@@ -394,10 +395,10 @@ fn deliver(task: &mut MockTask, totals: &mut Totals) {
     }
 }
 
-fn refund(task: &mut MockTask, desk: &mut AccountRecord, totals: &mut Totals) {
+fn refund(task: &mut MockTask, account: &mut AccountRecord, totals: &mut Totals) {
     if !task.is_refunded {
         task.is_refunded = true;
-        desk.balance_micros += task.price_micros;
+        account.balance_micros += task.price_micros;
         totals.refunded_micros += task.price_micros;
     }
 }

@@ -2,8 +2,8 @@
 //! order that exists, and a wait for one, are answered from here. It only ever holds what is durable, and it is
 //! bounded.
 
-use crate::desk::lock;
 use crate::row::StoredOrder;
+use crate::thread_queue::lock;
 use hashbrown::HashMap;
 use quittance_lifecycle::{Attempt, Key, Order, Phase, TimelineEntry};
 use quittance_ports::Version;

@@ -2,9 +2,9 @@
 //! without bound. When writers never pause the log never comes to an end by itself. Then the writer restarts it
 //! between two transactions, which is quick because nearly all of it has been moved.
 
-use crate::desk::lock;
 use crate::home::BUSY_TIMEOUT;
 use crate::shared::EmbeddedShared;
+use crate::thread_queue::lock;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

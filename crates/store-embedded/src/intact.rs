@@ -1,5 +1,5 @@
 //! Whether the database and its log still hold what SQLite wrote there. A file that is emptied, cut or overwritten in
-//! place keeps its name and its number. SQLite goes on with it, and what it acknowledges then is gone with the
+//! place keeps its name and its number. SQLite continues to use it, and what it acknowledges then is gone with the
 //! process.
 //!
 //! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So

@@ -2,13 +2,13 @@
 
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
-use crate::desk::{ThreadQueue, lock};
 use crate::failure::{EmbeddedError, unavailable};
 use crate::files::{self, FileLoss, Files, RESCUED};
 use crate::home::{DATABASE, StoreHome};
 use crate::ledger::OrderIndex;
 use crate::reader::{Question, ReadAnswer};
 use crate::salvage;
+use crate::thread_queue::{ThreadQueue, lock};
 use crate::trail::Trail;
 use crate::writer::{WriteResult, WriteTask};
 use quittance_lifecycle::Key;
@@ -233,12 +233,12 @@ fn words(loss: FileLoss) -> String {
         FileLoss::Gone(file) => format!(
             "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
              what was in it is saved as {RESCUED} in the folder, if that could be written. Put back {DATABASE} if you have it, and \
-             start this node again: if {DATABASE} is not there, it goes on with the copy"
+             start this node again: if {DATABASE} is not there, it continues with the copy"
         ),
         FileLoss::Overwritten(file) => format!(
             "the file {file} of the store was emptied, cut or overwritten while it was open, and nothing is accepted any more: what \
              this node knows of its orders is saved as {RESCUED} in the folder, if that could be written. Find out what wrote to the \
-             file, and start this node again: it goes on with the copy, and lists what is not in it. To go on with {DATABASE} as it \
+             file, and start this node again: it continues with the copy, and lists what is not in it. To continue with {DATABASE} as it \
              is, delete {RESCUED} first"
         ),
     }

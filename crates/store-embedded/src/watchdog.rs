@@ -1,7 +1,7 @@
 //! Counts the seconds for calls that wait for the disk: a disk can hang for ever, and nothing else here would notice.
 
-use crate::desk::{TICK, lock};
 use crate::shared::EmbeddedShared;
+use crate::thread_queue::{TICK, lock};
 use crate::writer::WriteTask;
 use std::sync::{Condvar, Mutex, PoisonError};
 

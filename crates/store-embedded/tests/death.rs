@@ -200,8 +200,8 @@ fn a_second_process_learns_which_process_has_the_store_and_what_to_do() {
     assert!(run().contains("opened: Ok"), "it is free again");
 }
 
-/// Root may write anywhere, so the child runs as the user `nobody`.
-fn as_nobody(dir: &Path, test: &str) -> String {
+/// Root may write anywhere, so the child runs as a user without rights.
+fn as_another_user(dir: &Path, test: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let binary = place.path().join("test");
@@ -241,7 +241,7 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
     }
     chmod(&dir, 0o555);
     chmod(parent.path(), 0o555);
-    let acks = as_nobody(parent.path(), TEST);
+    let acks = as_another_user(parent.path(), TEST);
     let refused: Vec<_> = acks.lines().filter(|line| line.starts_with("refused: ")).collect();
     assert_eq!(refused.len(), 2, "{acks}");
     assert!(

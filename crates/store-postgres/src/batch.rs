@@ -1,9 +1,9 @@
 //! One batch as the columns of one statement, and what its answer says about each commit in it.
 
-use crate::desk::{Contest, PendingWrite, WriteBatch};
 use crate::failure::{PostgresError, Sealed};
 use crate::lane::SqlParams;
 use crate::row::{self, PostgresRow, column};
+use crate::write_queue::{Contest, PendingWrite, WriteBatch};
 use quittance_lifecycle::{Counters, Key, Terms};
 use quittance_ports::{Day, UsageRow, Version};
 use tokio_postgres::Row;
@@ -80,7 +80,7 @@ impl<'a> CommitColumns<'a> {
         self.expected.push(write.expected.0.cast_signed());
         self.timer.push(marks.timer);
         self.target.push(marks.target.as_ref().map(|target| &target.0[..]));
-        self.expires.push(marks.shelved.map(|shelved| shelved.expires));
+        self.expires.push(marks.stocked.map(|stocked| stocked.expires));
         self.forget_at.push(marks.forget_at);
         self.class.push(marks.class);
         self.awaited.push(marks.awaited);
@@ -88,10 +88,10 @@ impl<'a> CommitColumns<'a> {
         self.record.push(&write.record);
         self.terms.push(write.sends_terms.then_some(&*write.terms));
         self.taker.push(marks.taker.as_ref().map(|taker| &taker.0[..]));
-        self.once_timer.push(marks.shelved.and_then(|shelved| shelved.timer));
-        self.once_forget.push(marks.shelved.and_then(|shelved| shelved.forget_at));
+        self.once_timer.push(marks.stocked.and_then(|stocked| stocked.timer));
+        self.once_forget.push(marks.stocked.and_then(|stocked| stocked.forget_at));
         self.tenant.push(write.order.terms.tenant.as_bytes());
-        let usage = marks.shelved.map(|_| &*write.order.terms);
+        let usage = marks.stocked.map(|_| &*write.order.terms);
         self.kind.push(usage.map(|terms| terms.kind.as_bytes()));
         self.site.push(usage.map(|terms| terms.site.as_bytes()));
         self.provider.push(usage.map(|terms| terms.account.as_bytes()));

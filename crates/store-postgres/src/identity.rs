@@ -184,7 +184,7 @@ impl PostgresStore {
         }
         self.take_step(step).await?;
         if let Some(identity) = record.identity.filter(|_| gives_way && !went_back) {
-            // No node may go on with the other secret before it has looked.
+            // No node may continue with the other secret before it has looked.
             self.note_mark(FORMER, &identity).await?;
             let (old, new) = (&identity[..], &request.drawn[..]);
             self.shared().ask(&statements.renew, &[(&old, Type::BYTEA), (&new, Type::BYTEA)]).await?;

@@ -31,7 +31,6 @@
 
 mod batch;
 mod checkup;
-mod desk;
 mod failure;
 mod headcount;
 mod identity;
@@ -51,6 +50,7 @@ mod tables;
 mod taker;
 mod takings;
 mod tls;
+mod write_queue;
 mod writer;
 
 pub use failure::Sealed;

@@ -21,7 +21,7 @@ pub(crate) struct PostgresMarks {
     pub(crate) timer: Option<i64>,
     /// The stock on which its answer stands, or from which it was taken.
     pub(crate) target: Option<Target>,
-    pub(crate) shelved: Option<StockEntry>,
+    pub(crate) stocked: Option<StockEntry>,
     pub(crate) taker: Option<Key>,
     pub(crate) forget_at: Option<i64>,
     pub(crate) class: i16,
@@ -40,12 +40,12 @@ pub(crate) struct StockEntry {
 impl PostgresMarks {
     pub(crate) fn of(order: &Order) -> Self {
         let taker = order.taker();
-        let (stock, shelved) =
-            order.list_stock().map(|(target, expires)| (target, shelved(order, expires))).unzip();
+        let (stock, stocked) =
+            order.list_stock().map(|(target, expires)| (target, stocked(order, expires))).unzip();
         Self {
             timer: order.due().map(moment),
             target: stock.or_else(|| taker.map(|_| order.terms.target)),
-            shelved,
+            stocked,
             taker,
             forget_at: order.forget_at().map(moment),
             class: class(OrderClass::of(order)),
@@ -62,7 +62,7 @@ pub(crate) const fn class(class: OrderClass) -> i16 {
     }
 }
 
-fn shelved(order: &Order, expires: Timestamp) -> StockEntry {
+fn stocked(order: &Order, expires: Timestamp) -> StockEntry {
     let (timer, forget_at) = order.once_taken();
     StockEntry { expires: moment(expires), timer: timer.map(moment), forget_at: forget_at.map(moment) }
 }

@@ -1,6 +1,5 @@
 //! What all handles and tasks of one open store share.
 
-use crate::desk::WriteQueue;
 use crate::failure::PostgresError;
 use crate::headcount::Headcount;
 use crate::identity::Fence;
@@ -9,6 +8,7 @@ use crate::notices::AnnouncedBatches;
 use crate::settings::Settings;
 use crate::statements::Statements;
 use crate::takings::Takings;
+use crate::write_queue::WriteQueue;
 use quittance_lifecycle::Key;
 use quittance_ports::{Version, Watchers};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub(crate) struct PostgresShared {
     pub(crate) statements: Statements,
     /// New for each open store: marks our own notices.
     pub(crate) node: u64,
-    pub(crate) desk: WriteQueue,
+    pub(crate) queue: WriteQueue,
     pub(crate) takings: Takings,
     pub(crate) readers: Vec<Lane>,
     /// One for each writer.
@@ -64,7 +64,7 @@ impl PostgresShared {
             settings,
             statements,
             node,
-            desk: WriteQueue::default(),
+            queue: WriteQueue::default(),
             takings: Takings::default(),
             readers: lanes,
             writers,

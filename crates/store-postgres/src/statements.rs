@@ -116,7 +116,7 @@ pub(crate) fn quote(name: &str) -> String {
 }
 
 /// Many commits and additions to the usage at once: see `migrations/`. All that it does is planned once for each
-/// session of the server, and what is sent is short, because it is read anew each time.
+/// session of the server, and what is sent is short, because it is read again each time.
 ///
 /// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far,
 /// or its orders are in another file: truncated tables look like tables that were never written.
@@ -200,7 +200,7 @@ FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
 ) AS o ORDER BY o.key LIMIT $2::int8";
 
 /// A record that cannot be understood waits for an operator, in the list of dead letters. Its timer stays: a newer
-/// version may have written it, and can go on with it.
+/// version may have written it, and can continue with it.
 const SET_ASIDE: &str = "
 UPDATE {schema}.orders AS o SET standing = 1, forget_at = NULL
 FROM unnest($1::bytea[], $2::int8[]) AS b(key, version)

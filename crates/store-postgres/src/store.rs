@@ -2,12 +2,12 @@
 
 use crate::PostgresStore;
 use crate::batch;
-use crate::desk::PendingWrite;
 use crate::failure::PostgresError;
 use crate::lane::SqlParams;
 use crate::row::{self, AT_REST, BrokenWrite, DEAD, OPEN, PostgresRow, column, moment};
 use crate::taker::TAKING;
 use crate::takings::StockTake;
+use crate::write_queue::PendingWrite;
 use crate::writer::{COMMITTING, COUNTING};
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -298,7 +298,7 @@ impl Store for PostgresStore {
         counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        let left = self.shared().desk.commit(PendingWrite::new(expected, next, counters, at));
+        let left = self.shared().queue.commit(PendingWrite::new(expected, next, counters, at));
         self.written(left, COMMITTING).await
     }
 
@@ -358,7 +358,7 @@ impl Store for PostgresStore {
         if *counters == Counters::default() {
             return Ok(());
         }
-        let left = self.shared().desk.add(line.clone(), *counters);
+        let left = self.shared().queue.add(line.clone(), *counters);
         self.written(left, COUNTING).await
     }
 

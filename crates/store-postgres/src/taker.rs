@@ -2,12 +2,12 @@
 //! itself; only here it turns out whether one can be understood, and what cannot is put back and passed over.
 
 use crate::batch;
-use crate::desk::WriteReply;
 use crate::failure::PostgresError;
 use crate::lane::SqlParams;
 use crate::row::{self, BrokenWrite, PostgresRow, column};
 use crate::shared::PostgresShared;
 use crate::takings::{StockTake, WaitingTake};
+use crate::write_queue::WriteReply;
 use futures_util::future::BoxFuture;
 use quittance_ports::{Day, StoreError, Versioned};
 use std::sync::Arc;

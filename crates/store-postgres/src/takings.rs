@@ -1,8 +1,8 @@
 //! Where callers wait for something from a stock. All that wait are served by one statement, as many as fit, and in
 //! the order of their locks; the queue is bounded.
 
-use crate::desk::WriteReply;
 use crate::failure::PostgresError;
+use crate::write_queue::WriteReply;
 use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{StoreError, Versioned};
 use std::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 /// How many wait at most; a call beyond that fails as not available.
 const WAITING_MAX: usize = 65_536;
 /// A statement holds a lock for each of them.
-const WISHES_MAX: usize = 128;
+const TAKES_MAX: usize = 128;
 /// So many writes that could not be understood are passed over without a look. Beyond that some are looked at again.
 const BROKEN_MAX: usize = 256;
 
@@ -83,7 +83,7 @@ impl Takings {
     pub(crate) fn next(&self) -> Vec<WaitingTake> {
         let mut waiting = self.waiting();
         let mut served = Vec::new();
-        while served.len() < WISHES_MAX {
+        while served.len() < TAKES_MAX {
             let Some((request, reply)) = waiting.pop_front() else { break };
             if !reply.is_closed() {
                 served.push((request, reply));
@@ -113,7 +113,7 @@ impl Takings {
 
 #[cfg(test)]
 mod tests {
-    use super::{StockTake, Takings, WISHES_MAX};
+    use super::{StockTake, TAKES_MAX, Takings};
     use crate::failure::PostgresError;
     use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn no_more_are_served_at_once_than_fit_and_none_is_left_behind() {
         let takings = Takings::default();
-        let _waiting: Vec<_> = (0..=WISHES_MAX).map(|_| takings.ask(request(1)).unwrap()).collect();
-        assert_eq!([takings.next().len(), takings.next().len(), takings.next().len()], [WISHES_MAX, 1, 0]);
+        let _waiting: Vec<_> = (0..=TAKES_MAX).map(|_| takings.ask(request(1)).unwrap()).collect();
+        assert_eq!([takings.next().len(), takings.next().len(), takings.next().len()], [TAKES_MAX, 1, 0]);
     }
 
     #[test]

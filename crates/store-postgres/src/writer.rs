@@ -2,12 +2,12 @@
 //! an order that was written are woken before the writing call is answered.
 
 use crate::batch::{self, CommitColumns, CommitOutcome};
-use crate::desk::{Contest, WriteBatch, WriteReply};
 use crate::failure::PostgresError;
 use crate::lane::Lane;
 use crate::notices;
 use crate::row::{self, BrokenWrite, PostgresRow};
 use crate::shared::PostgresShared;
+use crate::write_queue::{Contest, WriteBatch, WriteReply};
 use futures_util::future::BoxFuture;
 use quittance_lifecycle::Key;
 use quittance_ports::{Commit, StoreError, Versioned};
@@ -35,21 +35,21 @@ impl BatchWriter {
     pub(crate) async fn run(self) {
         loop {
             // Registered before looking, so that nothing is left between the two.
-            let bell = self.shared.desk.bell.notified();
+            let bell = self.shared.queue.bell.notified();
             if self.must_step_back() {
                 // The notification went to us and not to another writer.
-                self.shared.desk.bell.notify_one();
+                self.shared.queue.bell.notify_one();
                 sleep(STEP_BACK).await;
                 continue;
             }
-            let batch = self.shared.desk.take();
+            let batch = self.shared.queue.take();
             if batch.is_empty() {
                 bell.await;
                 continue;
             }
             let keys = batch.keys();
             self.settle(batch).await;
-            self.shared.desk.bring_back(&keys);
+            self.shared.queue.bring_back(&keys);
         }
     }
 

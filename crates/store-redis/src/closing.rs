@@ -4,6 +4,7 @@
 use crate::RedisInner;
 use crate::commit::ScriptAnswer;
 use crate::failure::RedisFailure;
+use crate::layout::VERSIONS;
 use crate::row::text;
 use crate::usage::{keep_until, line_name, read_days, read_field};
 use futures_util::future::try_join_all;
@@ -48,7 +49,7 @@ impl RedisInner {
         detail: Day,
         sums: Day,
     ) -> Result<BTreeSet<Day>, RedisFailure> {
-        let keys = ["desk", "days", "closed"].map(|what| self.layout.name(partition, what));
+        let keys = [VERSIONS, "days", "closed"].map(|what| self.layout.name(partition, what));
         let (detail, sums) = (detail.max(sums).0.to_string(), sums.0.to_string());
         let args = [&b"look"[..], detail.as_bytes(), sums.as_bytes()];
         let ScriptAnswer { rest, .. } = self.run(&self.scripts.close, &keys, &args).await?;
@@ -102,7 +103,7 @@ impl RedisInner {
 
     async fn step(&self, partition: u16, day: Day, step: &str, rest: &[&[u8]]) -> Result<(), RedisFailure> {
         let name = |what| self.layout.name(partition, what);
-        let keys = [name("desk"), name("days"), name("closed"), self.usage_of(partition, day)];
+        let keys = [name(VERSIONS), name("days"), name("closed"), self.usage_of(partition, day)];
         let digits = day.0.to_string();
         let mut args = vec![step.as_bytes(), digits.as_bytes()];
         args.extend(rest);

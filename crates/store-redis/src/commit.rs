@@ -2,6 +2,7 @@
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
+use crate::layout::VERSIONS;
 use crate::row::{
     self, BrokenRecord, FIELDS, RedisFields, RedisMarks, RedisRow, read_row, read_version, text,
 };
@@ -109,10 +110,10 @@ impl RedisInner {
         let (entry, line) = (UsageEntry::new(Day::of(at), counters), line_name(&UsageRow::of(next, at)));
         let record_name = self.layout.record(&next.key);
         let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
-        let [desk, due, forget, open, rest, dead, stocks, days, tenants, identity] =
+        let [versions, due, forget, open, rest, dead, stocks, days, tenants, identity] =
             self.layout.of_a_commit(partition);
         let keys: [&str; 12] =
-            [&record_name, desk, due, forget, open, rest, dead, stocks, days, &usage, tenants, identity];
+            [&record_name, versions, due, forget, open, rest, dead, stocks, days, &usage, tenants, identity];
         let (marks, takings) = (RedisMarks::of(next), self.layout.takings(partition));
         let lists_of_tenants = self.layout.lists_of_tenants(partition);
         let expected = expected.0.to_string();
@@ -197,7 +198,7 @@ impl RedisInner {
         let partition = self.layout.partition_of_line(line);
         let (entry, name) = (UsageEntry::new(line.day, counters), line_name(line));
         let keys = [
-            self.layout.name(partition, "desk"),
+            self.layout.name(partition, VERSIONS),
             self.layout.name(partition, "days"),
             self.layout.name(partition, format_args!("usage:{}", entry.day)),
         ];

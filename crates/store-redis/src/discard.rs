@@ -3,6 +3,7 @@
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
+use crate::layout::VERSIONS;
 use crate::row::{self, BrokenRecord, FIELDS, RedisFields, RedisRow, read_row};
 use quittance_lifecycle::Key;
 use redis::Value;
@@ -56,7 +57,7 @@ impl RedisInner {
         let name = |what| self.layout.name(partition, what);
         let keys = [
             self.layout.record(key),
-            name("desk"),
+            name(VERSIONS),
             name("due"),
             name("forget"),
             name("open"),

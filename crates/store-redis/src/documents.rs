@@ -1,9 +1,9 @@
 //! The documents that all nodes agree on. They stand in one hash of the first partition, each with its version in
-//! front, and take their versions from the same desk as orders do, so that none comes back.
+//! front, and take their versions from the same hash as orders do, so that none comes back.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
-use crate::layout::FIRST;
+use crate::layout::{FIRST, VERSIONS};
 use crate::row::{read_version, text};
 use quittance_ports::document::DOCUMENTS_MAX;
 use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, Version};
@@ -34,7 +34,7 @@ impl RedisInner {
         expected: Version,
         document: Option<&SharedDocument>,
     ) -> Result<DocumentWritten, RedisFailure> {
-        let keys = [self.layout.name(FIRST, "desk"), self.layout.name(FIRST, "documents")];
+        let keys = [self.layout.name(FIRST, VERSIONS), self.layout.name(FIRST, "documents")];
         let (expected, room) = (expected.0.to_string(), DOCUMENTS_MAX.to_string());
         let body = document.map(encode_document).unwrap_or_default();
         let args = [name.as_bytes(), expected.as_bytes(), &body, room.as_bytes()];

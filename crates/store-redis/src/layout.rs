@@ -10,7 +10,7 @@
 //! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
 //! | `{prefix:P}:of:TENANT:open`, `:rest`, `:dead` | sorted sets: the same of one tenant's orders |
 //! | `{prefix:P}:tenants` | set: the tenants that have such lists, or had |
-//! | `{prefix:P}:stocks` | sorted set: `TARGET:SPOILS:KEY` by name |
+//! | `{prefix:P}:stocks` | sorted set: `TARGET:EXPIRES:KEY` by name |
 //! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this stock; it expires with the order |
 //! | `{prefix:P}:days`, `:usage:DAY` | sorted set of days kept in detail; hash: what was added on the day |
 //! | `{prefix:P}:closed` | sorted set of the days of which only sums are kept |
@@ -32,12 +32,15 @@ pub(crate) const FORMAT: u64 = 2;
 /// The farthest moment that a sorted set holds exactly: its scores are floating-point numbers.
 const MOMENT_MAX: u64 = (1 << 53) - 1;
 
+/// The hash with the version that was given last.
+pub(crate) const VERSIONS: &str = "desk";
+
 /// The partition where what belongs to the whole store is kept.
 pub(crate) const FIRST: u16 = 0;
 
 /// What a commit may touch in its partition, besides its record and the usage, in the order in which its script asks.
 const OF_A_COMMIT: [&str; 10] =
-    ["desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "tenants", "identity"];
+    [VERSIONS, "due", "forget", "open", "rest", "dead", "stocks", "days", "tenants", "identity"];
 
 /// Where the keys of orders are listed, each in one of them.
 const LISTS: [&str; 3] = ["open", "rest", "dead"];

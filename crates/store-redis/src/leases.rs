@@ -1,10 +1,10 @@
 //! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the
-//! server. They take their versions from the same desk as orders do.
+//! server. They take their versions from the same hash as orders do.
 
 use crate::RedisStore;
 use crate::commit::ScriptAnswer;
 use crate::failure::RedisFailure;
-use crate::layout::FIRST;
+use crate::layout::{FIRST, VERSIONS};
 use crate::row::{read_version, text};
 use crate::scripts::Lua;
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ impl RedisStore {
     ) -> Result<ScriptAnswer, RedisFailure> {
         let inner = self.inner();
         let leases = inner.layout.name(FIRST, format_args!("leases:{limit}"));
-        inner.run(script, &[inner.layout.name(FIRST, "desk"), leases], args).await
+        inner.run(script, &[inner.layout.name(FIRST, VERSIONS), leases], args).await
     }
 }
 

@@ -2,7 +2,7 @@
 //! because a script can only look into its own.
 
 use crate::failure::RedisFailure;
-use crate::layout::FIRST;
+use crate::layout::{FIRST, VERSIONS};
 use crate::row::text;
 use crate::sweep::moment;
 use crate::{RedisInner, RedisStore};
@@ -25,7 +25,7 @@ const READING_DOCUMENTS: &str = "reading the documents";
 const WRITING_A_DOCUMENT: &str = "writing a document";
 const CHECKING: &str = "looking at the settings of Redis";
 
-/// The fields of the desk that hold notes; the scripts look for the first.
+/// The fields of the hash of versions that hold notes; the scripts look for the first.
 const SEAL: &str = "seal";
 const FILLING: &str = "filling";
 
@@ -82,16 +82,16 @@ impl RedisInner {
 
     async fn note(&self, name: &str) -> Result<Option<String>, RedisFailure> {
         let mut command = redis::cmd("HGET");
-        command.arg(self.layout.name(FIRST, "desk")).arg(name);
+        command.arg(self.layout.name(FIRST, VERSIONS)).arg(name);
         let note = text(self.ask(&command).await?)?;
         Ok(note.map(|note| String::from_utf8_lossy(&note).into_owned()))
     }
 
     async fn mark(&self, partition: u16, name: &str, note: Option<&str>) -> Result<Value, RedisFailure> {
-        let desk = self.layout.name(partition, "desk");
+        let versions = self.layout.name(partition, VERSIONS);
         let command = match note {
-            Some(note) => redis::cmd("HSET").arg(desk).arg(name).arg(note).to_owned(),
-            None => redis::cmd("HDEL").arg(desk).arg(name).to_owned(),
+            Some(note) => redis::cmd("HSET").arg(versions).arg(name).arg(note).to_owned(),
+            None => redis::cmd("HDEL").arg(versions).arg(name).to_owned(),
         };
         self.ask(&command).await
     }

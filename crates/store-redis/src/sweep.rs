@@ -3,7 +3,7 @@
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
-use crate::layout::{FIRST, score};
+use crate::layout::{FIRST, VERSIONS, score};
 use crate::row::{self, RedisRow, read_row, text};
 use futures_util::future::{join_all, try_join_all};
 use quittance_lifecycle::{Key, Timestamp};
@@ -167,7 +167,7 @@ impl RedisInner {
         until: Timestamp,
         limit: usize,
     ) -> Result<PartitionClaims, RedisFailure> {
-        let keys = [self.layout.name(partition, "desk"), self.layout.name(partition, "due")];
+        let keys = [self.layout.name(partition, VERSIONS), self.layout.name(partition, "due")];
         let (now, until, limit) = (score(now).to_string(), score(until).to_string(), limit.to_string());
         let records = self.layout.records(partition);
         let args = [records.as_bytes(), now.as_bytes(), until.as_bytes(), limit.as_bytes()];
@@ -218,7 +218,8 @@ impl RedisInner {
         let takings = self.layout.takings(partition);
         let of = self.layout.lists_of_tenants(partition);
         let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes(), takings.as_bytes(), of.as_bytes()];
-        let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead"), name("tenants")];
+        let keys =
+            [name(VERSIONS), name("forget"), name("open"), name("rest"), name("dead"), name("tenants")];
         let answer = self.run(&self.scripts.purge, &keys, &args).await?;
         let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| RedisFailure::Garbled)?;
         Ok((number(&removed)?, number(&cleaned)?))

@@ -6,7 +6,7 @@
 use crate::RedisInner;
 use crate::commit::{EXPIRY_GRACE_MS, ScriptAnswer};
 use crate::failure::RedisFailure;
-use crate::layout::{FIRST, stock_range_from, taker_mark};
+use crate::layout::{FIRST, VERSIONS, stock_range_from, taker_mark};
 use crate::row::{self, BrokenRecord, RedisRow, read_row, text};
 use crate::usage::UsageEntry;
 use futures_util::future::try_join_all;
@@ -157,7 +157,7 @@ impl RedisInner {
         let RedisTake { taker, at, entry, .. } = request;
         let name = |what| self.layout.name(partition, what);
         let usage = self.layout.name(partition, format_args!("usage:{}", entry.day));
-        let keys = [name("desk"), name("due"), name("forget"), name("stocks"), name("days"), usage];
+        let keys = [name(VERSIONS), name("due"), name("forget"), name("stocks"), name("days"), usage];
         let (records, takings) = (self.layout.records(partition), self.layout.takings(partition));
         let flag = |is_set: bool| if is_set { &b"1"[..] } else { b"0" };
         let mut args: Vec<&[u8]> = vec![

@@ -8,8 +8,6 @@ mod alert_engine;
 mod judge;
 mod readings;
 mod rule;
-#[cfg(test)]
-mod tests;
 mod window;
 pub mod words;
 

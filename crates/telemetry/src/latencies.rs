@@ -3,9 +3,11 @@
 
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Order, TimelineEvent, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// How many answers are kept.
 const KEPT: usize = 4096;
@@ -48,8 +50,8 @@ impl fmt::Debug for Latencies {
     }
 }
 
-/// Percentiles in milliseconds; `None` without answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Time from placement to answer in milliseconds, for orders solved at this node; null without answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyPercentiles {
     pub p50: Option<u64>,
     pub p95: Option<u64>,

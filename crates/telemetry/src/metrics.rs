@@ -70,13 +70,11 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The state of a pool.
-struct PoolState {
-    level: Option<LevelView>,
-    enabled: bool,
-    spent: PriceSum,
-    is_stopped: bool,
-    budget_micros: Option<u64>,
+/// A pool, and what it has spent in this hour.
+type PoolState = (PoolView, PriceSum);
+
+fn level((pool, _): &PoolState) -> Option<&LevelView> {
+    pool.document.level.as_ref()
 }
 
 const fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> Option<f64>) -> Metric<T> {
@@ -88,39 +86,41 @@ const fn counter<T>(name: &'static str, help: &'static str, value: fn(&T) -> Opt
 }
 
 const POOL_METRICS: &[Metric<PoolState>] = &[
-    gauge("quittance_pool_enabled", "1 if the pool is on.", |pool| Some(f64::from(u8::from(pool.enabled)))),
+    gauge("quittance_pool_enabled", "1 if the pool is on.", |(pool, _)| {
+        Some(f64::from(u8::from(pool.document.spec.is_on)))
+    }),
     gauge("quittance_pool_level", "Target size of the pool: answers in stock or ordered.", |pool| {
-        pool.level.as_ref().map(|level| level.size.into())
+        level(pool).map(|level| level.size.into())
     }),
     gauge("quittance_pool_fresh", "Answers in the pool's stock that can be handed out.", |pool| {
-        pool.level.as_ref().map(|level| level.fresh.into())
+        level(pool).map(|level| level.fresh.into())
     }),
     gauge("quittance_pool_on_their_way", "Refills that are ordered and have not arrived.", |pool| {
-        pool.level.as_ref().map(|level| level.on_their_way.into())
+        level(pool).map(|level| level.on_their_way.into())
     }),
     gauge("quittance_pool_orders_per_second", "Orders per second that the pool expects.", |pool| {
-        pool.level.as_ref().map(|level| level.rate_milli as f64 / 1000.0)
+        level(pool).map(|level| level.rate_milli as f64 / 1000.0)
     }),
     gauge("quittance_pool_lead_seconds", "Time that a refill takes to reach the stock.", |pool| {
-        pool.level.as_ref().map(|level| level.lead.as_secs_f64())
+        level(pool).map(|level| level.lead.as_secs_f64())
     }),
     gauge(
         "quittance_pool_spent_micros",
         "Planned spending of the pool in this hour (UTC) at known prices, in millionths; absent if no price is known.",
-        |pool| pool.spent.known().map(|spent| spent.0 as f64),
+        |(_, spent)| spent.known().map(|spent| spent.0 as f64),
     ),
     gauge(
         "quittance_pool_unpriced",
         "Refills of this hour (UTC) whose price is not known; they are not in the spending.",
-        |pool| Some(pool.spent.unpriced as f64),
+        |(_, spent)| Some(spent.unpriced as f64),
     ),
     gauge(
         "quittance_pool_price_not_known",
         "1 if the pool has a budget but buys nothing, because the price of an answer is not known.",
-        |pool| Some(f64::from(u8::from(pool.is_stopped))),
+        |(pool, _)| Some(f64::from(u8::from(pool.stopped_by_price().is_some()))),
     ),
-    gauge("quittance_pool_budget_micros", "Budget of the pool per hour, in millionths.", |pool| {
-        pool.budget_micros.map(|micros| micros as f64)
+    gauge("quittance_pool_budget_micros", "Budget of the pool per hour, in millionths.", |(pool, _)| {
+        pool.document.spec.budget.map(|budget| budget.0 as f64)
     }),
 ];
 
@@ -135,17 +135,10 @@ const DEMAND_METRICS: &[Metric<Demand>] = &[
     ),
 ];
 
-fn pool_states(pools: &[PoolView], now: Timestamp) -> Vec<(String, PoolState)> {
-    let states = pools.iter().map(|pool| {
-        let document = &pool.document;
-        let state = PoolState {
-            level: document.level.clone(),
-            enabled: document.spec.is_on,
-            spent: spent_this_hour(&document.spent, now).sum(),
-            is_stopped: pool.stopped_by_price().is_some(),
-            budget_micros: document.spec.budget.map(|budget| budget.0),
-        };
-        (document.spec.name.clone(), state)
+fn pool_states(pools: Vec<PoolView>, now: Timestamp) -> Vec<(String, PoolState)> {
+    let states = pools.into_iter().map(|pool| {
+        let spent = spent_this_hour(&pool.document.spent, now).sum();
+        (pool.document.spec.name.clone(), (pool, spent))
     });
     states.collect()
 }
@@ -320,7 +313,7 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
         let help = "Trace spans dropped: rejected by the collector, or no buffer space.";
         page.counter("quittance_traces_left_out_total", help, traces.dropped());
     }
-    page.samples(POOL_METRICS, "pool", &pool_states(&pools.unwrap_or_default(), now));
+    page.samples(POOL_METRICS, "pool", &pool_states(pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
     page.samples(DEMAND_METRICS, "pool", &demand);
     let usage = in_currency(usage.unwrap_or_default(), engine.currency());

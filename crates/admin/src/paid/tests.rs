@@ -1,4 +1,4 @@
-//! Lives told step by step, and what the audit reads from them.
+//! Lives step by step, and what the audit reads from them.
 
 use super::*;
 use quittance_lifecycle::{
@@ -55,16 +55,16 @@ fn collected(order: &Order) -> Event {
     Event::Claimed { by: order.key, min_life: Duration::ZERO }
 }
 
-/// What is told of each attempt: its number, its task, why, what became of it, and who got it.
-fn told(order: &Order) -> Vec<(u32, Option<String>, String, &'static str, String)> {
-    let told = |paid: Paid| {
+/// What the audit has of each attempt: its number, its task, why, what became of it, and who got it.
+fn audited(order: &Order) -> Vec<(u32, Option<String>, String, &'static str, String)> {
+    let row = |paid: Paid| {
         (paid.attempt, paid.task, paid.why, paid.state.name(), paid.recipient.words(&order.terms.tenant))
     };
-    paid(order).into_iter().map(told).collect()
+    paid(order).into_iter().map(row).collect()
 }
 
 #[test]
-fn the_first_attempt_goes_to_whoever_placed_the_order() {
+fn the_first_attempt_goes_to_the_caller_that_placed_the_order() {
     let waiting = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
     assert_eq!(paid(&waiting)[0].recipient, Recipient::None("no caller has been given it yet"));
     let order = live(waiting.clone(), &[(10, collected(&waiting))]);
@@ -85,7 +85,7 @@ fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
 }
 
 #[test]
-fn a_refusal_that_nobody_understands_is_no_payment_either() {
+fn a_refusal_with_an_unlisted_code_is_no_payment_either() {
     let odd = SubmitOutcome::Rejected(Fault::new(FaultClass::UnlistedCode, "ERROR_BLUE_MOON"));
     let steps = [(0, WAKE), (1, submitted(1, odd)), (30, WAKE), (31, accepted(2))];
     let order = live(placed(Reuse::Shared), &steps);
@@ -164,7 +164,7 @@ fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
 }
 
 #[test]
-fn a_doubt_whose_adapter_said_what_it_saw_is_one_all_the_same() {
+fn a_doubt_with_evidence_of_the_adapter_is_a_doubt_all_the_same() {
     let reset = SubmitOutcome::InDoubt(Evidence::new("CONNECTION_LOST"));
     let steps = [(0, WAKE), (1, submitted(1, reset)), (200, WAKE), (230, WAKE), (231, accepted(2))];
     let order = live(placed(Reuse::Shared), &steps);
@@ -173,14 +173,14 @@ fn a_doubt_whose_adapter_said_what_it_saw_is_one_all_the_same() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_goes_to_whoever_takes_it_from_the_stock() {
+fn what_no_caller_wants_any_more_goes_to_the_order_that_takes_it_from_the_stock() {
     let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (9, answered(1))];
     let order = live(placed(Reuse::Exclusive), &steps);
     assert_eq!(paid(&order)[0].recipient, Recipient::StockPlace);
     let taker = order.key.claimant(9, 9);
     let taken = order.taken(taker, START + Duration::from_secs(20));
     assert_eq!(paid(&taken)[0].recipient, Recipient::Taker(taker));
-    assert_eq!(told(&taken)[0].4, "another order of anna, from the stock");
+    assert_eq!(audited(&taken)[0].4, "another order of anna, from the stock");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn an_answer_of_a_life_that_is_over_still_has_its_owner() {
         other => panic!("{other:?}"),
     };
     let second = live(again, &[(900, WAKE), (901, accepted(2)), (909, answered(2))]);
-    let said = told(&second);
-    let [one, two] = &said[..] else { panic!("{said:?}") };
+    let rows = audited(&second);
+    let [one, two] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(
         (one.2.as_str(), one.4.as_str()),
         ("the first of the order", "anna, and placements that joined")
@@ -238,8 +238,8 @@ fn an_answer_whose_webhook_calls_failed_was_given_to_no_one_and_expires_as_waste
         for outcome in
             [DeliveryOutcome::Delivered, DeliveryOutcome::NotDelivered { why: "HTTP 500".to_owned() }]
         {
-            let told = live(expired.clone(), &[(401, WAKE), (402, tried(outcome.clone()))]);
-            assert_eq!(paid(&told)[0].recipient, Recipient::None(EXPIRED), "{reuse:?}, {outcome:?}");
+            let order = live(expired.clone(), &[(401, WAKE), (402, tried(outcome.clone()))]);
+            assert_eq!(paid(&order)[0].recipient, Recipient::None(EXPIRED), "{reuse:?}, {outcome:?}");
         }
     }
 }

@@ -19,8 +19,8 @@ fn settings(webhook: Option<AlertWebhook>) -> AdminSettings {
 }
 
 async fn alerts(fixture: &Fixture) -> Vec<Value> {
-    let told = fixture.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
-    told["alerts"].as_array().unwrap().clone()
+    let alerts = fixture.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
+    alerts["alerts"].as_array().unwrap().clone()
 }
 
 /// Looks until there is an alert of which this is true, letting time pass.
@@ -59,10 +59,10 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
 
     let (refused, heard) = (receiver.next().await, receiver.next().await);
     assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/alerts/hook"));
-    assert_eq!(heard.header("webhook-id"), refused.header("webhook-id"), "the same word, told again");
-    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    assert_eq!(heard.header("webhook-id"), refused.header("webhook-id"), "the same webhook, sent again");
+    let webhook: Value = serde_json::from_str(&heard.body).unwrap();
     assert_eq!(
-        (&told["event"], &told["rule"], &told["at"]),
+        (&webhook["event"], &webhook["rule"], &webhook["at"]),
         (&json!("raised"), &alert["rule"], &alert["raised_at"])
     );
     let (id, at) = (heard.header("webhook-id"), heard.header("webhook-timestamp"));
@@ -86,13 +86,13 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
     assert_eq!(cleared["seen_at"], seen["seen_at"]);
     let heard = receiver.next().await;
     assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
-    let told: Value = serde_json::from_str(&heard.body).unwrap();
-    let words = told["words"].as_str().unwrap();
+    let webhook: Value = serde_json::from_str(&heard.body).unwrap();
+    let words = webhook["words"].as_str().unwrap();
     assert!(words.starts_with("over after ") && words.ends_with("says ERROR_ZERO_BALANCE"), "{words}");
 }
 
 #[tokio::test]
-async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
+async fn one_node_reports_all_know_and_a_node_that_comes_later_does_not_report_again() {
     let fixture = Fixture::operated(settings(None)).await;
     fixture.heartbeat(1, "here").await;
     fixture.heartbeat(2, "there").await;
@@ -104,13 +104,13 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
     fixture.store_is_away.store(true, Ordering::Relaxed);
     until(&fixture, |alert| alert["rule"] == "store_away").await;
     fixture.store_is_away.store(false, Ordering::Relaxed);
-    let mut told = Vec::new();
+    let mut rules = Vec::new();
     for announced in &mut announced {
         while let Ok(announcement) = announced.try_recv() {
-            told.push(announcement.rule);
+            rules.push(announcement.rule);
         }
     }
-    assert_eq!(told.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{told:?}");
+    assert_eq!(rules.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{rules:?}");
 
     let (_, later) = fixture.neighbour(3, settings(None));
     fixture.heartbeat(3, "later").await;
@@ -124,7 +124,7 @@ async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
 }
 
 #[tokio::test]
-async fn a_node_that_went_silent_is_told() {
+async fn a_node_that_went_silent_is_reported() {
     let fixture = Fixture::operated(settings(None)).await;
     fixture.heartbeat(1, "here").await;
     fixture.heartbeat(2, "gone").await;
@@ -134,7 +134,7 @@ async fn a_node_that_went_silent_is_told() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
+async fn a_dead_letter_that_no_person_looks_at_is_reported_after_a_day() {
     let fixture = Fixture::operated(settings(None)).await;
     run(&fixture.admin);
     let dead = fixture.run_out(&path_of(&fixture.place("die-1").await.order(202))).await;
@@ -147,7 +147,7 @@ async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
 }
 
 #[tokio::test]
-async fn what_the_provider_said_to_one_node_is_told_by_another() {
+async fn what_the_provider_reports_to_one_node_is_reported_by_another() {
     let fixture = Fixture::operated(settings(None)).await;
     fixture.heartbeat(1, "here").await;
     // Only the other one looks.
@@ -190,7 +190,7 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
 }
 
 #[tokio::test]
-async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_again() {
+async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_reported_again() {
     let fixture = Fixture::operated(settings(None)).await;
     fixture.heartbeat(1, "here").await;
     let mut announced = run(&fixture.admin);
@@ -205,8 +205,12 @@ async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_aga
     let second = until(&fixture, |alert| is_it(alert) && alert["words"] != first["words"]).await;
     assert!(second["words"].as_str().unwrap().contains("7 orders"), "{second}");
     assert!(second["raised_at"].as_str() > first["raised_at"].as_str(), "{first} {second}");
-    let told = announced.recv().await.unwrap();
-    assert_eq!((told.event, &json!(told.words)), ("raised", &second["words"]), "and it is told again");
+    let announcement = announced.recv().await.unwrap();
+    assert_eq!(
+        (announcement.event, &json!(announcement.words)),
+        ("raised", &second["words"]),
+        "and it is reported again"
+    );
 
     // The same words once more are another loss, and a person has not seen it.
     fixture.ask(Ask::post("/v1/admin/alerts/seen", &named).key(ADMIN)).await.order(200);

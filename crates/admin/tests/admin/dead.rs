@@ -47,7 +47,7 @@ fn sorted(keys: &[&String]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn letters_are_listed_by_what_somebody_looks_for() {
+async fn dead_letters_are_listed_by_what_a_person_looks_for() {
     let fixture = Fixture::new().await;
     let shop = dies(&fixture, ANNA, "die-1", "https://shop.example.com/a", json!({})).await;
     fixture.pass(Duration::from_secs(3600));
@@ -105,9 +105,9 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
     });
     let key = dies(&fixture, ANNA, "die-1", "https://ada:hunter2@shop.example.com/", secrets).await;
     let path = format!("/v1/admin/orders/{key}");
-    let told = fixture.ask(Ask::get(&path).key(ADMIN)).await;
-    assert!(!told.text.contains("hunter2"), "{}", told.text);
-    let timeline = told.order(200);
+    let reply = fixture.ask(Ask::get(&path).key(ADMIN)).await;
+    assert!(!reply.text.contains("hunter2"), "{}", reply.text);
+    let timeline = reply.order(200);
     assert_eq!(timeline["params"]["data"], HOSTILE, "it is text, and nothing else");
     assert_eq!(timeline["params"]["proxy"], "***@10.0.0.1:80");
     assert_eq!(
@@ -190,13 +190,13 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     let import = || async {
         other.ask(Ask::new("POST", "/v1/admin/dead/import").key(ADMIN).body(&body)).await.order(200)
     };
-    let told = import().await;
+    let body = import().await;
     assert_eq!(
-        (&told["imported"], &told["there_already"], &told["refused_count"]),
+        (&body["imported"], &body["there_already"], &body["refused_count"]),
         (&json!(1), &json!(0), &json!(4)),
-        "{told}"
+        "{body}"
     );
-    let why: Vec<(u64, &str)> = told["refused"]
+    let why: Vec<(u64, &str)> = body["refused"]
         .as_array()
         .unwrap()
         .iter()
@@ -244,17 +244,17 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     dies(&fixture, BERT, "die-b", "https://news.example.com/", json!({})).await;
     fixture.pass(Duration::from_secs(1));
     let dry = json!({ "action": "replay", "tenant": "anna", "dry_run": true });
-    let told = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
+    let body = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
         "dry_run": true, "currency": "USD", "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
         "not_allowed": 0, "spent_micros": 0, "spent_unpriced": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
-    assert_eq!(told, expected);
+    assert_eq!(body, expected);
     let dropping = json!({ "action": "drop", "dry_run": true });
-    let told = post(&fixture, "/v1/admin/dead/bulk", &dropping).await.order(200);
+    let body = post(&fixture, "/v1/admin/dead/bulk", &dropping).await.order(200);
     assert_eq!(
-        (&told["letters"], &told["would_pay"], &told["cost_micros"]),
+        (&body["letters"], &body["would_pay"], &body["cost_micros"]),
         (&json!(4), &json!(0), &json!(0))
     );
     assert_eq!(get(&fixture, "/v1/admin/dead/bulk").await, json!({ "bulks": [] }), "nothing was begun");
@@ -284,9 +284,9 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     dies(&fixture, ANNA, "die-other", "https://shop.example.com/", json!({})).await;
     let path = format!("/v1/admin/dead/bulk/{}/outcome", begun["number"]);
     let outcome = loop {
-        let told = get(&fixture, &format!("{path}?status=all")).await;
-        if told["open"] == 0 {
-            break told;
+        let body = get(&fixture, &format!("{path}?status=all")).await;
+        if body["open"] == 0 {
+            break body;
         }
         fixture.pass(Duration::from_millis(50));
         tokio::task::yield_now().await;
@@ -302,7 +302,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
 }
 
 #[tokio::test]
-async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
+async fn what_was_spent_on_a_great_many_is_reported_before_they_are_dropped() {
     let fixture = Fixture::new().await;
     let page = "https://shop.example.com/";
     dies(&fixture, ANNA, "die-1", page, json!({})).await;
@@ -313,20 +313,20 @@ async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
         fixture.pass(Duration::from_secs(3600));
         dies(&fixture, ANNA, sitekey, page, json!({})).await;
     }
-    let told =
+    let body =
         post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
-    assert_eq!((&told["letters"], &told["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
+    assert_eq!((&body["letters"], &body["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
 }
 
 #[tokio::test]
-async fn what_nobody_knows_the_price_of_is_told() {
+async fn a_price_that_is_not_known_is_reported() {
     let fixture = Fixture::new().await;
     dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
     fixture.pass(Duration::from_secs(1));
     let dry = json!({ "action": "replay", "dry_run": true });
-    let told = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
+    let body = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
     assert_eq!(
-        (&told["would_pay"], &told["unpriced"], &told["cost_micros"]),
+        (&body["would_pay"], &body["unpriced"], &body["cost_micros"]),
         (&json!(1), &json!(1), &Value::Null)
     );
 }
@@ -374,10 +374,10 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     assert_eq!(get(&fixture, "/v1/admin/dead?cause=unreadable").await["orders"], json!([unread]));
     assert_eq!(get(&fixture, "/v1/admin/dead?tenant=anna").await["orders"], json!([]));
     assert_eq!(get(&fixture, &format!("/v1/admin/find?q={}", &key[..8])).await["orders"], json!([unread]));
-    let told =
+    let body =
         fixture.ask(Ask::get(format!("/v1/admin/orders/{key}")).key(ADMIN)).await.must_be(409, "unreadable");
-    assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
-    assert!(told["hint"].as_str().unwrap().contains("/drop"), "{told}");
+    assert!(body["detail"].as_str().unwrap().contains("no JSON"), "{body}");
+    assert!(body["hint"].as_str().unwrap().contains("/drop"), "{body}");
     post(&fixture, &format!("/v1/admin/dead/{key}/replay"), &json!({})).await.must_be(409, "unreadable");
     let note = json!({ "text": "look at this" });
     post(&fixture, &format!("/v1/admin/orders/{key}/note"), &note).await.must_be(409, "unreadable");
@@ -422,10 +422,10 @@ async fn what_a_later_version_wrote_is_not_dropped() {
     let fixture = Fixture::new().await;
     let key = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
     fixture.write_record_later(&key);
-    let told =
+    let body =
         post(&fixture, &format!("/v1/admin/dead/{key}/drop"), &json!({})).await.must_be(409, "cannot_drop");
-    assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
-    assert!(told["hint"].as_str().unwrap().contains("later version"), "{told}");
+    assert!(body["detail"].as_str().unwrap().contains("no JSON"), "{body}");
+    assert!(body["hint"].as_str().unwrap().contains("later version"), "{body}");
     assert_eq!(get(&fixture, "/v1/admin/dead?cause=unreadable").await["orders"].as_array().unwrap().len(), 1);
 }
 
@@ -449,8 +449,8 @@ async fn a_great_many_that_cannot_be_read_are_dropped_and_a_replay_passes_them_o
         fixture.write_record_later(&keys[2]);
         fixture.pass(Duration::from_secs(1));
         let begun = post(&fixture, "/v1/admin/dead/bulk", &wanted).await.order(202);
-        let told = ended(&fixture, &begun).await;
-        assert_eq!((&told["done"], &told["passed_over"]), (&json!(done), &json!(passed_over)), "{wanted}");
+        let body = ended(&fixture, &begun).await;
+        assert_eq!((&body["done"], &body["passed_over"]), (&json!(done), &json!(passed_over)), "{wanted}");
         assert_eq!(
             get(&fixture, "/v1/admin/dead").await["orders"].as_array().unwrap().len(),
             left,
@@ -460,7 +460,7 @@ async fn a_great_many_that_cannot_be_read_are_dropped_and_a_replay_passes_them_o
 }
 
 #[tokio::test]
-async fn an_order_is_found_by_whatever_somebody_has_of_it() {
+async fn an_order_is_found_by_whatever_a_person_has_of_it() {
     let fixture = Fixture::new().await;
     let dead = dies(&fixture, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
     let open =

@@ -49,15 +49,15 @@ async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_the
     assert_eq!((&picture["node"]["name"], &picture["alerts"]), (&json!("here"), &json!([])));
     let nodes: Vec<_> = picture["nodes"].as_array().unwrap().iter().map(|node| &node["is_here"]).collect();
     assert_eq!(nodes, [&json!(true), &json!(false)]);
-    let told = until(&fixture, |picture| !picture["balance"]["balance_micros"].is_null()).await;
+    let snapshot = until(&fixture, |picture| !picture["balance"]["balance_micros"].is_null()).await;
     assert_eq!(
-        told["balance"],
+        snapshot["balance"],
         json!({ "balance_micros": 12_500_000, "threads": { "total": 5, "working": 2 } })
     );
 }
 
 #[tokio::test]
-async fn rates_are_told_a_second() {
+async fn rates_are_shown_by_the_second() {
     let fixture = Fixture::new().await;
     let first = now(&fixture).await;
     assert!(first["rates"]["asked"].is_null(), "one look has no rate: {first}");
@@ -71,7 +71,7 @@ async fn rates_are_told_a_second() {
 }
 
 #[tokio::test]
-async fn whoever_watches_costs_no_more_than_one_who_does() {
+async fn many_who_watch_cost_no_more_than_one_who_does() {
     let fixture = Fixture::new().await;
     fixture.place("hold-1").await.order(202);
     fixture.rest().await;
@@ -83,7 +83,7 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
     }
     for live in &mut all {
         let (name, first) = live.next().await.unwrap();
-        assert_eq!((name.as_str(), &first["orders"]["open"]), ("now", &json!(1)), "it is told at once");
+        assert_eq!((name.as_str(), &first["orders"]["open"]), ("now", &json!(1)), "it is sent at once");
     }
     for _ in 0..3 {
         for live in &mut all {
@@ -107,7 +107,7 @@ async fn whoever_watches_costs_no_more_than_one_who_does() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_and_hides_nothing_that_was_known() {
+async fn a_store_that_is_away_is_reported_and_hides_nothing_that_was_known() {
     let fixture = Fixture::new().await;
     fixture.place("hold-1").await.order(202);
     until(&fixture, |picture| picture["orders"]["open"] == 1).await;
@@ -150,7 +150,7 @@ async fn streams_end_when_the_node_does() {
 
 /// An order is on record, so no connection has to be held for it: the next process has the answer.
 #[tokio::test]
-async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
+async fn callers_that_wait_are_asked_to_come_again_when_the_node_ends() {
     let fixture = Fixture::new().await;
     let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
     let (address, gateway) = (fixture.address, fixture.gateway.clone());
@@ -162,10 +162,10 @@ async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
     assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
 }
 
-/// Also a caller that has placed before and waits for the end of its order by reading it. One that does not wait is told how the order
+/// Also a caller that has placed before and waits for the end of its order by reading it. One that does not wait is shown how the order
 /// stands, as ever.
 #[tokio::test]
-async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends() {
+async fn callers_that_wait_by_reading_are_asked_to_come_again_when_the_node_ends() {
     let fixture = Fixture::new().await;
     let path = path_of(&fixture.place("hold-1").await.order(202));
     fixture.until(&path, "solving").await;
@@ -182,7 +182,7 @@ async fn callers_that_wait_by_reading_are_told_to_come_again_when_the_node_ends(
 }
 
 #[tokio::test]
-async fn the_last_hour_is_told_in_steps() {
+async fn the_last_hour_is_shown_in_steps() {
     let fixture = Fixture::new().await;
     now(&fixture).await;
     for n in 0..7 {
@@ -205,14 +205,14 @@ async fn the_last_hour_is_told_in_steps() {
 }
 
 #[tokio::test]
-async fn the_settings_in_force_are_told_as_they_were_given() {
+async fn the_settings_in_force_are_shown_as_they_were_given() {
     let shown = vec![ShownSetting {
         name: "provider.main.key".into(),
         value: "set".into(),
         origin: "env <b>KEY</b>".into(),
     }];
     let fixture = Fixture::operated(AdminSettings { shown, ..AdminSettings::default() }).await;
-    let told = fixture.ask(Ask::get("/v1/admin/settings").key(ADMIN)).await.order(200);
+    let settings = fixture.ask(Ask::get("/v1/admin/settings").key(ADMIN)).await.order(200);
     let setting = json!({ "name": "provider.main.key", "value": "set", "origin": "env <b>KEY</b>" });
-    assert_eq!(told, json!({ "settings": [setting] }));
+    assert_eq!(settings, json!({ "settings": [setting] }));
 }

@@ -74,7 +74,7 @@ async fn an_answer_that_is_wasted_on_another_day_than_it_was_bought_has_no_known
 }
 
 #[tokio::test]
-async fn a_sum_of_some_known_prices_is_told_with_how_many_are_missing() {
+async fn a_sum_of_some_known_prices_is_shown_with_how_many_are_missing() {
     let fixture = Fixture::new().await;
     let unpriced = buy_unpriced(&fixture, "hold-1").await;
     let placed = fixture.ask(Ask::post("/v1/orders", &exclusive("solve-1")).key(ANNA)).await;

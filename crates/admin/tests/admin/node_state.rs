@@ -96,7 +96,7 @@ async fn an_account_without_money_holds_everything_until_it_is_released() {
 }
 
 #[tokio::test]
-async fn the_account_is_told_to_the_operator() {
+async fn the_account_is_shown_to_the_operator() {
     let fixture = Fixture::new().await;
     let account = fixture.ask(Ask::get("/v1/account").key(ADMIN)).await.order(200);
     let threads = json!({ "total": 5, "working": 2 });

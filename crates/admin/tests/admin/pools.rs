@@ -1,5 +1,5 @@
-//! Pools as the operator sets them up, sees them and takes them away; and that what they buy is seen by no tenant before it is
-//! his.
+//! Pools as the operator sets them up, sees them and takes them away; and that no tenant sees what they buy before it has
+//! taken it.
 
 use super::apis::{Api, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, order, path_of};
@@ -142,7 +142,7 @@ async fn what_makes_no_sense_as_a_pool_is_refused_and_named() {
     for (pool, field) in [
         (json!({}), "tenant"),
         (without("tenant"), "tenant"),
-        (with("tenant", json!("nobody")), "tenant"),
+        (with("tenant", json!("carol")), "tenant"),
         (with("tenant", json!(7)), "tenant"),
         (without("kind"), "kind"),
         (with("kind", json!("no_such_kind")), "kind"),
@@ -240,19 +240,19 @@ async fn a_pool_fills_its_stock_serves_from_it_and_shows_how() {
     let berts = fixture.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
     assert_eq!(berts["pools"], json!([]), "a pool is its tenant's");
 
-    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await.text;
     for line in [
         "# TYPE quittance_pool_level gauge",
         "quittance_pool_level{pool=\"warm\"} 2",
         "quittance_pool_served_total{pool=\"warm\"} 1",
         "quittance_pool_missed_total{pool=\"warm\"} 0",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line} is not in {told}");
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in {metrics}");
     }
 }
 
 #[tokio::test]
-async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
+async fn what_a_pool_has_bought_is_no_tenants_before_the_tenant_has_taken_it() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.open_max = Some(1);
     let fixture = Fixture::with(vec![anna]).await;
@@ -263,7 +263,11 @@ async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
         fixture.get("/v1/me").await;
     }
     assert_eq!(fixture.get("/v1/orders?status=all").await.order(200), json!({ "orders": [] }));
-    assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], 0, "refills are not of her doing");
+    assert_eq!(
+        fixture.get("/v1/me").await.order(200)["open_orders"],
+        0,
+        "refills are not orders of the tenant"
+    );
     fixture.gateway.orders().count_open().await.unwrap();
     assert_eq!(fixture.get("/v1/me").await.order(200)["open_orders"], 0);
     fixture.call_back("hold-pool", "token").await;
@@ -281,11 +285,11 @@ async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
     assert_eq!(taken["answer"]["text"], "token");
     assert_eq!(fixture.get(&path_of(&taken)).await.order(200)["answer"]["text"], "token");
     let placed = fixture.ask(Ask::post("/v1/orders", &order("hold-1")).key(ANNA)).await;
-    assert_eq!(placed.order(202)["origin"], "api", "one more order of her own may be open");
+    assert_eq!(placed.order(202)["origin"], "api", "one more order of the tenant may be open");
 }
 
 #[tokio::test]
-async fn whoever_took_less_life_than_the_pool_wants_gets_it_also_when_he_looks_again() {
+async fn a_caller_that_took_less_life_than_the_pool_wants_gets_it_also_when_it_looks_again() {
     let fixture = Fixture::new().await;
     let mut pool = warm("solve-1");
     pool["min_life_s"] = json!(200);

@@ -29,7 +29,7 @@ async fn usage_until(fixture: &Fixture, is_there: impl Fn(&Value) -> bool) -> Va
 }
 
 #[tokio::test]
-async fn whoever_wants_nothing_from_the_stock_is_given_something_bought() {
+async fn a_caller_that_wants_nothing_from_the_stock_gets_a_bought_answer() {
     let fixture = Fixture::new().await;
     fixture.stock("hold-1", "kept").await;
     let mut submits = fixture.provider.submits("hold-1");
@@ -89,7 +89,7 @@ async fn an_order_of_ones_own_that_the_stock_has_served_says_so_and_its_repeats_
 }
 
 #[tokio::test]
-async fn an_answer_from_the_stock_is_reported_on_through_every_door() {
+async fn an_answer_from_the_stock_is_reported_on_through_every_api() {
     let fixture = Fixture::new().await;
     for token in ["kept-1", "kept-2", "kept-3"] {
         fixture.stock("hold-1", token).await;
@@ -102,12 +102,12 @@ async fn an_answer_from_the_stock_is_reported_on_through_every_door() {
     assert_eq!(fixture.ask(report(false)).await.order(200), json!({ "recorded": true }));
     fixture.ask(report(true)).await.must_be(409, "contradicted");
     let id = second["id"].as_str().unwrap();
-    let said = fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=reportbad&id={id}"))).await.text;
-    assert_eq!(said, "OK_REPORT_RECORDED");
+    let reply = fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=reportbad&id={id}"))).await.text;
+    assert_eq!(reply, "OK_REPORT_RECORDED");
     let id: u64 = third["id"].as_str().unwrap().parse().unwrap();
     let asked = json!({ "clientKey": ANNA, "taskId": id });
-    let said = fixture.ask(Ask::post("/reportIncorrect", &asked)).await.json();
-    assert_eq!(said["errorId"], 0, "{said}");
+    let reply = fixture.ask(Ask::post("/reportIncorrect", &asked)).await.json();
+    assert_eq!(reply["errorId"], 0, "{reply}");
 
     let usage = usage_until(&fixture, |report| report["all"]["reported_bad"] == 3).await;
     assert_eq!(usage["lines"][0]["site"], "shop.example.com");
@@ -138,7 +138,7 @@ async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows()
 }
 
 #[tokio::test]
-async fn the_usage_of_the_stock_are_told_to_each_tenant_for_himself() {
+async fn the_usage_of_the_stock_is_shown_to_each_tenant_for_itself() {
     let fixture = Fixture::new().await;
     fixture.stock("hold-1", "kept").await;
     fixture.pass(Duration::from_secs(30));
@@ -187,14 +187,14 @@ async fn days_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn the_stock_of_today_is_told_to_a_monitoring_system() {
+async fn the_stock_of_today_is_exported_to_a_monitoring_system() {
     let fixture = Fixture::new().await;
     fixture.stock("hold-1", "kept").await;
     fixture.ask(Ask::post("/v1/orders", &exclusive("hold-1")).key(ANNA)).await.order(200);
     usage_until(&fixture, |report| report["all"]["mean_age_ms"].is_u64()).await;
-    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
-    assert_eq!(told.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
-    let lines: Vec<&str> = told.text.lines().collect();
+    let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let lines: Vec<&str> = metrics.text.lines().collect();
     for line in [
         "quittance_store_up 1",
         "# TYPE quittance_from_stock_total counter",
@@ -203,14 +203,17 @@ async fn the_stock_of_today_is_told_to_a_monitoring_system() {
         "quittance_wasted_micros_total{kind=\"turnstile\",provider=\"\"} 0",
         "# TYPE quittance_saved_seconds_total counter",
     ] {
-        assert!(lines.contains(&line), "{line} is not in {}", told.text);
+        assert!(lines.contains(&line), "{line} is not in {}", metrics.text);
     }
-    assert!(!told.text.contains("shop.example.com"), "sites are no labels");
+    assert!(!metrics.text.contains("shop.example.com"), "sites are no labels");
     fixture.pass(Duration::from_secs(24 * 3600));
-    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
-    let anew = "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 0";
-    assert!(told.text.lines().any(|line| line == anew), "a new day begins at zero, and not with nothing");
+    let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
+    let zero = "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 0";
+    assert!(metrics.text.lines().any(|line| line == zero), "a new day begins at zero, and not with nothing");
     fixture.store_is_away.store(true, Ordering::Relaxed);
-    let told = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
-    assert!(told.status == 200 && told.text.lines().any(|line| line == "quittance_store_up 0"), "{told:?}");
+    let metrics = fixture.ask(Ask::get("/metrics").key(ADMIN)).await;
+    assert!(
+        metrics.status == 200 && metrics.text.lines().any(|line| line == "quittance_store_up 0"),
+        "{metrics:?}"
+    );
 }

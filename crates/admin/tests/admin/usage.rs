@@ -54,7 +54,7 @@ async fn the_report_has_every_line_of_the_usage_by_its_name_and_money_beside_it(
 }
 
 #[tokio::test]
-async fn rows_are_told_by_any_part_and_add_up_to_the_whole() {
+async fn rows_are_grouped_by_any_part_and_add_up_to_the_whole() {
     let fixture = a_busy_day().await;
     report_until(&fixture, "/v1/admin/usage", |report| report["all"]["cached"] == 1).await;
     for (by, first) in [
@@ -105,7 +105,7 @@ async fn what_makes_no_sense_to_the_usage_is_refused() {
 }
 
 #[tokio::test]
-async fn each_paid_attempt_is_told_with_its_reason_and_its_owner() {
+async fn each_paid_attempt_is_listed_with_its_reason_and_its_owner() {
     let fixture = a_busy_day().await;
     fixture.stock("hold-s", "kept").await;
     fixture.ask(Ask::post("/v1/orders", &exclusive("hold-s")).key(ANNA)).await.order(200);

@@ -226,9 +226,9 @@ fn as_text(order: &Timeline) -> String {
         }
         let ms = entry.at_ms.saturating_sub(first_ms);
         _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(&entry.what));
-        let fault = entry.fault.as_ref().filter(|fault| entry.name == "faulted" && !fault.said.is_empty());
+        let fault = entry.fault.as_ref().filter(|fault| entry.name == "faulted" && !fault.text.is_empty());
         if let Some(fault) = fault {
-            _ = writeln!(lines, "              reply: {}", harmless(&fault.said));
+            _ = writeln!(lines, "              reply: {}", harmless(&fault.text));
         }
     }
     lines

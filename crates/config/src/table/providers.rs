@@ -2,7 +2,6 @@
 
 use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
 use crate::Config;
-use crate::kinds::KindOverride;
 use crate::setting::Setting;
 use crate::shape::Shape;
 use quittance::ProviderSettings;
@@ -73,15 +72,15 @@ static SAME_ORDER: &[Setting] = rows! {
 };
 
 static KINDS: &[Setting] = rows! {
-    KindOverride:
-    "kinds.*.life" [life] SECOND_OR_MORE.or("forever"), "how long an answer of this kind is good after the solve";
-    "kinds.*.margin" [margin] ANY,
+    Kind:
+    "kinds.*.life" [override life] SECOND_OR_MORE.or("forever"), "how long an answer of this kind is good after the solve";
+    "kinds.*.margin" [override margin] ANY,
         "life that a reused answer (cached, or from the stock) must have left when it is handed out";
-    "kinds.*.single_use" [single_use] Shape::Flag, "whether a site accepts an answer only once";
-    "kinds.*.p50" [p50] POSITIVE, "half of the answers take no longer; used until measured times are known";
-    "kinds.*.p95" [p95] POSITIVE, "19 of 20 answers take no longer";
-    "kinds.*.p99" [p99] POSITIVE, "99 of 100 answers take no longer";
-    "kinds.*.new" [is_new] Shape::Flag,
+    "kinds.*.single_use" [override single_use] Shape::Flag, "whether a site accepts an answer only once";
+    "kinds.*.p50" [override pace.p50] POSITIVE, "half of the answers take no longer; used until measured times are known";
+    "kinds.*.p95" [override pace.p95] POSITIVE, "19 of 20 answers take no longer";
+    "kinds.*.p99" [override pace.p99] POSITIVE, "99 of 100 answers take no longer";
+    "kinds.*.new" [false] Shape::Flag,
         "true: adds a kind that Quittance does not know; without it, an unknown name is an error";
 };
 

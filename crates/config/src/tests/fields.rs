@@ -1,6 +1,7 @@
 //! Every field that the engine, the gateway and the adapters take has a setting, and the setting changes that field alone.
 
-use super::{Config, Place};
+use super::Config;
+use super::place::Place;
 use crate::setting::{Defaults, row};
 use crate::shape::{Shape, signal_word};
 use crate::table::settings;

@@ -3,7 +3,7 @@
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
-use super::errors::{not_seen, store_trouble};
+use super::errors::{not_seen, store_error};
 use super::order_view::{Change, Source};
 use super::problem::Refused;
 use crate::orders::is_placed_by;
@@ -82,7 +82,7 @@ pub(super) async fn watch_one(
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
     let _seat = state.orders.streams().take(Some(&caller.tenant))?;
     // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
-    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
+    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_error(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
     Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
 }

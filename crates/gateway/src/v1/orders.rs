@@ -2,7 +2,7 @@
 //! continues.
 
 use super::caller::{Chosen, Id, Prefer, Tenanted};
-use super::errors::{declined, not_seen, store_away, store_trouble};
+use super::errors::{declined, not_seen, store_away, store_error};
 use super::order_view::{OrderInFull, OrderInShort, Source};
 use super::page::{PageQuery, PageRange};
 use super::problem::{Code, Refused, retry_after};
@@ -227,7 +227,7 @@ pub(super) async fn list(
         None => None,
     };
     let listed = state.orders.list(which, after, limit).await;
-    let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
+    let (orders, next) = listed.map_err(|error| store_error(&error))?;
     let now = state.orders.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
     Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| list.seal(&root, &key)) }))

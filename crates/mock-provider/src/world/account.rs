@@ -165,27 +165,27 @@ impl MockWorld {
             return Err("ERROR_WRONG_USER_KEY".to_owned());
         }
         let is_captchaai = self.settings.profile == MockClassicDialect::CaptchaAi;
-        let known = self.desks.iter().position(|desk| desk.key.is(key));
+        let known = self.accounts.iter().position(|account| account.key.is(key));
         let Some(index) = known else {
             self.note_stranger(now, arrival.peer, &pace, ip_ban);
             return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
         };
-        let desk = &mut self.desks[index];
-        desk.polls += u64::from(arrival.endpoint == Endpoint::Res);
-        if is_captchaai && desk.threads == 0 {
+        let account = &mut self.accounts[index];
+        account.polls += u64::from(arrival.endpoint == Endpoint::Res);
+        if is_captchaai && account.threads == 0 {
             return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
         }
         if !pace.is_on {
             return Ok(index);
         }
-        if let Some(code) = desk.ban(now, arrival.endpoint) {
+        if let Some(code) = account.ban(now, arrival.endpoint) {
             return Err(code.to_owned());
         }
         let offence = match arrival.endpoint {
             // The numbered bans are 2captcha's; of captchaai none is known.
             Endpoint::Res if is_captchaai => None,
-            Endpoint::Res => desk.pace_poll(&pace),
-            Endpoint::In | Endpoint::Solve => desk.pace_submit(now, &pace),
+            Endpoint::Res => account.pace_poll(&pace),
+            Endpoint::In | Endpoint::Solve => account.pace_submit(now, &pace),
         };
         match offence {
             Some((code, ban_ms)) => {
@@ -210,22 +210,24 @@ impl MockWorld {
         }
     }
 
-    fn ban(&mut self, desk: usize, code: &'static str, until: u64) {
-        self.desks[desk].bans.insert(code, until);
+    fn ban(&mut self, account: usize, code: &'static str, until: u64) {
+        self.accounts[account].bans.insert(code, until);
         count(&mut self.totals.bans, code);
     }
 
     /// A free slot and money for one more task.
-    pub(super) fn check_slots(&self, desk: usize, price_micros: u64) -> Result<(), String> {
-        let (settings, desk) = (&self.settings, &self.desks[desk]);
+    pub(super) fn check_slots(&self, account: usize, price_micros: u64) -> Result<(), String> {
+        let (settings, account) = (&self.settings, &self.accounts[account]);
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
         match settings.profile {
-            MockClassicDialect::CaptchaAi if desk.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
-            MockClassicDialect::CaptchaAi if desk.open >= desk.threads as usize => busy("ERROR_ZERO_BALANCE"),
-            MockClassicDialect::TwoCaptcha if desk.balance_micros < price_micros => {
+            MockClassicDialect::CaptchaAi if account.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
+            MockClassicDialect::CaptchaAi if account.open >= account.threads as usize => {
+                busy("ERROR_ZERO_BALANCE")
+            }
+            MockClassicDialect::TwoCaptcha if account.balance_micros < price_micros => {
                 Err("ERROR_ZERO_BALANCE".to_owned())
             }
-            MockClassicDialect::TwoCaptcha if desk.open >= settings.queue_max => {
+            MockClassicDialect::TwoCaptcha if account.open >= settings.queue_max => {
                 busy("ERROR_NO_SLOT_AVAILABLE")
             }
             _ if self.tasks.len() >= settings.tasks_max => Err("ERROR_NO_SLOT_AVAILABLE".to_owned()),
@@ -234,21 +236,21 @@ impl MockWorld {
     }
 
     /// Counts what in.php has answered, and bans a client that does not slow down.
-    pub(super) fn note_answer(&mut self, now: u64, desk: usize, code: Option<&str>) {
+    pub(super) fn note_answer(&mut self, now: u64, account: usize, code: Option<&str>) {
         let code = code.map(|code| match code {
             "ERROR_NO_SLOT_AVAILABLE" => "ERROR_NO_SLOT_AVAILABLE",
             "ERROR_ZERO_BALANCE" => "ERROR_ZERO_BALANCE",
             _ => "other",
         });
         if code.is_none() {
-            self.desks[desk].accepted += 1;
+            self.accounts[account].accepted += 1;
         }
         let pace = self.settings.pace.clone();
         if pace.is_on
             && self.settings.profile == MockClassicDialect::TwoCaptcha
-            && let Some((ban, ban_ms)) = self.desks[desk].pace_answer(now, code, &pace)
+            && let Some((ban, ban_ms)) = self.accounts[account].pace_answer(now, code, &pace)
         {
-            self.ban(desk, ban, now.saturating_add(ban_ms));
+            self.ban(account, ban, now.saturating_add(ban_ms));
         }
     }
 }

@@ -29,23 +29,23 @@ impl MockWorld {
         plan: &RequestPlan,
         step: &mut RequestStep,
     ) -> Result<(), String> {
-        let desk = self.admit(now, arrival)?;
+        let account = self.admit(now, arrival)?;
         arrival.check()?;
         let form = &arrival.form;
         step.reply = match form.text("action").unwrap_or_default() {
-            "get" if form.0.contains_key("ids") => self.read_many(now, desk, arrival, plan, step)?,
-            "get" => self.read_one(now, desk, arrival, plan, step, false)?,
-            "get2" => self.read_one(now, desk, arrival, plan, step, true)?,
-            "getbalance" => step.format.balance(self.desks[desk].balance_micros),
-            "reportgood" => self.report(now, desk, arrival, step, Report::Good)?,
-            "reportbad" => self.report(now, desk, arrival, step, Report::Bad)?,
+            "get" if form.0.contains_key("ids") => self.read_many(now, account, arrival, plan, step)?,
+            "get" => self.read_one(now, account, arrival, plan, step, false)?,
+            "get2" => self.read_one(now, account, arrival, plan, step, true)?,
+            "getbalance" => step.format.balance(self.accounts[account].balance_micros),
+            "reportgood" => self.report(now, account, arrival, step, Report::Good)?,
+            "reportbad" => self.report(now, account, arrival, step, Report::Bad)?,
             "threadsinfo" if self.settings.profile == MockClassicDialect::CaptchaAi => {
-                let (threads, working) = (self.desks[desk].threads, self.desks[desk].open);
+                let (threads, working) = (self.accounts[account].threads, self.accounts[account].open);
                 let format = step.format.classic()?;
                 format.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
             }
             "add_pingback" | "get_pingback" | "del_pingback" => {
-                self.pingbacks(desk, arrival, step.format.classic()?)?
+                self.pingbacks(account, arrival, step.format.classic()?)?
             }
             _ => return Err("ERROR_EMPTY_ACTION".to_owned()),
         };
@@ -53,13 +53,13 @@ impl MockWorld {
     }
 
     /// The answer to a task, or the code instead of it.
-    fn read(&self, now: u64, desk: usize, id: &str) -> Result<(u64, &MockTask, &MockAnswer), String> {
+    fn read(&self, now: u64, account: usize, id: &str) -> Result<(u64, &MockTask, &MockAnswer), String> {
         let id = id.trim();
         if id.is_empty() || id.len() > 18 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err("ERROR_WRONG_ID_FORMAT".to_owned());
         }
         let id: u64 = id.parse().map_err(|_| "ERROR_WRONG_ID_FORMAT".to_owned())?;
-        let task = self.tasks.get(&id).filter(|task| task.desk == desk && !is_gone(task, now));
+        let task = self.tasks.get(&id).filter(|task| task.account == account && !is_gone(task, now));
         let task = task.ok_or("ERROR_WRONG_CAPTCHA_ID")?;
         match &task.outcome {
             _ if !task.is_over => Err(NOT_READY.to_owned()),
@@ -71,7 +71,7 @@ impl MockWorld {
     fn read_one(
         &mut self,
         now: u64,
-        desk: usize,
+        account: usize,
         arrival: &ReadRequest,
         plan: &RequestPlan,
         step: &mut RequestStep,
@@ -81,7 +81,7 @@ impl MockWorld {
             self.vanish(arrival);
         }
         self.check_timeout(arrival)?;
-        let (id, task, answer) = self.read(now, desk, arrival.form.text("id").unwrap_or_default())?;
+        let (id, task, answer) = self.read(now, account, arrival.form.text("id").unwrap_or_default())?;
         step.mark.answered_ids.push(id);
         Ok(step.format.answer(&task.solved_task(id, answer, with_price)))
     }
@@ -108,7 +108,7 @@ impl MockWorld {
     fn read_many(
         &mut self,
         now: u64,
-        desk: usize,
+        account: usize,
         arrival: &ReadRequest,
         plan: &RequestPlan,
         step: &mut RequestStep,
@@ -126,7 +126,7 @@ impl MockWorld {
         }
         let mut parts = Vec::new();
         for id in ids {
-            parts.push(match self.read(now, desk, id) {
+            parts.push(match self.read(now, account, id) {
                 Ok((id, _, answer)) => {
                     step.mark.answered_ids.push(id);
                     answer.plain()
@@ -154,7 +154,7 @@ impl MockWorld {
     fn report(
         &mut self,
         now: u64,
-        desk: usize,
+        account: usize,
         arrival: &ReadRequest,
         step: &RequestStep,
         report: Report,
@@ -166,14 +166,14 @@ impl MockWorld {
         let id_text = arrival.form.text("id").unwrap_or_default();
         let task = id_text.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
         task.into_iter().for_each(|task| task.reports += 1);
-        let id = match self.read(now, desk, id_text) {
+        let id = match self.read(now, account, id_text) {
             Ok((id, ..)) => id,
             Err(code) if code.starts_with("ERROR_WRONG_") => return Err(code),
             // Nothing was given that could be good or bad.
             Err(_) => return Err(refused.to_owned()),
         };
         let (window, profile) = (self.settings.report_window_ms, self.settings.profile);
-        let desk = &mut self.desks[desk];
+        let account = &mut self.accounts[account];
         let task = self.tasks.get_mut(&id).ok_or("ERROR_WRONG_CAPTCHA_ID")?;
         if arrival.ask.as_ref().is_some_and(|ask| !ask.concerns.suits(&task.method)) {
             return Err("ERROR_WRONG_CAPTCHA_ID".to_owned());
@@ -182,7 +182,7 @@ impl MockWorld {
             return Err("ERROR_DUPLICATE_REPORT".to_owned());
         }
         let complains_too_often =
-            desk.solved >= REPORTS_COUNT_FROM && (desk.bad_reports + 1) * 10 > desk.solved * 4;
+            account.solved >= REPORTS_COUNT_FROM && (account.bad_reports + 1) * 10 > account.solved * 4;
         if now >= task.solves_at.saturating_add(window) || (report == Report::Bad && complains_too_often) {
             return Err(refused.to_owned());
         }
@@ -191,9 +191,9 @@ impl MockWorld {
             Report::Good => self.totals.reported_good += 1,
             Report::Bad => {
                 self.totals.reported_bad += 1;
-                desk.bad_reports += 1;
+                account.bad_reports += 1;
                 if profile == MockClassicDialect::TwoCaptcha {
-                    refund(task, desk, &mut self.totals);
+                    refund(task, account, &mut self.totals);
                 }
             }
         }
@@ -202,11 +202,11 @@ impl MockWorld {
 
     fn pingbacks(
         &mut self,
-        desk: usize,
+        account: usize,
         arrival: &ReadRequest,
         format: &Classic,
     ) -> Result<MockReply, String> {
-        let known = &mut self.desks[desk].pingbacks;
+        let known = &mut self.accounts[account].pingbacks;
         let address = arrival.form.text("addr");
         match (arrival.form.text("action"), address) {
             (Some("add_pingback"), Some(address)) => {

@@ -58,11 +58,11 @@ impl MockWorld {
             step.reply = step.format.classic()?.bare(&SERVER_ERRORS.join("|"));
             return Ok(());
         }
-        let desk = self.admit(now, arrival)?;
-        let outcome = self.consider(desk, arrival);
-        self.note_answer(now, desk, outcome.as_ref().err().map(String::as_str));
+        let account = self.admit(now, arrival)?;
+        let outcome = self.consider(account, arrival);
+        self.note_answer(now, account, outcome.as_ref().err().map(String::as_str));
         let (wanted, price_micros) = outcome?;
-        let (id, calls) = self.accept(now, desk, arrival, plan, &wanted, price_micros);
+        let (id, calls) = self.accept(now, account, arrival, plan, &wanted, price_micros);
         step.calls = calls;
         if is_answered_at_once(arrival, &wanted) {
             step.awaited = self.tasks.get(&id).map(|task| (id, task.solves_at));
@@ -73,7 +73,7 @@ impl MockWorld {
         Ok(())
     }
 
-    fn consider(&mut self, desk: usize, arrival: &ReadRequest) -> Result<(ProviderRequest, u64), String> {
+    fn consider(&mut self, account: usize, arrival: &ReadRequest) -> Result<(ProviderRequest, u64), String> {
         arrival.check()?;
         let settings = self.settings.clone();
         let wanted = ProviderRequest::read(&arrival.form, &settings)?;
@@ -82,7 +82,7 @@ impl MockWorld {
         }
         let price_micros = settings.price_micros(&wanted.method);
         self.make_room();
-        self.check_slots(desk, price_micros)?;
+        self.check_slots(account, price_micros)?;
         Ok((wanted, price_micros))
     }
 
@@ -99,14 +99,14 @@ impl MockWorld {
     fn accept(
         &mut self,
         now: u64,
-        desk: usize,
+        account: usize,
         arrival: &ReadRequest,
         plan: &RequestPlan,
         wanted: &ProviderRequest,
         price_micros: u64,
     ) -> (u64, Option<Calls>) {
         let id = self.next_id();
-        let (pingback, pingback_refused) = self.pingback_of(desk, arrival);
+        let (pingback, pingback_refused) = self.pingback_of(account, arrival);
         let goes_back = pingback.is_some() && pingback_refused.is_none();
         let fate = self.fate(id, arrival, plan, wanted, goes_back);
         let actions = if goes_back { self.pingback_actions(now, arrival, plan.luck) } else { Vec::new() };
@@ -114,12 +114,12 @@ impl MockWorld {
         let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
         let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, actions });
         let spoken = arrival.ask.as_ref().map(|ask| JsonTaskDetails {
-            dialect: ask.door.dialect,
+            dialect: ask.endpoint.dialect,
             task_type: ask.task_type.clone(),
             kind: ask.kind.unwrap_or_else(|| JsonKind::of_method(&wanted.method)),
         });
         let task = MockTask {
-            desk,
+            account,
             spoken,
             method: wanted.method.clone(),
             is_get: arrival.is_get,
@@ -146,7 +146,7 @@ impl MockWorld {
             reported: None,
             reports: 0,
         };
-        self.book(id, desk, task);
+        self.book(id, account, task);
         (id, calls)
     }
 
@@ -207,12 +207,12 @@ impl MockWorld {
         own.min(solves_at.saturating_add(self.settings.result_lifetime_ms))
     }
 
-    fn book(&mut self, id: u64, desk: usize, task: MockTask) {
-        let desk = &mut self.desks[desk];
-        desk.open += 1;
+    fn book(&mut self, id: u64, account: usize, task: MockTask) {
+        let account = &mut self.accounts[account];
+        account.open += 1;
         // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
         if self.settings.profile == MockClassicDialect::TwoCaptcha {
-            desk.balance_micros -= task.price_micros;
+            account.balance_micros -= task.price_micros;
         }
         self.totals.accepted += 1;
         self.totals.paid_micros += task.price_micros;
@@ -243,11 +243,11 @@ impl MockWorld {
             .insert(u64::from_be_bytes(hash[..8].try_into().expect("a digest has more than eight bytes")))
     }
 
-    fn pingback_of(&self, desk: usize, arrival: &ReadRequest) -> (Option<String>, Option<&'static str>) {
+    fn pingback_of(&self, account: usize, arrival: &ReadRequest) -> (Option<String>, Option<&'static str>) {
         let Some(url) = arrival.form.text("pingback") else { return (None, None) };
         let url = if arrival.is_get { first_parameter_only(url) } else { url.to_owned() };
         let is_registered =
-            || self.desks[desk].pingbacks.iter().any(|known| PingbackAddress::same_host(known, &url));
+            || self.accounts[account].pingbacks.iter().any(|known| PingbackAddress::same_host(known, &url));
         let is_two_captcha =
             arrival.dialect().map_or(self.settings.profile == MockClassicDialect::TwoCaptcha, |dialect| {
                 dialect == MockDialect::TwoCaptcha

@@ -48,7 +48,7 @@ impl MockWorld {
             id: task.dialect().map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id)),
             protocol: task.dialect().map_or("classic", MockDialect::name).to_owned(),
             task_type: task.spoken.as_ref().map(|spoken| spoken.task_type.clone()),
-            account: self.desks[task.desk].name.clone(),
+            account: self.accounts[task.account].name.clone(),
             method: task.method.clone(),
             verb: if task.is_get { "GET" } else { "POST" }.to_owned(),
             params: task.params.clone(),
@@ -81,7 +81,7 @@ impl MockWorld {
             profile: self.settings.profile,
             seed: self.settings.seed,
             speed: self.settings.speed,
-            accounts: self.desks.iter().map(|desk| desk.standing(now)).collect(),
+            accounts: self.accounts.iter().map(|account| account.standing(now)).collect(),
             banned_addresses: self.strangers.banned(now),
             outage_until_ms,
         }
@@ -110,8 +110,8 @@ impl MockWorld {
 
     /// Whether there is such an account.
     pub(crate) fn change_account(&mut self, change: &AccountChange) -> bool {
-        let desk = self.desks.iter_mut().find(|desk| desk.name == change.name);
-        desk.map(|desk| desk.change(change)).is_some()
+        let account = self.accounts.iter_mut().find(|account| account.name == change.name);
+        account.map(|account| account.change(change)).is_some()
     }
 
     /// As if just started, with the faults and the script that are in force; ids go on, so that none is used twice.
@@ -119,7 +119,7 @@ impl MockWorld {
         let rules = self.script.rules();
         self.started_at = now;
         self.generation += 1;
-        self.desks = self.settings.accounts.iter().map(super::AccountRecord::new).collect();
+        self.accounts = self.settings.accounts.iter().map(super::AccountRecord::new).collect();
         self.tasks = BTreeMap::new();
         self.open.clear();
         self.occurrences.clear();

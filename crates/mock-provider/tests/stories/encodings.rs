@@ -1,13 +1,13 @@
 //! Every shape in which real clients were seen to send the same thing.
 
-use crate::wire::{AccountView, png, quick, request};
+use crate::wire::{MockClient, png, quick, request};
 use base64::Engine;
 use quittance_mock_provider::{DEMO_KEY, LedgerValue, MockClassicDialect};
 
 const KEYED: &str = "key=0123456789abcdef0123456789abcdef";
 
-async fn taken(desk: &AccountView, raw: &[u8]) -> String {
-    let reply = desk.raw(raw).await.expect("an answer");
+async fn taken(client: &MockClient, raw: &[u8]) -> String {
+    let reply = client.raw(raw).await.expect("an answer");
     let id = reply.text().strip_prefix("OK|").unwrap_or_else(|| panic!("not taken: {}", reply.text()));
     id.to_owned()
 }
@@ -26,7 +26,7 @@ fn multipart(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_same_token_task_is_taken_in_every_encoding() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let params = "method=turnstile&sitekey=0x4AAA&pageurl=https%3A%2F%2Fa.example.com%2F";
     let (form, all) = ("application/x-www-form-urlencoded", format!("{KEYED}&{params}"));
     let json = format!(
@@ -58,9 +58,9 @@ async fn the_same_token_task_is_taken_in_every_encoding() {
         chunked.into_bytes(),
     ];
     for raw in &raws {
-        taken(&desk, raw).await;
+        taken(&client, raw).await;
     }
-    let ledger = desk.sim.ledger();
+    let ledger = client.mock.ledger();
     assert_eq!(ledger.tasks.len(), raws.len());
     for task in &ledger.tasks {
         assert_eq!(task.params, ledger.tasks[0].params);
@@ -71,7 +71,7 @@ async fn the_same_token_task_is_taken_in_every_encoding() {
 
 #[tokio::test]
 async fn the_same_picture_is_the_same_however_it_is_sent() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let bytes = png(7);
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bytes);
     let escaped: String = form_urlencoded::byte_serialize(encoded.as_bytes()).collect();
@@ -88,10 +88,10 @@ async fn the_same_picture_is_the_same_however_it_is_sent() {
         ),
     ];
     for raw in &raws {
-        let id = taken(&desk, raw).await;
-        desk.until(|task| task.id == id && task.answer.is_some()).await;
+        let id = taken(&client, raw).await;
+        client.until(|task| task.id == id && task.answer.is_some()).await;
     }
-    let ledger = desk.sim.ledger();
+    let ledger = client.mock.ledger();
     let param = |task: &quittance_mock_provider::LedgerTask| task.params.values().next().cloned();
     for task in &ledger.tasks {
         assert_eq!(task.answer, ledger.tasks[0].answer, "same bytes, same text");
@@ -102,8 +102,8 @@ async fn the_same_picture_is_the_same_however_it_is_sent() {
 
 #[tokio::test]
 async fn a_poll_may_come_as_multipart_or_as_json_with_a_number() {
-    let desk = quick(MockClassicDialect::CaptchaAi).await;
-    let id = desk.finished(crate::wire::TURNSTILE).await;
+    let client = quick(MockClassicDialect::CaptchaAi).await;
+    let id = client.finished(crate::wire::TURNSTILE).await;
     let parts = multipart(&[
         ("key", None, DEMO_KEY.as_bytes()),
         ("action", None, b"get"),
@@ -114,35 +114,35 @@ async fn a_poll_may_come_as_multipart_or_as_json_with_a_number() {
         [("multipart/form-data; boundary=b0", parts), ("application/json", json.into_bytes())]
     {
         let reply =
-            desk.raw(&request("POST", "/res.php", Some(content_type), &body)).await.expect("an answer");
+            client.raw(&request("POST", "/res.php", Some(content_type), &body)).await.expect("an answer");
         assert!(reply.text().starts_with("OK|0.sim-"), "{}", reply.text());
     }
-    assert_eq!(desk.entry(&id).reads, 2);
+    assert_eq!(client.entry(&id).reads, 2);
 }
 
 #[tokio::test]
 async fn a_request_line_of_sixteen_kilobytes_and_more_is_read() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let data = "x".repeat(40_000);
     let id = taken(
-        &desk,
+        &client,
         &request("GET", &format!("/in.php?{KEYED}&{}&data={data}", crate::wire::TURNSTILE), None, b""),
     )
     .await;
-    assert!(matches!(&desk.entry(&id).params["data"], LedgerValue::Bytes { bytes: 40_000, .. }));
+    assert!(matches!(&client.entry(&id).params["data"], LedgerValue::Bytes { bytes: 40_000, .. }));
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_refused_and_nothing_is_taken() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let reply = desk.raw(&request("POST", "/in.php", None, b"{\"key\":")).await.expect("an answer");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let reply = client.raw(&request("POST", "/in.php", None, b"{\"key\":")).await.expect("an answer");
     assert_eq!(reply.text(), "ERROR_BAD_PARAMETERS");
     let big = vec![b'a'; 5 << 20];
     // The server stops reading, so the client may see a reset instead of the answer.
-    if let Ok(reply) = desk.raw(&request("POST", "/in.php", None, &big)).await {
+    if let Ok(reply) = client.raw(&request("POST", "/in.php", None, &big)).await {
         assert_eq!(reply.status, 413);
     }
-    assert_eq!(desk.raw(&request("PUT", "/in.php", None, b"")).await.expect("an answer").status, 405);
-    assert_eq!(desk.get("/elsewhere").await.expect("an answer").status, 404);
-    assert_eq!(desk.sim.totals().accepted, 0);
+    assert_eq!(client.raw(&request("PUT", "/in.php", None, b"")).await.expect("an answer").status, 405);
+    assert_eq!(client.get("/elsewhere").await.expect("an answer").status, 404);
+    assert_eq!(client.mock.totals().accepted, 0);
 }

@@ -1,6 +1,6 @@
 //! Each fault as a client sees it, and the ledger's word for what really happened.
 
-use crate::wire::{AccountView, LIMIT, TURNSTILE, open, quick, v2};
+use crate::wire::{LIMIT, MockClient, TURNSTILE, open, quick, v2};
 use quittance_mock_provider::{
     DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, Rule, RulePlace, Settings, WireFaults,
 };
@@ -8,38 +8,38 @@ use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-async fn with(rules: Vec<Rule>) -> AccountView {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim.script(rules).expect("a good script");
-    desk
+async fn with(rules: Vec<Rule>) -> MockClient {
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client.mock.script(rules).expect("a good script");
+    client
 }
 
-async fn first_submit(action: FaultAction) -> (AccountView, io::Result<crate::wire::HttpReply>) {
-    let desk = with(vec![Rule::nth(RulePlace::Submit, 1, action)]).await;
-    let reply = desk.submit(TURNSTILE).await;
-    (desk, reply)
+async fn first_submit(action: FaultAction) -> (MockClient, io::Result<crate::wire::HttpReply>) {
+    let client = with(vec![Rule::nth(RulePlace::Submit, 1, action)]).await;
+    let reply = client.submit(TURNSTILE).await;
+    (client, reply)
 }
 
 #[tokio::test]
 async fn a_lost_reply_is_paid_for_and_a_lost_request_is_not() {
-    let (desk, reply) = first_submit(FaultAction::ReplyLost).await;
+    let (client, reply) = first_submit(FaultAction::ReplyLost).await;
     assert!(reply.is_err());
-    let task = &desk.sim.ledger().tasks[0];
+    let task = &client.mock.ledger().tasks[0];
     assert!(task.charged && !task.reply_delivered);
-    assert_eq!(desk.fault("reply_lost"), 1);
+    assert_eq!(client.fault("reply_lost"), 1);
 
-    let (desk, reply) = first_submit(FaultAction::RequestLost).await;
+    let (client, reply) = first_submit(FaultAction::RequestLost).await;
     assert!(reply.is_err());
-    assert_eq!((desk.sim.totals().accepted, desk.fault("request_lost")), (0, 1));
-    desk.task(TURNSTILE).await;
+    assert_eq!((client.mock.totals().accepted, client.fault("request_lost")), (0, 1));
+    client.task(TURNSTILE).await;
 }
 
 #[tokio::test]
 async fn connections_end_both_by_a_reset_and_by_a_close() {
-    let desk = with(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).await;
+    let client = with(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).await;
     let (mut reset, mut closed) = (0, 0);
     for _ in 0..40 {
-        match desk.submit(TURNSTILE).await.expect_err("no answer").kind() {
+        match client.submit(TURNSTILE).await.expect_err("no answer").kind() {
             io::ErrorKind::ConnectionReset => reset += 1,
             io::ErrorKind::UnexpectedEof => closed += 1,
             other => panic!("{other}"),
@@ -51,72 +51,72 @@ async fn connections_end_both_by_a_reset_and_by_a_close() {
 #[tokio::test]
 async fn a_5xx_says_nothing_about_whether_the_task_was_taken() {
     for (taken, accepted) in [(true, 1), (false, 0)] {
-        let (desk, reply) = first_submit(FaultAction::Status { status: 502, taken }).await;
+        let (client, reply) = first_submit(FaultAction::Status { status: 502, taken }).await;
         let reply = reply.expect("an answer");
         assert_eq!(reply.status, 502);
         assert!(reply.text().starts_with("<html>"));
-        assert_eq!(desk.sim.totals().accepted, accepted);
+        assert_eq!(client.mock.totals().accepted, accepted);
     }
-    let (desk, reply) = first_submit(FaultAction::Status { status: 429, taken: false }).await;
-    assert_eq!((reply.expect("an answer").status, desk.fault("429")), (429, 1));
+    let (client, reply) = first_submit(FaultAction::Status { status: 429, taken: false }).await;
+    assert_eq!((reply.expect("an answer").status, client.fault("429")), (429, 1));
 }
 
 #[tokio::test]
 async fn pages_noise_and_halves_come_instead_of_answers() {
-    let (desk, reply) = first_submit(FaultAction::Html { taken: true }).await;
+    let (client, reply) = first_submit(FaultAction::Html { taken: true }).await;
     let reply = reply.expect("an answer");
     assert!(reply.status == 200 && reply.text().contains("<html>"));
-    assert!(!desk.sim.ledger().tasks[0].reply_delivered);
+    assert!(!client.mock.ledger().tasks[0].reply_delivered);
 
-    let (desk, reply) = first_submit(FaultAction::Truncated { taken: true }).await;
+    let (client, reply) = first_submit(FaultAction::Truncated { taken: true }).await;
     assert_eq!(reply.expect_err("half an answer").kind(), io::ErrorKind::UnexpectedEof);
-    assert!(!desk.sim.ledger().tasks[0].reply_delivered);
+    assert!(!client.mock.ledger().tasks[0].reply_delivered);
 
-    let (desk, reply) = first_submit(FaultAction::Garbage { taken: true }).await;
+    let (client, reply) = first_submit(FaultAction::Garbage { taken: true }).await;
     assert!(reply.is_err() || reply.is_ok_and(|reply| !reply.body.starts_with(b"OK|")));
-    assert_eq!(desk.sim.totals().accepted, 1);
+    assert_eq!(client.mock.totals().accepted, 1);
 }
 
 #[tokio::test]
 async fn any_code_can_be_returned() {
-    let (desk, reply) = first_submit(FaultAction::Code("ERROR_BLUE_MOON".to_owned())).await;
+    let (client, reply) = first_submit(FaultAction::Code("ERROR_BLUE_MOON".to_owned())).await;
     assert_eq!(reply.expect("an answer").text(), "ERROR_BLUE_MOON");
-    assert_eq!(desk.sim.totals().accepted, 0);
+    assert_eq!(client.mock.totals().accepted, 0);
 }
 
 #[tokio::test]
 async fn an_answer_can_be_late_or_never_come() {
     let start = Instant::now();
-    let (desk, reply) = first_submit(FaultAction::Delay { ms: 60 }).await;
+    let (client, reply) = first_submit(FaultAction::Delay { ms: 60 }).await;
     assert!(
         reply.expect("an answer").text().starts_with("OK|") && start.elapsed() >= Duration::from_millis(60)
     );
-    assert!(desk.sim.ledger().tasks[0].reply_delivered);
+    assert!(client.mock.ledger().tasks[0].reply_delivered);
 
     let start = Instant::now();
-    let (desk, reply) = first_submit(FaultAction::Hang { ms: 60, taken: true }).await;
+    let (client, reply) = first_submit(FaultAction::Hang { ms: 60, taken: true }).await;
     assert!(reply.is_err() && start.elapsed() >= Duration::from_millis(60));
-    assert!(!desk.sim.ledger().tasks[0].reply_delivered);
+    assert!(!client.mock.ledger().tasks[0].reply_delivered);
 }
 
 #[tokio::test]
 async fn a_client_that_hangs_up_got_no_answer() {
-    let desk = with(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::Delay { ms: 1_000 })]).await;
+    let client = with(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::Delay { ms: 1_000 })]).await;
     tokio::select! {
-        reply = desk.submit(TURNSTILE) => panic!("{reply:?} came too soon"),
-        () = desk.until(|task| task.answer.is_some()) => {}
+        reply = client.submit(TURNSTILE) => panic!("{reply:?} came too soon"),
+        () = client.until(|task| task.answer.is_some()) => {}
     }
-    desk.submit(&v2("later")).await.expect("an answer");
+    client.submit(&v2("later")).await.expect("an answer");
     let is_past = |ledger: &Ledger| ledger.now_ms > ledger.tasks[0].accepted_at_ms + 1_100;
-    assert!(desk.sim.until(LIMIT, is_past).await);
-    let ledger = desk.sim.ledger();
+    assert!(client.mock.until(LIMIT, is_past).await);
+    let ledger = client.mock.ledger();
     assert_eq!(ledger.tasks.iter().map(|task| task.reply_delivered).collect::<Vec<_>>(), [false, true]);
 }
 
 #[tokio::test]
 async fn an_answer_whose_poll_was_lost_was_not_delivered() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let id = desk.finished(TURNSTILE).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let id = client.finished(TURNSTILE).await;
     let poll = format!("action=get&id={id}");
     for (nth, action) in [
         FaultAction::ReplyLost,
@@ -127,33 +127,34 @@ async fn an_answer_whose_poll_was_lost_was_not_delivered() {
     .into_iter()
     .enumerate()
     {
-        desk.sim.script(vec![Rule::nth(RulePlace::Poll, 1, action)]).expect("a good script");
-        _ = desk.poll(&poll).await;
-        let entry = desk.entry(&id);
+        client.mock.script(vec![Rule::nth(RulePlace::Poll, 1, action)]).expect("a good script");
+        _ = client.poll(&poll).await;
+        let entry = client.entry(&id);
         assert_eq!((entry.polls, entry.reads, entry.delivered), (nth as u64 + 1, 0, false));
     }
-    desk.sim
+    client
+        .mock
         .script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::Code("ERROR_SERVER_ERROR".to_owned()))])
         .expect("a good script");
-    assert_eq!(desk.tells(&poll).await, "ERROR_SERVER_ERROR");
-    assert!(desk.tells(&poll).await.starts_with("OK|"));
-    assert!(desk.entry(&id).delivered);
-    assert_eq!(desk.sim.totals().delivered, 1);
+    assert_eq!(client.tells(&poll).await, "ERROR_SERVER_ERROR");
+    assert!(client.tells(&poll).await.starts_with("OK|"));
+    assert!(client.entry(&id).delivered);
+    assert_eq!(client.mock.totals().delivered, 1);
 }
 
 #[tokio::test]
 async fn a_batched_poll_can_have_fewer_parts_than_ids() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let mut ids = Vec::new();
     for page in ["a", "b", "c", "d"] {
-        ids.push(desk.finished(&v2(page)).await);
+        ids.push(client.finished(&v2(page)).await);
     }
-    desk.sim.script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::FewerParts)]).expect("a good script");
+    client.mock.script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::FewerParts)]).expect("a good script");
     let poll = format!("action=get&ids={}", ids.join(","));
-    assert_eq!(desk.tells(&poll).await.split('|').count(), 2);
-    assert_eq!(desk.sim.totals().delivered, 2);
-    assert_eq!(desk.tells(&poll).await.split('|').count(), 4);
-    assert_eq!(desk.sim.totals().delivered, 4);
+    assert_eq!(client.tells(&poll).await.split('|').count(), 2);
+    assert_eq!(client.mock.totals().delivered, 2);
+    assert_eq!(client.tells(&poll).await.split('|').count(), 4);
+    assert_eq!(client.mock.totals().delivered, 4);
 }
 
 #[tokio::test]
@@ -161,29 +162,29 @@ async fn a_rule_can_mean_one_page_also_when_its_task_is_polled() {
     let mut rule =
         Rule::always(RulePlace::Poll, FaultAction::Code("ERROR_PROXY_CONNECTION_FAILED".to_owned()));
     rule.matches.insert("pageurl".to_owned(), "https://b*".to_owned());
-    let desk = with(vec![rule]).await;
-    let (a, b) = (desk.finished(&v2("a")).await, desk.finished(&v2("b")).await);
-    assert!(desk.tells(&format!("action=get&id={a}")).await.starts_with("OK|"));
-    assert_eq!(desk.tells(&format!("action=get&id={b}")).await, "ERROR_PROXY_CONNECTION_FAILED");
+    let client = with(vec![rule]).await;
+    let (a, b) = (client.finished(&v2("a")).await, client.finished(&v2("b")).await);
+    assert!(client.tells(&format!("action=get&id={a}")).await.starts_with("OK|"));
+    assert_eq!(client.tells(&format!("action=get&id={b}")).await, "ERROR_PROXY_CONNECTION_FAILED");
 }
 
 #[tokio::test]
 async fn what_the_script_wants_the_answer_to_be_it_is() {
-    let desk = with(vec![Rule::always(RulePlace::Submit, FaultAction::Answer("a|b".to_owned()))]).await;
-    let id = desk.finished(TURNSTILE).await;
-    assert_eq!(desk.tells(&format!("action=get2&id={id}")).await, "OK|a|b|0.00299");
+    let client = with(vec![Rule::always(RulePlace::Submit, FaultAction::Answer("a|b".to_owned()))]).await;
+    let id = client.finished(TURNSTILE).await;
+    assert_eq!(client.tells(&format!("action=get2&id={id}")).await, "OK|a|b|0.00299");
 }
 
 #[tokio::test]
 async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before() {
     for refuses in [false, true] {
-        let desk = quick(MockClassicDialect::TwoCaptcha).await;
-        let id = desk.finished(TURNSTILE).await;
-        desk.sim.outage(Duration::from_millis(300), refuses);
-        assert!(desk.sim.state().outage_until_ms.is_some());
+        let client = quick(MockClassicDialect::TwoCaptcha).await;
+        let id = client.finished(TURNSTILE).await;
+        client.mock.outage(Duration::from_millis(300), refuses);
+        assert!(client.mock.state().outage_until_ms.is_some());
         let mut kinds = Vec::new();
         let reply = loop {
-            match desk.poll(&format!("action=get&id={id}")).await {
+            match client.poll(&format!("action=get&id={id}")).await {
                 Ok(reply) => break reply,
                 Err(why) => kinds.push(why.kind()),
             }
@@ -197,24 +198,24 @@ async fn in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as
 
 #[tokio::test]
 async fn connections_can_be_refused_at_a_rate() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim.set_faults(Faults { refused: 1.0, ..Faults::default() });
-    assert!(desk.submit(TURNSTILE).await.is_err());
-    assert_eq!((desk.sim.totals().accepted, desk.fault("refused")), (0, 1));
-    desk.sim.set_faults(Faults::default());
-    desk.task(TURNSTILE).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client.mock.set_faults(Faults { refused: 1.0, ..Faults::default() });
+    assert!(client.submit(TURNSTILE).await.is_err());
+    assert_eq!((client.mock.totals().accepted, client.fault("refused")), (0, 1));
+    client.mock.set_faults(Faults::default());
+    client.task(TURNSTILE).await;
 }
 
 /// What a client sees of a day, in short.
 async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
-    let desk = open(Settings { seed, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    let client = open(Settings { seed, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let mut history = Vec::new();
     for page in pages {
-        let submitted = desk.submit(&v2(page)).await;
+        let submitted = client.submit(&v2(page)).await;
         let json_reply =
             submitted.map(|reply| format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body)));
         let json_reply = json_reply.unwrap_or_else(|why| why.kind().to_string());
-        let ledger = desk.sim.ledger();
+        let ledger = client.mock.ledger();
         let fate = ledger
             .tasks
             .iter()
@@ -222,9 +223,10 @@ async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
             .find(|task| format!("{:?}", task.params).contains(&format!("//{page}.")));
         let polled = match fate {
             Some(task) => {
-                desk.until(|other| other.id == task.id && (other.answer.is_some() || other.code.is_some()))
+                client
+                    .until(|other| other.id == task.id && (other.answer.is_some() || other.code.is_some()))
                     .await;
-                let polled = desk.poll(&format!("action=get&id={}", task.id)).await;
+                let polled = client.poll(&format!("action=get&id={}", task.id)).await;
                 polled.map_or_else(|why| why.kind().to_string(), |reply| reply.status.to_string())
             }
             None => "not taken".to_owned(),
@@ -277,21 +279,21 @@ async fn after_a_storm_the_usage_still_add_up() {
     (faults.slow_ms.from, faults.slow_ms.to, faults.hang_ms) = (1, 10, 20);
     let mut settings = Settings { seed: 9, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) };
     settings.accounts[0].balance_micros = 1_000_000_000;
-    let desk = open(settings).await;
+    let client = open(settings).await;
     let mut callback = 0;
     for page in 0..200 {
-        let reply = desk.submit(&v2(&format!("p{page}"))).await;
+        let reply = client.submit(&v2(&format!("p{page}"))).await;
         callback += u64::from(reply.is_ok_and(|reply| reply.body.starts_with(b"OK|")));
     }
-    assert!(desk.sim.until(LIMIT, |ledger| ledger.totals.open == 0).await);
+    assert!(client.mock.until(LIMIT, |ledger| ledger.totals.open == 0).await);
     let mut read = 0;
-    for task in desk.sim.ledger().tasks {
+    for task in client.mock.ledger().tasks {
         for _ in 0..3 {
-            let reply = desk.poll(&format!("action=get&id={}", task.id)).await;
+            let reply = client.poll(&format!("action=get&id={}", task.id)).await;
             read += u64::from(reply.is_ok_and(|reply| reply.body.starts_with(b"OK|")));
         }
     }
-    let ledger = desk.sim.ledger();
+    let ledger = client.mock.ledger();
     let totals = &ledger.totals;
     assert_eq!(totals.accepted, ledger.tasks.len() as u64);
     assert_eq!(totals.accepted, totals.solved + totals.failed);
@@ -301,18 +303,18 @@ async fn after_a_storm_the_usage_still_add_up() {
     assert_eq!(totals.paid_micros, totals.accepted * 2_990);
     assert_eq!(totals.refunded_micros, totals.failed * 2_990);
     assert!(totals.accepted > callback, "some replies were lost");
-    let balance = desk.sim.state().accounts[0].balance_micros;
+    let balance = client.mock.state().accounts[0].balance_micros;
     assert_eq!(balance, 1_000_000_000 - totals.paid_micros + totals.refunded_micros);
     for name in ["reply_lost", "request_lost", "status", "refused", "code", "delay_ms"] {
-        assert!(desk.fault(name) > 0, "no {name} in {:?}", totals.faults);
+        assert!(client.fault(name) > 0, "no {name} in {:?}", totals.faults);
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_stays_open_is_served_again_and_again() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let mut stream = tokio::net::TcpStream::connect(desk.sim.address()).await.expect("it listens");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let mut stream = tokio::net::TcpStream::connect(client.mock.address()).await.expect("it listens");
     for _ in 0..3 {
         let raw = format!("GET /res.php?key={DEMO_KEY}&action=getbalance HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(raw.as_bytes()).await.expect("it is open");
@@ -321,7 +323,7 @@ async fn a_connection_that_stays_open_is_served_again_and_again() {
             assert_ne!(stream.read_buf(&mut reply).await.expect("an answer"), 0);
         }
     }
-    desk.sim.outage(Duration::from_millis(1), true);
+    client.mock.outage(Duration::from_millis(1), true);
     assert_eq!(stream.read(&mut [0; 8]).await.expect("an end"), 0, "an idle connection ends with the server");
-    assert_eq!(desk.sim.totals().connections, 1);
+    assert_eq!(client.mock.totals().connections, 1);
 }

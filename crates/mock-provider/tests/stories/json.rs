@@ -1,6 +1,6 @@
-//! The JSON protocol in the manner of four providers, and the one ledger behind both protocols.
+//! The JSON protocol in the dialects of four providers, and the one ledger behind both protocols.
 
-use crate::wire::{AccountView, HttpReply, PingbackListener, TURNSTILE, png, quick, request};
+use crate::wire::{HttpReply, MockClient, PingbackListener, TURNSTILE, png, quick, request};
 use base64::Engine;
 use quittance_mock_provider::{
     AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockClassicDialect, Report, Rule, RulePlace,
@@ -11,14 +11,14 @@ use std::io;
 pub(crate) const DIALECTS: [&str; 4] = ["2captcha", "anticaptcha", "capmonster", "capsolver"];
 const SITE: &str = "6LeIxAcTAAAAAJcZVRqyHh71UMIEGNQ_MXjiZKhI";
 
-pub(crate) async fn post(desk: &AccountView, path: &str, body: &Value) -> io::Result<HttpReply> {
-    desk.raw(&request("POST", path, Some("application/json"), body.to_string().as_bytes())).await
+pub(crate) async fn post(client: &MockClient, path: &str, body: &Value) -> io::Result<HttpReply> {
+    client.raw(&request("POST", path, Some("application/json"), body.to_string().as_bytes())).await
 }
 
 /// With the demo key.
-pub(crate) async fn ask(desk: &AccountView, path: &str, mut body: Value) -> Value {
+pub(crate) async fn ask(client: &MockClient, path: &str, mut body: Value) -> Value {
     body["clientKey"] = json!(DEMO_KEY);
-    let reply = post(desk, path, &body).await.expect("an answer");
+    let reply = post(client, path, &body).await.expect("an answer");
     assert_eq!(reply.header("content-type"), Some("application/json; charset=UTF-8"), "{path}");
     serde_json::from_slice(&reply.body).unwrap_or_else(|why| panic!("{why}: {}", reply.text()))
 }
@@ -37,14 +37,14 @@ fn picture(number: u8) -> Value {
     json!({"type": "ImageToTextTask", "body": base64::engine::general_purpose::STANDARD.encode(png(number))})
 }
 
-async fn create(desk: &AccountView, dialect: &str, task: Value) -> Value {
-    let json_reply = ask(desk, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
+async fn create(client: &MockClient, dialect: &str, task: Value) -> Value {
+    let json_reply = ask(client, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
     assert_eq!(json_reply["errorId"], 0, "{json_reply}");
     json_reply["taskId"].clone()
 }
 
-pub(crate) async fn result(desk: &AccountView, dialect: &str, id: &Value) -> Value {
-    ask(desk, &format!("/{dialect}/getTaskResult"), json!({ "taskId": id })).await
+pub(crate) async fn result(client: &MockClient, dialect: &str, id: &Value) -> Value {
+    ask(client, &format!("/{dialect}/getTaskResult"), json!({ "taskId": id })).await
 }
 
 /// As the ledger spells it.
@@ -52,33 +52,34 @@ pub(crate) fn spelled(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-pub(crate) async fn finished(desk: &AccountView, dialect: &str, task: Value) -> Value {
-    let id = create(desk, dialect, task).await;
+pub(crate) async fn finished(client: &MockClient, dialect: &str, task: Value) -> Value {
+    let id = create(client, dialect, task).await;
     let name = spelled(&id);
-    desk.until(|task| task.id == name && (task.answer.is_some() || task.code.is_some())).await;
+    client.until(|task| task.id == name && (task.answer.is_some() || task.code.is_some())).await;
     id
 }
 
-pub(crate) fn script(desk: &AccountView, place: RulePlace, action: FaultAction) {
-    desk.sim.script(vec![Rule::always(place, action)]).expect("a good script");
+pub(crate) fn script(client: &MockClient, place: RulePlace, action: FaultAction) {
+    client.mock.script(vec![Rule::always(place, action)]).expect("a good script");
 }
 
 #[tokio::test]
-async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
+async fn a_task_is_taken_waited_for_and_read_in_every_dialect() {
     for dialect in DIALECTS {
-        let desk = quick(MockClassicDialect::TwoCaptcha).await;
-        desk.sim
+        let client = quick(MockClassicDialect::TwoCaptcha).await;
+        client
+            .mock
             .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
             .expect("a good script");
-        let open = create(&desk, dialect, v2(dialect)).await;
+        let open = create(&client, dialect, v2(dialect)).await;
         assert_eq!(open.is_u64(), dialect != "capsolver", "{open}");
-        let first = result(&desk, dialect, &open).await;
-        let second = result(&desk, dialect, &open).await;
+        let first = result(&client, dialect, &open).await;
+        let second = result(&client, dialect, &open).await;
         let idle = if dialect == "capsolver" { "idle" } else { "processing" };
         assert_eq!((&first["status"], &second["status"]), (&json!(idle), &json!("processing")));
-        let done = finished(&desk, dialect, v2(dialect)).await;
-        let ready = result(&desk, dialect, &done).await;
-        let entry = desk.entry(&spelled(&done));
+        let done = finished(&client, dialect, v2(dialect)).await;
+        let ready = result(&client, dialect, &done).await;
+        let entry = client.entry(&spelled(&done));
         let answer = entry.answer.expect("it is solved");
         assert_eq!((&ready["status"], &ready["solution"]["gRecaptchaResponse"]), (&json!("ready"), &answer));
         assert_eq!(ready.get("taskId").is_some(), dialect == "capsolver", "{ready}");
@@ -93,21 +94,23 @@ async fn a_task_is_taken_waited_for_and_read_in_every_manner() {
 
 #[tokio::test]
 async fn two_captcha_literally_with_and_without_its_name_in_the_path() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let json_reply =
-        ask(&desk, "/createTask", json!({ "task": turnstile(""), "softId": 7, "languagePool": "en" })).await;
-    let id = desk.sim.ledger().tasks[0].id.parse::<u64>().expect("decimal");
+        ask(&client, "/createTask", json!({ "task": turnstile(""), "softId": 7, "languagePool": "en" }))
+            .await;
+    let id = client.mock.ledger().tasks[0].id.parse::<u64>().expect("decimal");
     assert!(id > 1 << 32);
     assert_eq!(json_reply, json!({"errorId": 0, "taskId": id}));
-    desk.until(|task| task.answer.is_some()).await;
-    let json_reply = ask(&desk, "/2captcha/getTaskResult", json!({ "taskId": id })).await;
-    let entry = desk.entry(&id.to_string());
+    client.until(|task| task.answer.is_some()).await;
+    let json_reply = ask(&client, "/2captcha/getTaskResult", json!({ "taskId": id })).await;
+    let entry = client.entry(&id.to_string());
     assert_eq!(json_reply["cost"], "0.00299");
     assert_eq!(json_reply["solution"]["token"], entry.answer.expect("it is solved"));
     assert!(json_reply["solution"]["userAgent"].is_string() && json_reply["ip"].is_string());
     assert_eq!(json_reply["createTime"], entry.accepted_at_ms / 1_000);
-    assert_eq!(ask(&desk, "/getBalance", json!({})).await, json!({"errorId": 0, "balance": 9.99701}));
-    let refused = post(&desk, "/getBalance", &json!({"clientKey": "x".repeat(32)})).await.expect("an answer");
+    assert_eq!(ask(&client, "/getBalance", json!({})).await, json!({"errorId": 0, "balance": 9.99701}));
+    let refused =
+        post(&client, "/getBalance", &json!({"clientKey": "x".repeat(32)})).await.expect("an answer");
     assert_eq!(refused.status, 200);
     let refused: Value = serde_json::from_slice(&refused.body).expect("JSON");
     assert_eq!((&refused["errorId"], &refused["errorCode"]), (&json!(1), &json!("ERROR_KEY_DOES_NOT_EXIST")));
@@ -116,22 +119,22 @@ async fn two_captcha_literally_with_and_without_its_name_in_the_path() {
 
 #[tokio::test]
 async fn both_protocols_are_one_world() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let classic = desk.finished(TURNSTILE).await;
-    let modern = finished(&desk, "2captcha", turnstile("2captcha")).await;
-    let json_reply = result(&desk, "2captcha", &json!(classic.parse::<u64>().expect("decimal"))).await;
-    assert_eq!(json_reply["solution"]["token"], desk.entry(&classic).answer.expect("it is solved"));
-    let answer = desk.entry(&modern.to_string()).answer.expect("it is solved");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let classic = client.finished(TURNSTILE).await;
+    let modern = finished(&client, "2captcha", turnstile("2captcha")).await;
+    let json_reply = result(&client, "2captcha", &json!(classic.parse::<u64>().expect("decimal"))).await;
+    assert_eq!(json_reply["solution"]["token"], client.entry(&classic).answer.expect("it is solved"));
+    let answer = client.entry(&modern.to_string()).answer.expect("it is solved");
     assert_eq!(
-        desk.tells(&format!("action=get&id={modern}")).await,
+        client.tells(&format!("action=get&id={modern}")).await,
         format!("OK|{}", answer.as_str().expect("a token"))
     );
-    assert_eq!(desk.tells("action=getbalance").await, "9.99402");
-    let (one, other) = (desk.entry(&classic), desk.entry(&modern.to_string()));
+    assert_eq!(client.tells("action=getbalance").await, "9.99402");
+    let (one, other) = (client.entry(&classic), client.entry(&modern.to_string()));
     assert_eq!((one.method, one.params, one.price_micros), (other.method, other.params, other.price_micros));
     assert_eq!((one.protocol.as_str(), other.protocol.as_str()), ("classic", "2captcha"));
-    ask(&desk, "/getBalance", json!({})).await;
-    let totals = desk.sim.totals();
+    ask(&client, "/getBalance", json!({})).await;
+    let totals = client.mock.totals();
     assert_eq!((totals.accepted, totals.delivered, totals.paid_micros), (2, 2, 5_980));
     assert_eq!((totals.actions["get"], totals.actions["getbalance"]), (2, 2));
     assert_eq!((totals.requests["createTask"], totals.requests["getTaskResult"]), (1, 1));
@@ -140,7 +143,7 @@ async fn both_protocols_are_one_world() {
 
 #[tokio::test]
 async fn an_error_is_reported_by_name_and_number() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let no_key = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://a.test/"});
     let no_proxy = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k"});
     let create = |task: Value| json!({ "task": task });
@@ -161,7 +164,7 @@ async fn an_error_is_reported_by_name_and_number() {
         ("/capsolver/createTask", create(v2("2captcha")), 1, "ERROR_TASK_NOT_SUPPORTED"),
         ("/capsolver/feedbackTask", json!({"taskId": "x"}), 1, "ERROR_INVALID_TASK_DATA"),
     ] {
-        let json_reply = ask(&desk, path, body.clone()).await;
+        let json_reply = ask(&client, path, body.clone()).await;
         assert_eq!(
             (&json_reply["errorId"], &json_reply["errorCode"]),
             (&json!(number), &json!(code)),
@@ -169,21 +172,21 @@ async fn an_error_is_reported_by_name_and_number() {
         );
     }
     assert_eq!(
-        ask(&desk, "/capmonster/createTask", create(no_proxy)).await["errorId"],
+        ask(&client, "/capmonster/createTask", create(no_proxy)).await["errorId"],
         0,
         "one name for both"
     );
-    let broken = desk.post("/createTask", "clientKey=x").await.expect("an answer");
+    let broken = client.post("/createTask", "clientKey=x").await.expect("an answer");
     assert!(broken.text().contains("ERROR_BAD_PARAMETERS"));
-    assert_eq!(desk.get("/createTask").await.expect("an answer").status, 405);
-    assert_eq!(desk.get("/dance").await.expect("an answer").status, 404);
-    assert_eq!(desk.sim.totals().accepted, 1);
-    desk.sim.change_account(&AccountChange {
+    assert_eq!(client.get("/createTask").await.expect("an answer").status, 405);
+    assert_eq!(client.get("/dance").await.expect("an answer").status, 404);
+    assert_eq!(client.mock.totals().accepted, 1);
+    client.mock.change_account(&AccountChange {
         name: "demo".to_owned(),
         balance_micros: Some(0),
         ..AccountChange::default()
     });
-    let json_reply = ask(&desk, "/createTask", create(turnstile(""))).await;
+    let json_reply = ask(&client, "/createTask", create(turnstile(""))).await;
     assert_eq!(
         (&json_reply["errorId"], &json_reply["errorCode"]),
         (&json!(10), &json!("ERROR_ZERO_BALANCE"))
@@ -192,10 +195,10 @@ async fn an_error_is_reported_by_name_and_number() {
 
 #[tokio::test]
 async fn only_capsolver_puts_errors_into_the_status() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     for dialect in DIALECTS {
         let path = format!("/{dialect}/createTask");
-        let status = async |body: Value| post(&desk, &path, &body).await.expect("an answer").status;
+        let status = async |body: Value| post(&client, &path, &body).await.expect("an answer").status;
         let is_capsolver = dialect == "capsolver";
         let stranger = status(json!({"clientKey": "?", "task": turnstile(dialect)})).await;
         assert_eq!(stranger, if is_capsolver { 401 } else { 200 }, "{dialect}");
@@ -207,23 +210,23 @@ async fn only_capsolver_puts_errors_into_the_status() {
 
 #[tokio::test]
 async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let json_reply = ask(&desk, "/capsolver/createTask", json!({ "task": picture(1) })).await;
-    let entry = desk.sim.ledger().tasks[0].clone();
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let json_reply = ask(&client, "/capsolver/createTask", json!({ "task": picture(1) })).await;
+    let entry = client.mock.ledger().tasks[0].clone();
     assert_eq!(json_reply["solution"]["text"], entry.answer.clone().expect("it is solved"));
     assert_eq!((&json_reply["status"], &json_reply["taskId"]), (&json!("ready"), &json!(entry.id)));
     assert!(entry.delivered && entry.reply_delivered && entry.reads == 1);
     for dialect in ["2captcha", "anticaptcha", "capmonster"] {
-        let id = finished(&desk, dialect, picture(1)).await;
-        let ready = result(&desk, dialect, &id).await;
+        let id = finished(&client, dialect, picture(1)).await;
+        let ready = result(&client, dialect, &id).await;
         assert_eq!(
             Some(&ready["solution"]["text"]),
             entry.answer.as_ref(),
             "the same picture, the same answer"
         );
     }
-    script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
-    let json_reply = ask(&desk, "/capsolver/createTask", json!({ "task": picture(2) })).await;
+    script(&client, RulePlace::Submit, FaultAction::Unsolvable);
+    let json_reply = ask(&client, "/capsolver/createTask", json!({ "task": picture(2) })).await;
     assert_eq!(
         (&json_reply["status"], &json_reply["errorCode"]),
         (&json!("failed"), &json!("ERROR_CAPTCHA_UNSOLVABLE"))
@@ -232,18 +235,18 @@ async fn capsolver_reads_a_picture_in_the_same_breath_and_the_others_do_not() {
 
 #[tokio::test]
 async fn a_picture_in_a_wrapping_is_taken_by_one_of_them_only() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let mut task = picture(1);
     task["body"] = json!(format!("data:image/png;base64,{}", task["body"].as_str().expect("text")));
     for (dialect, number) in [("2captcha", 0), ("anticaptcha", 15), ("capmonster", 1), ("capsolver", 1)] {
-        let json_reply = ask(&desk, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
+        let json_reply = ask(&client, &format!("/{dialect}/createTask"), json!({ "task": task })).await;
         assert_eq!(json_reply["errorId"], number, "{dialect}: {json_reply}");
     }
 }
 
 #[tokio::test]
 async fn solutions_have_the_names_of_their_kind() {
-    let desk = quick(MockClassicDialect::CaptchaAi).await;
+    let client = quick(MockClassicDialect::CaptchaAi).await;
     let page = "https://a.example.com/";
     let image = |name: &str| {
         let mut task = picture(3);
@@ -277,20 +280,20 @@ async fn solutions_have_the_names_of_their_kind() {
         ),
         (json!({"type": "FunCaptchaTaskProxyless", "websiteURL": page, "websitePublicKey": "p"}), "/token"),
     ] {
-        let id = finished(&desk, "2captcha", task.clone()).await;
-        let ready = result(&desk, "2captcha", &id).await;
+        let id = finished(&client, "2captcha", task.clone()).await;
+        let ready = result(&client, "2captcha", &id).await;
         assert!(ready["solution"].pointer(name).is_some_and(|value| !value.is_null()), "{task}: {ready}");
     }
 }
 
 #[tokio::test]
 async fn the_password_of_a_proxy_stays_out_of_the_ledger() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let task = json!({"type": "TurnstileTask", "websiteURL": "https://a.test/", "websiteKey": "k",
         "proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 8080, "proxyLogin": "user",
         "proxyPassword": "secret"});
-    create(&desk, "anticaptcha", task).await;
-    let LedgerValue::Text(proxy) = desk.sim.ledger().tasks[0].params["proxy"].clone() else {
+    create(&client, "anticaptcha", task).await;
+    let LedgerValue::Text(proxy) = client.mock.ledger().tasks[0].params["proxy"].clone() else {
         panic!("no text")
     };
     assert!(proxy.ends_with("@1.2.3.4:8080") && !proxy.contains("secret"), "{proxy}");
@@ -298,30 +301,30 @@ async fn the_password_of_a_proxy_stays_out_of_the_ledger() {
 
 #[tokio::test]
 async fn reports_are_counted_for_each_provider() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let report = async |path: &str, id: &Value| ask(&desk, path, json!({ "taskId": id })).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let report = async |path: &str, id: &Value| ask(&client, path, json!({ "taskId": id })).await;
     let success = json!({"errorId": 0, "status": "success"});
     let (good, bad) =
-        (finished(&desk, "2captcha", v2("")).await, finished(&desk, "2captcha", turnstile("")).await);
+        (finished(&client, "2captcha", v2("")).await, finished(&client, "2captcha", turnstile("")).await);
     assert_eq!(report("/reportCorrect", &good).await, success);
     assert_eq!(report("/reportIncorrect", &bad).await, success);
     assert_eq!(report("/reportIncorrect", &bad).await["errorCode"], "ERROR_DUPLICATE_REPORT");
-    let (good, bad) = (desk.entry(&good.to_string()), desk.entry(&bad.to_string()));
+    let (good, bad) = (client.entry(&good.to_string()), client.entry(&bad.to_string()));
     assert_eq!((good.reported, good.reports), (Some(Report::Good), 1));
     assert_eq!((bad.reported, bad.reports, bad.charged), (Some(Report::Bad), 2, false));
 
-    let token = finished(&desk, "anticaptcha", v2("")).await;
+    let token = finished(&client, "anticaptcha", v2("")).await;
     let json_reply = report("/anticaptcha/reportIncorrectImageCaptcha", &token).await;
     assert_eq!(json_reply["errorCode"], "ERROR_NO_SUCH_CAPCHA_ID", "it is no picture");
     assert_eq!(report("/anticaptcha/reportIncorrectHcaptcha", &token).await["errorId"], 16);
     assert_eq!(report("/anticaptcha/reportCorrectRecaptcha", &token).await, success);
-    let token = finished(&desk, "capmonster", turnstile("")).await;
+    let token = finished(&client, "capmonster", turnstile("")).await;
     assert_eq!(report("/capmonster/reportIncorrectTokenCaptcha", &token).await, success);
-    let token = finished(&desk, "capsolver", turnstile("capsolver")).await;
+    let token = finished(&client, "capsolver", turnstile("capsolver")).await;
     let feedback = json!({"taskId": token, "result": {"invalid": true}});
-    assert_eq!(ask(&desk, "/capsolver/feedbackTask", feedback).await["errorId"], 0);
-    assert_eq!(desk.entry(&spelled(&token)).reported, Some(Report::Bad));
-    let totals = desk.sim.totals();
+    assert_eq!(ask(&client, "/capsolver/feedbackTask", feedback).await["errorId"], 0);
+    assert_eq!(client.entry(&spelled(&token)).reported, Some(Report::Bad));
+    let totals = client.mock.totals();
     assert_eq!((totals.reported_good, totals.reported_bad), (2, 3));
     assert_eq!((totals.actions["reportgood"], totals.actions["reportbad"]), (2, 6));
 }
@@ -329,21 +332,22 @@ async fn reports_are_counted_for_each_provider() {
 #[tokio::test]
 async fn a_callback_brings_what_getting_the_result_would() {
     for dialect in DIALECTS {
-        let (desk, mut listener) =
+        let (client, mut listener) =
             (quick(MockClassicDialect::CaptchaAi).await, PingbackListener::open(200).await);
         let url = format!("{}/cb?a=1&b=2", listener.url);
         let task_request = json!({"task": turnstile(dialect), "callbackUrl": url});
-        let id = ask(&desk, &format!("/{dialect}/createTask"), task_request.clone()).await["taskId"].clone();
+        let id =
+            ask(&client, &format!("/{dialect}/createTask"), task_request.clone()).await["taskId"].clone();
         let received = listener.next().await;
         assert_eq!((received.verb.as_str(), received.target.as_str()), ("POST", "/cb?a=1&b=2"));
         let callback: Value = serde_json::from_str(&received.body).expect("JSON");
-        desk.until(|task| task.pingbacks_acked == 1 && task.delivered).await;
-        let mut expected = result(&desk, dialect, &id).await;
+        client.until(|task| task.pingbacks_acked == 1 && task.delivered).await;
+        let mut expected = result(&client, dialect, &id).await;
         expected["taskId"] = id.clone();
         assert_eq!(callback, expected);
 
-        script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
-        ask(&desk, &format!("/{dialect}/createTask"), task_request).await;
+        script(&client, RulePlace::Submit, FaultAction::Unsolvable);
+        ask(&client, &format!("/{dialect}/createTask"), task_request).await;
         let callback: Value = serde_json::from_str(&listener.next().await.body).expect("JSON");
         assert_eq!(callback["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
         assert!(callback["errorId"] != 0 && callback["taskId"] != id && !callback["taskId"].is_null());
@@ -352,11 +356,11 @@ async fn a_callback_brings_what_getting_the_result_would() {
 
 #[tokio::test]
 async fn strangers_forge_callbacks_too() {
-    let (desk, mut listener) =
+    let (client, mut listener) =
         (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
-    script(&desk, RulePlace::Pingback, FaultAction::Forged);
+    script(&client, RulePlace::Pingback, FaultAction::Forged);
     let task_request = json!({"task": turnstile(""), "callbackUrl": format!("{}/cb/aaaa", listener.url)});
-    let id = ask(&desk, "/createTask", task_request).await["taskId"].clone();
+    let id = ask(&client, "/createTask", task_request).await["taskId"].clone();
     let mut forged = 0;
     for _ in 0..3 {
         let received = listener.next().await;
@@ -371,10 +375,10 @@ async fn strangers_forge_callbacks_too() {
 
 #[tokio::test]
 async fn a_key_that_wants_no_cached_token_is_understood_by_capmonster_alone() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     for (dialect, is_known) in DIALECTS.into_iter().zip([false, false, true, false]) {
         let body = json!({"clientKey": format!("{DEMO_KEY}__nocache")});
-        let reply = post(&desk, &format!("/{dialect}/getBalance"), &body).await.expect("an answer");
+        let reply = post(&client, &format!("/{dialect}/getBalance"), &body).await.expect("an answer");
         assert_eq!(reply.text().contains("balance"), is_known, "{dialect}: {}", reply.text());
     }
 }

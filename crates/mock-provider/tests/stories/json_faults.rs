@@ -12,35 +12,35 @@ use serde_json::{Value, json};
 async fn each_keeps_results_in_its_own_way() {
     let instant =
         JsonLimits { anticaptcha_result_ms: 0, capmonster_result_ms: 0, capsolver_task_ms: 0, polls_max: 9 };
-    let desk = open(Settings { json: instant, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    let client = open(Settings { json: instant, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for (dialect, code) in [
         ("anticaptcha", "ERROR_NO_SUCH_CAPCHA_ID"),
         ("capmonster", "ERROR_NO_SUCH_CAPCHA_ID"),
         ("capsolver", "ERROR_TASKID_INVALID"),
     ] {
-        let id = finished(&desk, dialect, turnstile(dialect)).await;
-        assert_eq!(result(&desk, dialect, &id).await["errorCode"], code, "{dialect}");
+        let id = finished(&client, dialect, turnstile(dialect)).await;
+        assert_eq!(result(&client, dialect, &id).await["errorCode"], code, "{dialect}");
     }
-    let id = finished(&desk, "2captcha", turnstile("")).await;
-    assert_eq!(result(&desk, "2captcha", &id).await["status"], "ready");
+    let id = finished(&client, "2captcha", turnstile("")).await;
+    assert_eq!(result(&client, "2captcha", &id).await["status"], "ready");
 }
 
 #[tokio::test]
 async fn two_of_them_answer_only_so_often_for_one_task() {
     let few = JsonLimits { polls_max: 3, ..JsonLimits::default() };
-    let desk = open(Settings { json: few, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    let client = open(Settings { json: few, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for (dialect, code) in [
         ("2captcha", None),
         ("anticaptcha", None),
         ("capmonster", Some("ERROR_TOO_MUCH_REQUESTS")),
         ("capsolver", Some("ERROR_TASKID_INVALID")),
     ] {
-        let id = finished(&desk, dialect, turnstile(dialect)).await;
+        let id = finished(&client, dialect, turnstile(dialect)).await;
         for _ in 0..3 {
-            assert_eq!(result(&desk, dialect, &id).await["status"], "ready", "{dialect}");
+            assert_eq!(result(&client, dialect, &id).await["status"], "ready", "{dialect}");
         }
         assert_eq!(
-            result(&desk, dialect, &id).await["errorCode"].as_str().filter(|code| !code.is_empty()),
+            result(&client, dialect, &id).await["errorCode"].as_str().filter(|code| !code.is_empty()),
             code
         );
     }
@@ -49,15 +49,15 @@ async fn two_of_them_answer_only_so_often_for_one_task() {
 #[tokio::test]
 async fn what_cannot_be_solved_is_paid_for_at_anticaptcha_only() {
     for dialect in DIALECTS {
-        let desk = quick(MockClassicDialect::TwoCaptcha).await;
-        script(&desk, RulePlace::Submit, FaultAction::Unsolvable);
-        let id = finished(&desk, dialect, turnstile(dialect)).await;
-        let text = result(&desk, dialect, &id).await;
+        let client = quick(MockClassicDialect::TwoCaptcha).await;
+        script(&client, RulePlace::Submit, FaultAction::Unsolvable);
+        let id = finished(&client, dialect, turnstile(dialect)).await;
+        let text = result(&client, dialect, &id).await;
         assert_eq!(text["errorCode"], "ERROR_CAPTCHA_UNSOLVABLE");
         let number = if matches!(dialect, "2captcha" | "anticaptcha") { 12 } else { 1 };
         assert_eq!(text["errorId"], number);
         assert_eq!(text["status"] == "failed", dialect == "capsolver");
-        assert_eq!(desk.entry(&spelled(&id)).charged, dialect == "anticaptcha", "{dialect}");
+        assert_eq!(client.entry(&spelled(&id)).charged, dialect == "anticaptcha", "{dialect}");
     }
 }
 
@@ -75,71 +75,72 @@ async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
         {"on": "res.php", "nth": 4, "match": {"sitekey": "0x4*"}, "do": {"vanish": {}}},
     ]))
     .expect("a good script");
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim.script(rules).expect("a good script");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client.mock.script(rules).expect("a good script");
     let request = json!({"clientKey": DEMO_KEY, "task": turnstile("")});
     for (accepted, status) in [(0, None), (1, None), (1, Some(502)), (2, None), (2, Some(200))] {
-        let reply = post(&desk, "/anticaptcha/createTask", &request).await;
+        let reply = post(&client, "/anticaptcha/createTask", &request).await;
         assert_eq!(reply.ok().map(|reply| reply.status), status);
-        assert_eq!(desk.sim.totals().accepted, accepted);
+        assert_eq!(client.mock.totals().accepted, accepted);
     }
-    let id = finished(&desk, "anticaptcha", turnstile("")).await;
+    let id = finished(&client, "anticaptcha", turnstile("")).await;
     let poll = json!({"clientKey": DEMO_KEY, "taskId": id});
-    assert!(post(&desk, "/anticaptcha/getTaskResult", &poll).await.is_err());
-    let moon = result(&desk, "anticaptcha", &id).await;
+    assert!(post(&client, "/anticaptcha/getTaskResult", &poll).await.is_err());
+    let moon = result(&client, "anticaptcha", &id).await;
     assert_eq!((&moon["errorCode"], &moon["errorId"]), (&json!("ERROR_BLUE_MOON"), &json!(99)));
-    assert_eq!(result(&desk, "anticaptcha", &id).await["status"], "ready");
-    assert_eq!(result(&desk, "anticaptcha", &id).await["errorId"], 16);
-    assert_eq!((desk.fault("request_lost"), desk.fault("hang_ms"), desk.fault("vanish")), (1, 1, 1));
+    assert_eq!(result(&client, "anticaptcha", &id).await["status"], "ready");
+    assert_eq!(result(&client, "anticaptcha", &id).await["errorId"], 16);
+    assert_eq!((client.fault("request_lost"), client.fault("hang_ms"), client.fault("vanish")), (1, 1, 1));
 }
 
 #[tokio::test]
 async fn faults_by_rate_strike_here_as_well_and_speak_json() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let wire = WireFaults { code: 1.0, ..WireFaults::default() };
     let codes = vec!["MAX_USER_TURN".to_owned()];
-    desk.sim.set_faults(Faults { submit: wire, submit_codes: codes, ..Faults::default() });
+    client.mock.set_faults(Faults { submit: wire, submit_codes: codes, ..Faults::default() });
     for (dialect, code) in DIALECTS.into_iter().zip([
         "ERROR_NO_SLOT_AVAILABLE",
         "ERROR_NO_SLOT_AVAILABLE",
         "ERROR_TOO_MUCH_REQUESTS",
         "ERROR_RATE_LIMIT",
     ]) {
-        let text = ask(&desk, &format!("/{dialect}/createTask"), json!({ "task": turnstile(dialect) })).await;
+        let text =
+            ask(&client, &format!("/{dialect}/createTask"), json!({ "task": turnstile(dialect) })).await;
         assert_eq!(text["errorCode"], code);
     }
-    assert_eq!((desk.sim.totals().accepted, desk.fault("code")), (0, 4));
+    assert_eq!((client.mock.totals().accepted, client.fault("code")), (0, 4));
 }
 
 #[tokio::test]
 async fn a_storm_leaves_a_ledger_that_adds_up() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim.set_faults(Faults { hang_ms: 5, slow_ms: MillisRange { from: 1, to: 5 }, ..Faults::storm() });
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client.mock.set_faults(Faults { hang_ms: 5, slow_ms: MillisRange { from: 1, to: 5 }, ..Faults::storm() });
     let mut known = 0;
     for number in 0..80 {
         let dialect = DIALECTS[number % 4];
         let request = json!({"clientKey": DEMO_KEY, "task": turnstile(dialect)});
-        let reply = post(&desk, &format!("/{dialect}/createTask"), &request).await;
+        let reply = post(&client, &format!("/{dialect}/createTask"), &request).await;
         let text = reply.ok().and_then(|reply| serde_json::from_slice::<Value>(&reply.body).ok());
         known += u64::from(text.is_some_and(|text| text["errorId"] == 0 && !text["taskId"].is_null()));
     }
-    assert!(desk.sim.until(LIMIT, |ledger| ledger.totals.open == 0).await);
-    let ledger = desk.sim.ledger();
+    assert!(client.mock.until(LIMIT, |ledger| ledger.totals.open == 0).await);
+    let ledger = client.mock.ledger();
     let delivered = ledger.tasks.iter().filter(|task| task.reply_delivered).count() as u64;
     assert_eq!(delivered, known);
     assert!(ledger.totals.accepted > known, "some replies were lost");
     let charged: u64 = ledger.tasks.iter().filter(|task| task.charged).map(|task| task.price_micros).sum();
-    assert_eq!(desk.sim.state().accounts[0].balance_micros, 10_000_000 - charged);
+    assert_eq!(client.mock.state().accounts[0].balance_micros, 10_000_000 - charged);
 }
 
 #[tokio::test]
 async fn a_client_that_polls_too_often_is_blocked_as_by_the_real_provider() {
     let pace = BanLimits { polls_free: 2, polls_per_task: 0, ..BanLimits::default() };
-    let desk = open(Settings { pace, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
+    let client = open(Settings { pace, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for _ in 0..2 {
-        assert_eq!(ask(&desk, "/getBalance", json!({})).await["errorId"], 0);
+        assert_eq!(ask(&client, "/getBalance", json!({})).await["errorId"], 0);
     }
-    let text = ask(&desk, "/getBalance", json!({})).await;
+    let text = ask(&client, "/getBalance", json!({})).await;
     assert_eq!((&text["errorId"], &text["errorCode"]), (&json!(21), &json!("ERROR_IP_BLOCKED")));
-    assert_eq!(desk.tells("action=getbalance").await, "ERROR: 1005", "one account, one ban");
+    assert_eq!(client.tells("action=getbalance").await, "ERROR: 1005", "one account, one ban");
 }

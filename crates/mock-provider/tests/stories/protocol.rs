@@ -1,6 +1,6 @@
 //! Every action, to the byte, and the shape of every answer.
 
-use crate::wire::{AccountView, TURNSTILE, png, quick, v2};
+use crate::wire::{MockClient, TURNSTILE, png, quick, v2};
 use base64::Engine;
 use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, Report, Rule, RulePlace};
 use quittance_mock_provider::{FaultAction, Settings};
@@ -13,64 +13,66 @@ fn body(number: u8) -> String {
 
 #[tokio::test]
 async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client
+        .mock
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
-    let open = desk.task(TURNSTILE).await;
+    let open = client.task(TURNSTILE).await;
     assert!(open.parse::<u64>().expect("decimal") > 1 << 32);
-    let reply = desk.poll(&format!("action=get&id={open}")).await.expect("an answer");
+    let reply = client.poll(&format!("action=get&id={open}")).await.expect("an answer");
     assert_eq!(reply.body, b"CAPCHA_NOT_READY");
     assert_eq!(reply.header("content-type"), Some("text/html; charset=UTF-8"));
-    let done = desk.finished(TURNSTILE).await;
-    let answer = desk.entry(&done).answer.expect("it is solved");
+    let done = client.finished(TURNSTILE).await;
+    let answer = client.entry(&done).answer.expect("it is solved");
     let answer = answer.as_str().expect("a token");
     assert!(answer.starts_with(&format!("0.sim-{done}-")));
-    assert_eq!(desk.tells(&format!("action=get&id={done}")).await, format!("OK|{answer}"));
-    assert_eq!(desk.tells(&format!("action=get2&id={done}")).await, format!("OK|{answer}|0.00299"));
+    assert_eq!(client.tells(&format!("action=get&id={done}")).await, format!("OK|{answer}"));
+    assert_eq!(client.tells(&format!("action=get2&id={done}")).await, format!("OK|{answer}|0.00299"));
     assert_eq!(
-        desk.tells(&format!("action=get&ids={open},{done},77")).await,
+        client.tells(&format!("action=get&ids={open},{done},77")).await,
         format!("CAPCHA_NOT_READY|{answer}|ERROR_WRONG_CAPTCHA_ID")
     );
-    let entry = desk.entry(&done);
+    let entry = client.entry(&done);
     assert_eq!((entry.reads, entry.polls, entry.delivered), (3, 3, true));
     assert!(entry.reply_delivered && entry.first_read_at_ms >= entry.solved_at_ms);
-    assert!(!desk.entry(&open).delivered);
+    assert!(!client.entry(&open).delivered);
 }
 
 #[tokio::test]
 async fn the_same_in_json() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    desk.sim
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    client
+        .mock
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
-    let open = desk.submit(&format!("{TURNSTILE}&json=1")).await.expect("an answer");
-    let id = desk.sim.ledger().tasks[0].id.clone();
+    let open = client.submit(&format!("{TURNSTILE}&json=1")).await.expect("an answer");
+    let id = client.mock.ledger().tasks[0].id.clone();
     assert_eq!(open.text(), format!(r#"{{"status":1,"request":"{id}"}}"#));
     assert_eq!(open.header("content-type"), Some("application/json; charset=UTF-8"));
     assert_eq!(
-        desk.tells(&format!("action=get&json=1&id={id}")).await,
+        client.tells(&format!("action=get&json=1&id={id}")).await,
         r#"{"status":0,"request":"CAPCHA_NOT_READY"}"#
     );
-    let done = desk.finished(TURNSTILE).await;
-    let answer = desk.entry(&done).answer.expect("it is solved");
+    let done = client.finished(TURNSTILE).await;
+    let answer = client.entry(&done).answer.expect("it is solved");
     assert_eq!(
-        desk.tells(&format!("action=get&json=1&id={done}")).await,
+        client.tells(&format!("action=get&json=1&id={done}")).await,
         format!(r#"{{"status":1,"request":{answer}}}"#)
     );
     assert_eq!(
-        desk.tells(&format!("action=get2&json=1&id={done}")).await,
+        client.tells(&format!("action=get2&json=1&id={done}")).await,
         format!(r#"{{"status":1,"request":{answer},"price":"0.00299"}}"#)
     );
     assert_eq!(
-        desk.tells(&format!("action=get&json=1&ids={id},{done}")).await,
+        client.tells(&format!("action=get&json=1&ids={id},{done}")).await,
         format!(r#"{{"status":1,"request":"CAPCHA_NOT_READY|{}"}}"#, answer.as_str().expect("a token"))
     );
     assert_eq!(
-        desk.tells("action=get&json=1&id=12").await,
+        client.tells("action=get&json=1&id=12").await,
         r#"{"status":0,"request":"ERROR_WRONG_CAPTCHA_ID"}"#
     );
-    let refused = desk.get("/res.php?action=get&json=1&id=12&key=short").await.expect("an answer");
+    let refused = client.get("/res.php?action=get&json=1&id=12&key=short").await.expect("an answer");
     assert_eq!(
         refused.text(),
         r#"{"status":0,"request":"ERROR_WRONG_USER_KEY","error_text":"You've provided key parameter value in incorrect format, it should contain 32 symbols."}"#
@@ -79,87 +81,93 @@ async fn the_same_in_json() {
 
 #[tokio::test]
 async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_be_solved() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    assert_eq!(desk.tells("action=getbalance").await, "10.00");
-    assert_eq!(desk.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
-    desk.sim.script(vec![Rule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)]).expect("a good script");
-    desk.task(TURNSTILE).await;
-    assert_eq!(desk.tells("action=getbalance").await, "9.99701");
-    let id = desk.finished(TURNSTILE).await;
-    assert_eq!(desk.tells(&format!("action=get&id={id}")).await, "ERROR_CAPTCHA_UNSOLVABLE");
-    assert_eq!(desk.tells("action=getbalance").await, "9.99701");
-    let (entry, totals) = (desk.entry(&id), desk.sim.totals());
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    assert_eq!(client.tells("action=getbalance").await, "10.00");
+    assert_eq!(client.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
+    client
+        .mock
+        .script(vec![Rule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)])
+        .expect("a good script");
+    client.task(TURNSTILE).await;
+    assert_eq!(client.tells("action=getbalance").await, "9.99701");
+    let id = client.finished(TURNSTILE).await;
+    assert_eq!(client.tells(&format!("action=get&id={id}")).await, "ERROR_CAPTCHA_UNSOLVABLE");
+    assert_eq!(client.tells("action=getbalance").await, "9.99701");
+    let (entry, totals) = (client.entry(&id), client.mock.totals());
     assert!(!entry.charged && !entry.delivered);
     assert_eq!((totals.paid_micros, totals.refunded_micros, totals.failed), (5_980, 2_990, 1));
 }
 
 #[tokio::test]
 async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let (good, bad) = (desk.finished(TURNSTILE).await, desk.finished(TURNSTILE).await);
-    assert_eq!(desk.tells(&format!("action=reportgood&id={good}")).await, "OK_REPORT_RECORDED");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let (good, bad) = (client.finished(TURNSTILE).await, client.finished(TURNSTILE).await);
+    assert_eq!(client.tells(&format!("action=reportgood&id={good}")).await, "OK_REPORT_RECORDED");
     assert_eq!(
-        desk.tells(&format!("action=reportbad&json=1&id={bad}")).await,
+        client.tells(&format!("action=reportbad&json=1&id={bad}")).await,
         r#"{"status":1,"request":"OK_REPORT_RECORDED"}"#
     );
-    assert_eq!(desk.tells(&format!("action=reportgood&id={bad}")).await, "ERROR_DUPLICATE_REPORT");
-    assert_eq!(desk.tells("action=reportbad&id=77").await, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(desk.entry(&good).reported, Some(Report::Good));
-    let entry = desk.entry(&bad);
+    assert_eq!(client.tells(&format!("action=reportgood&id={bad}")).await, "ERROR_DUPLICATE_REPORT");
+    assert_eq!(client.tells("action=reportbad&id=77").await, "ERROR_WRONG_CAPTCHA_ID");
+    assert_eq!(client.entry(&good).reported, Some(Report::Good));
+    let entry = client.entry(&bad);
     assert_eq!((entry.reported, entry.charged), (Some(Report::Bad), false));
 }
 
 #[tokio::test]
 async fn a_client_that_reports_four_in_ten_answers_bad_is_no_longer_believed() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let mut ids = Vec::new();
     for _ in 0..10 {
-        ids.push(desk.finished(TURNSTILE).await);
+        ids.push(client.finished(TURNSTILE).await);
     }
     for id in &ids[..4] {
-        assert_eq!(desk.tells(&format!("action=reportbad&id={id}")).await, "OK_REPORT_RECORDED");
+        assert_eq!(client.tells(&format!("action=reportbad&id={id}")).await, "OK_REPORT_RECORDED");
     }
-    assert_eq!(desk.tells(&format!("action=reportbad&id={}", ids[4])).await, "REPORT_NOT_RECORDED");
-    assert_eq!(desk.tells(&format!("action=reportgood&id={}", ids[4])).await, "OK_REPORT_RECORDED");
+    assert_eq!(client.tells(&format!("action=reportbad&id={}", ids[4])).await, "REPORT_NOT_RECORDED");
+    assert_eq!(client.tells(&format!("action=reportgood&id={}", ids[4])).await, "OK_REPORT_RECORDED");
 }
 
 #[tokio::test]
 async fn a_report_comes_too_late_after_its_window() {
     let settings = Settings { report_window_ms: 0, ..Settings::quick(MockClassicDialect::CaptchaAi) };
-    let desk = crate::wire::open(settings).await;
-    let id = desk.finished(TURNSTILE).await;
-    assert_eq!(desk.tells(&format!("action=reportgood&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
+    let client = crate::wire::open(settings).await;
+    let id = client.finished(TURNSTILE).await;
+    assert_eq!(client.tells(&format!("action=reportgood&id={id}")).await, "ERROR_REPORT_NOT_RECORDED");
 }
 
 #[tokio::test]
 async fn pingback_addresses_are_kept_per_account() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let (one, two) = ("http://127.0.0.1:1/a", "http://127.0.0.1:2/b");
     for address in [one, two] {
-        assert_eq!(desk.tells(&format!("action=add_pingback&addr={address}")).await, "OK");
+        assert_eq!(client.tells(&format!("action=add_pingback&addr={address}")).await, "OK");
     }
-    assert_eq!(desk.tells("action=add_pingback&addr=http://example.com/").await, "ERROR_IP_ADDRES");
-    assert_eq!(desk.tells("action=get_pingback").await, format!("OK|{one}|{two}"));
-    assert_eq!(desk.tells(&format!("action=del_pingback&addr={one}")).await, "OK");
-    assert_eq!(desk.tells("action=get_pingback").await, format!("OK|{two}"));
-    assert_eq!(desk.tells("action=del_pingback&addr=all").await, "OK");
-    assert_eq!(desk.tells("action=get_pingback").await, "OK|");
+    assert_eq!(client.tells("action=add_pingback&addr=http://example.com/").await, "ERROR_IP_ADDRES");
+    assert_eq!(client.tells("action=get_pingback").await, format!("OK|{one}|{two}"));
+    assert_eq!(client.tells(&format!("action=del_pingback&addr={one}")).await, "OK");
+    assert_eq!(client.tells("action=get_pingback").await, format!("OK|{two}"));
+    assert_eq!(client.tells("action=del_pingback&addr=all").await, "OK");
+    assert_eq!(client.tells("action=get_pingback").await, "OK|");
 }
 
 #[tokio::test]
 async fn captchaai_has_ways_of_its_own() {
-    let desk = quick(MockClassicDialect::CaptchaAi).await;
-    desk.sim
+    let client = quick(MockClassicDialect::CaptchaAi).await;
+    client
+        .mock
         .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
-    let json_reply = desk.says(&format!("{}&json=1", v2("a"))).await;
-    let id = desk.sim.ledger().tasks[0].id.clone();
+    let json_reply = client.says(&format!("{}&json=1", v2("a"))).await;
+    let id = client.mock.ledger().tasks[0].id.clone();
     assert_eq!(json_reply, format!(r#"{{"status":1,"request":{id}}}"#), "a number, and only here");
-    let threads =
-        desk.post("/res.php", &format!("key={DEMO_KEY}&action=threadsinfo&json=1")).await.expect("an answer");
+    let threads = client
+        .post("/res.php", &format!("key={DEMO_KEY}&action=threadsinfo&json=1"))
+        .await
+        .expect("an answer");
     assert_eq!(threads.text(), r#"{"status":1,"threads":100,"working_threads":1}"#);
     assert_eq!(
-        desk.says("method=base64&json=1&body=%25").await,
+        client.says("method=base64&json=1&body=%25").await,
         "ERROR_UPLOAD",
         "plain although JSON was requested"
     );
@@ -171,16 +179,16 @@ async fn captchaai_has_ways_of_its_own() {
 
 #[tokio::test]
 async fn solve_php_answers_a_picture_in_the_same_breath() {
-    let desk = quick(MockClassicDialect::CaptchaAi).await;
+    let client = quick(MockClassicDialect::CaptchaAi).await;
     let params = format!("key={DEMO_KEY}&method=base64&body={}", body(3));
-    let json_reply = desk.post("/solve.php", &params).await.expect("an answer");
-    let entry = desk.sim.ledger().tasks[0].clone();
+    let json_reply = client.post("/solve.php", &params).await.expect("an answer");
+    let entry = client.mock.ledger().tasks[0].clone();
     let answer = entry.answer.expect("it is solved");
     assert_eq!(json_reply.text(), format!("OK|{}", answer.as_str().expect("text")));
     assert!(entry.delivered && entry.reply_delivered);
-    let json = desk.post("/solve.php", &format!("{params}&json=1")).await.expect("an answer");
+    let json = client.post("/solve.php", &format!("{params}&json=1")).await.expect("an answer");
     assert_eq!(json.text(), format!(r#"{{"status":1,"request":{answer}}}"#));
-    let other = desk.post("/solve.php", &format!("key={DEMO_KEY}&{TURNSTILE}")).await.expect("an answer");
+    let other = client.post("/solve.php", &format!("key={DEMO_KEY}&{TURNSTILE}")).await.expect("an answer");
     assert_eq!(other.text(), "ERROR_UPLOAD");
     let elsewhere =
         quick(MockClassicDialect::TwoCaptcha).await.post("/solve.php", &params).await.expect("an answer");
@@ -189,14 +197,14 @@ async fn solve_php_answers_a_picture_in_the_same_breath() {
 
 #[tokio::test]
 async fn extras_that_documentation_promises() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let open = desk.submit(&format!("{TURNSTILE}&header_acao=1")).await.expect("an answer");
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let open = client.submit(&format!("{TURNSTILE}&header_acao=1")).await.expect("an answer");
     assert_eq!(open.header("access-control-allow-origin"), Some("*"));
-    let closed = desk.poll("action=getbalance").await.expect("an answer");
+    let closed = client.poll("action=getbalance").await.expect("an answer");
     assert_eq!(closed.header("access-control-allow-origin"), None);
-    assert!(desk.says("method=get_server_errors").await.contains("ERROR_NO_SLOT_AVAILABLE|"));
-    let dump = desk.tells("action=getbalance&debug_dump=1").await;
-    let money = desk.tells("action=getbalance").await;
+    assert!(client.says("method=get_server_errors").await.contains("ERROR_NO_SLOT_AVAILABLE|"));
+    let dump = client.tells("action=getbalance&debug_dump=1").await;
+    let money = client.tells("action=getbalance").await;
     assert_eq!(
         dump,
         format!(
@@ -205,81 +213,82 @@ async fn extras_that_documentation_promises() {
     );
 }
 
-async fn answer(desk: &AccountView, params: &str) -> (String, Value) {
-    let id = desk.finished(params).await;
-    let plain = desk.tells(&format!("action=get&json=0&id={id}")).await;
-    let json = desk.tells(&format!("action=get&json=1&id={id}")).await;
+async fn answer(client: &MockClient, params: &str) -> (String, Value) {
+    let id = client.finished(params).await;
+    let plain = client.tells(&format!("action=get&json=0&id={id}")).await;
+    let json = client.tells(&format!("action=get&json=1&id={id}")).await;
     let json = serde_json::from_str(&json).unwrap_or_else(|why| panic!("{why}: {json}"));
     (plain.strip_prefix("OK|").unwrap_or_else(|| panic!("{plain}")).to_owned(), json)
 }
 
 #[tokio::test]
 async fn each_kind_answers_in_its_own_shape() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
     let page = "pageurl=https://a.example.com/";
     let image = |extra: &str| format!("method=base64&body={}&{extra}", body(1));
-    let (text, json) = answer(&desk, &image("numeric=1")).await;
+    let (text, json) = answer(&client, &image("numeric=1")).await;
     assert!(text.bytes().all(|byte| byte.is_ascii_digit()) && json["request"] == json!(text));
-    let (grid, _) = answer(&desk, &image("recaptcha=1&textinstructions=cars")).await;
+    let (grid, _) = answer(&client, &image("recaptcha=1&textinstructions=cars")).await;
     assert!(
         grid.starts_with("click:") && grid[6..].split('/').all(|cell| cell.parse::<u8>().is_ok()),
         "{grid}"
     );
-    let (points, _) = answer(&desk, &image("coordinatescaptcha=1")).await;
+    let (points, _) = answer(&client, &image("coordinatescaptcha=1")).await;
     assert!(points.starts_with("coordinate:x=") && points.contains(";x="), "{points}");
-    let (canvas, _) = answer(&desk, &image("canvas=1&textinstructions=dog")).await;
+    let (canvas, _) = answer(&client, &image("canvas=1&textinstructions=dog")).await;
     assert!(canvas.starts_with("canvas:") && canvas.ends_with(';'), "{canvas}");
     let pictures: String = (1..=3).map(|number| format!("&file_{number}={}", body(number))).collect();
-    let (angles, _) = answer(&desk, &format!("method=rotatecaptcha{pictures}")).await;
+    let (angles, _) = answer(&client, &format!("method=rotatecaptcha{pictures}")).await;
     assert_eq!(angles.split('|').filter(|angle| angle.parse::<i16>().is_ok()).count(), 3, "{angles}");
-    let (boxes, json) = answer(&desk, &format!("method=bounding_box&image={}", body(4))).await;
+    let (boxes, json) = answer(&client, &format!("method=bounding_box&image={}", body(4))).await;
     assert!(json["request"][0]["xMin"].is_u64() && boxes.starts_with("[{"), "{boxes}");
-    let (fun, _) = answer(&desk, &format!("method=funcaptcha&publickey=x&data[blob]=b&{page}")).await;
+    let (fun, _) = answer(&client, &format!("method=funcaptcha&publickey=x&data[blob]=b&{page}")).await;
     assert_eq!(fun.matches('|').count(), 2, "{fun}");
-    let (text, _) = answer(&desk, "textcaptcha=two+and+two").await;
+    let (text, _) = answer(&client, "textcaptcha=two+and+two").await;
     assert!(!text.is_empty());
-    let (geetest, json) = answer(&desk, &format!("method=geetest&json=0&gt=g&challenge=c1&{page}")).await;
+    let (geetest, json) = answer(&client, &format!("method=geetest&json=0&gt=g&challenge=c1&{page}")).await;
     assert_eq!(json["request"]["geetest_challenge"], "c1");
     assert_eq!(serde_json::from_str::<Value>(&geetest).expect("compact JSON"), json["request"]);
-    let (_, v4) = answer(&desk, &format!("method=geetest_v4&json=0&captcha_id=i&{page}")).await;
+    let (_, v4) = answer(&client, &format!("method=geetest_v4&json=0&captcha_id=i&{page}")).await;
     assert!(v4["request"]["pass_token"].is_string());
-    let (_, turnstile) = answer(&desk, &format!("{TURNSTILE}&data=d&pagedata=p")).await;
+    let (_, turnstile) = answer(&client, &format!("{TURNSTILE}&data=d&pagedata=p")).await;
     assert!(turnstile["request"].is_string() && turnstile["useragent"].is_string());
-    let (token, _) = answer(&desk, &format!("method=brand_new_captcha&{page}")).await;
+    let (token, _) = answer(&client, &format!("method=brand_new_captcha&{page}")).await;
     assert!(token.starts_with("sim-"), "an unknown method is taken: {token}");
 }
 
 #[tokio::test]
 async fn geetest_replies_in_json_by_default() {
-    let desk = quick(MockClassicDialect::TwoCaptcha).await;
-    let json_reply = desk.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
-    let id = desk.sim.ledger().tasks[0].id.clone();
+    let client = quick(MockClassicDialect::TwoCaptcha).await;
+    let json_reply = client.says("method=geetest&gt=g&challenge=c&pageurl=https://a.test/").await;
+    let id = client.mock.ledger().tasks[0].id.clone();
     assert_eq!(json_reply, format!(r#"{{"status":1,"request":"{id}"}}"#));
-    desk.until(|task| task.answer.is_some()).await;
-    assert!(desk.tells(&format!("action=get&id={id}")).await.starts_with(r#"{"status":1,"request":{"#));
+    client.until(|task| task.answer.is_some()).await;
+    assert!(client.tells(&format!("action=get&id={id}")).await.starts_with(r#"{"status":1,"request":{"#));
 }
 
 #[tokio::test]
 async fn captchaai_says_bound_answers_in_result_and_geetest_as_a_string() {
-    let desk = quick(MockClassicDialect::CaptchaAi).await;
-    let (plain, enterprise) = answer(&desk, &format!("{}&enterprise=1", v2("e"))).await;
+    let client = quick(MockClassicDialect::CaptchaAi).await;
+    let (plain, enterprise) = answer(&client, &format!("{}&enterprise=1", v2("e"))).await;
     assert_eq!(enterprise["result"], json!(plain));
     assert!(enterprise["user_agent"].is_string() && enterprise.get("request").is_none());
     let proxied = "pageurl=https://a.example.com/&proxy=u:p@1.2.3.4:80&proxytype=HTTP";
-    let (_, clearance) = answer(&desk, &format!("method=cloudflare_challenge&{proxied}")).await;
+    let (_, clearance) = answer(&client, &format!("method=cloudflare_challenge&{proxied}")).await;
     assert!(clearance["result"].is_string() && clearance.get("request").is_none());
-    let (_, fox) = answer(&desk, &format!("method=captchafox&sitekey=s&{proxied}")).await;
+    let (_, fox) = answer(&client, &format!("method=captchafox&sitekey=s&{proxied}")).await;
     assert!(fox["request"].is_string() && fox["user_agent"].is_string());
-    let (_, geetest) = answer(&desk, "method=geetest&json=0&gt=g&challenge=c2&pageurl=https://a.test/").await;
+    let (_, geetest) =
+        answer(&client, "method=geetest&json=0&gt=g&challenge=c2&pageurl=https://a.test/").await;
     let inner: Value = serde_json::from_str(geetest["request"].as_str().expect("a string")).expect("JSON");
     assert_eq!(inner["challenge"], "c2");
     let (cells, _) = answer(
-        &desk,
+        &client,
         &format!("method=base64&instructions=cars&grid_size=3x3&img_type=recaptcha&body={}", body(1)),
     )
     .await;
     assert!(serde_json::from_str::<Vec<u8>>(&cells).is_ok(), "{cells}");
     let nine: String = (1..=9).map(|number| format!("&image_base64_{number}={}", body(number))).collect();
-    let (cells, _) = answer(&desk, &format!("method=bls&instructions=664{nine}")).await;
+    let (cells, _) = answer(&client, &format!("method=bls&instructions=664{nine}")).await;
     assert!(serde_json::from_str::<Vec<u8>>(&cells).is_ok(), "{cells}");
 }

@@ -59,21 +59,21 @@ pub(crate) fn request(verb: &str, target: &str, content_type: Option<&str>, body
     [head.as_bytes(), body].concat()
 }
 
-pub(crate) struct AccountView {
-    pub sim: MockProvider,
+pub(crate) struct MockClient {
+    pub mock: MockProvider,
 }
 
-pub(crate) async fn open(settings: Settings) -> AccountView {
-    AccountView { sim: MockProvider::start(settings).await.expect("a free port") }
+pub(crate) async fn open(settings: Settings) -> MockClient {
+    MockClient { mock: MockProvider::start(settings).await.expect("a free port") }
 }
 
-pub(crate) async fn quick(profile: MockClassicDialect) -> AccountView {
+pub(crate) async fn quick(profile: MockClassicDialect) -> MockClient {
     open(Settings::quick(profile)).await
 }
 
-impl AccountView {
+impl MockClient {
     pub(crate) async fn raw(&self, raw: &[u8]) -> io::Result<HttpReply> {
-        tokio::time::timeout(LIMIT, talk(self.sim.address(), raw)).await.expect("an answer in time")
+        tokio::time::timeout(LIMIT, talk(self.mock.address(), raw)).await.expect("an answer in time")
     }
 
     pub(crate) async fn get(&self, target: &str) -> io::Result<HttpReply> {
@@ -116,7 +116,7 @@ impl AccountView {
     }
 
     pub(crate) fn entry(&self, id: &str) -> LedgerTask {
-        self.sim.ledger().task(id).cloned().unwrap_or_else(|| panic!("no task {id}"))
+        self.mock.ledger().task(id).cloned().unwrap_or_else(|| panic!("no task {id}"))
     }
 
     /// Waits until some task is like that.
@@ -124,13 +124,13 @@ impl AccountView {
     pub(crate) fn until(&self, mut is: impl FnMut(&LedgerTask) -> bool) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
-            let history = self.sim.until(LIMIT, |ledger| ledger.tasks.iter().any(&mut is)).await;
-            assert!(history, "{place}: not in time: {:#?}", self.sim.ledger());
+            let history = self.mock.until(LIMIT, |ledger| ledger.tasks.iter().any(&mut is)).await;
+            assert!(history, "{place}: not in time: {:#?}", self.mock.ledger());
         }
     }
 
     pub(crate) fn fault(&self, name: &str) -> u64 {
-        self.sim.totals().faults.get(name).copied().unwrap_or(0)
+        self.mock.totals().faults.get(name).copied().unwrap_or(0)
     }
 }
 

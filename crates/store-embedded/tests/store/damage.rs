@@ -118,7 +118,7 @@ impl DamageScene {
 }
 
 trait OrderOf {
-    /// The same step of another order.
+    /// This step of another order.
     fn order_of(&self, other: &Versioned) -> Arc<Order>;
 }
 
@@ -304,7 +304,7 @@ fn a_bit_that_flips_on_the_disk_is_reported_and_set_aside() {
 
 #[test]
 fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
-    let doors: [fn(&EmbeddedStore, &DamageScene); 4] = [
+    let readers: [fn(&EmbeddedStore, &DamageScene); 4] = [
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
         |store, scene| drop(commit(store, scene.version, &scene.rotten).unwrap_err()),
         |store, _| {
@@ -313,14 +313,14 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
         },
         |_, _| {},
     ];
-    for first in doors {
+    for first in readers {
         let scene = DamageScene::new();
         let store = scene.open();
         sql(scene.dir.path(), &format!("UPDATE order_records SET record = '{{}}' {FIRST}"));
         first(&store, &scene);
         if store.unreadable().is_empty() {
             let due = now(store.claim_due(after(1), after(1), 100)).unwrap();
-            assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1), "through this door, too");
+            assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1), "through this reader, too");
             assert_eq!(now(store.claim_due(after(9), after(9), 100)).unwrap().unreadable, [], "once");
         } else {
             scene.check(&store);
@@ -330,14 +330,14 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
 
 #[test]
 fn what_rots_while_the_store_is_open_is_discarded_whichever_reader_noticed_first() {
-    let doors: [fn(&EmbeddedStore, &DamageScene); 4] = [
+    let readers: [fn(&EmbeddedStore, &DamageScene); 4] = [
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
         |store, _| drop(now(store.list(Which::ALL, None, 9)).unwrap()),
         |store, _| drop(now(store.claim_due(after(1), after(1), 100)).unwrap()),
         |_, _| {},
     ];
     for rot in ["record = '{}'", "due = due + 1", "key = zeroblob(32)"] {
-        for first in doors {
+        for first in readers {
             let scene = DamageScene::new();
             let store = scene.open();
             sql(scene.dir.path(), &format!("UPDATE order_records SET {rot} {FIRST}"));
@@ -353,7 +353,7 @@ fn what_rots_while_the_store_is_open_is_discarded_whichever_reader_noticed_first
 fn what_is_discarded_is_in_no_stock_and_no_list() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open_with(dir.path(), &NO_CACHE).unwrap();
-    let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
+    let stocked = samples::stocked("rotten", "https://example.com/login", after(500)).order;
     let (target, _) = stocked.list_stock().unwrap();
     let key = stocked.key;
     create(&store, &stocked);

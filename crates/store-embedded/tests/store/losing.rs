@@ -216,7 +216,7 @@ fn delete_files(dir: &Path) {
 }
 
 #[test]
-fn the_next_process_goes_on_with_the_copy_until_its_orders_are_listed() {
+fn the_next_process_continues_with_the_copy_until_its_orders_are_listed() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("store");
     let moved = parent.path().join("moved");

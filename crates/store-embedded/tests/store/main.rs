@@ -1,4 +1,4 @@
-//! The embedded store through its public doors: it keeps every promise of the suite, with and without its cache, and
+//! The embedded store through its public interface: it keeps every promise of the suite, with and without its cache, and
 //! what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

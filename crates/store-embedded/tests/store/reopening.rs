@@ -180,7 +180,7 @@ fn everything(store: &EmbeddedStore) -> impl PartialEq + std::fmt::Debug + use<>
         record.into_iter().map(Result::unwrap).collect::<Vec<_>>()
     };
     let stock =
-        now(store.list_stock(&samples::target("https://example.com/door"), samples::START, 100)).unwrap();
+        now(store.list_stock(&samples::target("https://example.com/login"), samples::START, 100)).unwrap();
     let usage = now(store.usage(Day(0), Day(u64::MAX))).unwrap();
     let next = now(store.claim_due(Timestamp::ZERO, Timestamp::ZERO, 0)).unwrap().next;
     (list(Which::ALL), list(Which::OPEN), list(Which::DEAD), stock, usage, next)

@@ -10,7 +10,7 @@ use quittance_servers::{Postgres, shared_postgres};
 use quittance_store_postgres::PostgresStore;
 use std::sync::Arc;
 
-const PAGE: &str = "https://example.com/door";
+const PAGE: &str = "https://example.com/login";
 
 fn queued(n: usize) -> Arc<Order> {
     samples::queued(&format!("order {n}"), START).order

@@ -1,11 +1,11 @@
-//! The PostgreSQL store through its public doors, on a server of its own: it keeps every promise of the suite, alone,
+//! The PostgreSQL store through its public interface, on a server of its own: it keeps every promise of the suite, alone,
 //! between two nodes and through a pooler, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bloat;
 mod checkup;
 mod conformance;
-mod doors;
+mod encryption;
 mod failure;
 mod forgetting;
 mod leases;

@@ -61,7 +61,7 @@ fn a_settled_record_that_a_list_finds_damaged_is_a_dead_letter_and_is_not_purged
     super::run(async {
         let schema = fresh_schema();
         let store = open(settings(&schema)).await;
-        let settled = samples::stocked("settled", "https://example.com/door", after(500)).order;
+        let settled = samples::stocked("settled", "https://example.com/login", after(500)).order;
         create(&store, &settled).await;
         expire(&schema, &settled.key, "garbage");
         assert_eq!(store.list(Which::DEAD, None, 10).await.unwrap(), [], "no read has met it yet");
@@ -80,7 +80,7 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
         for (column, bytes) in [("record", "garbage"), ("record", ""), ("terms", "{}")] {
             let schema = fresh_schema();
             let (store, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
-            let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
+            let stocked = samples::stocked("rotten", "https://example.com/login", after(500)).order;
             let good = samples::queued("good", START).order;
             let version = create(&store, &stocked).await;
             create(&store, &good).await;
@@ -187,7 +187,7 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
             assert!(!store.discard(&order.key).await.unwrap(), "it can be read");
             assert!(is_sealed(store.compact_usage(line.day, line.day).await));
             assert_eq!(store.order_counts().await.unwrap(), OrderCounts { open: 0, dead: 0 });
-            let stock = samples::target("https://example.com/door");
+            let stock = samples::target("https://example.com/login");
             assert!(is_sealed(store.take(&stock, START, &order.key, START, &counters).await));
             assert!(is_sealed(store.write_document("any", Version::ABSENT, None).await));
             assert_eq!(store.documents().await.unwrap(), []);

@@ -163,7 +163,7 @@ fn a_table_that_is_gone_stops_commits_at_the_next_look_and_is_named() {
             let placed = commit(&store, Version::ABSENT, &samples::queued("next", START).order).await;
             assert!(is_unavailable(&placed), "{table}: {placed:?}");
             let (stock, by) =
-                (samples::target("https://example.com/door"), samples::queued("x", START).order.key);
+                (samples::target("https://example.com/login"), samples::queued("x", START).order.key);
             let taken = store.take(&stock, START, &by, START, &Counters::default()).await;
             assert!(is_unavailable(&taken), "{table}: {taken:?}");
             let listed = store.list(Which::OPEN, None, 1).await;

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_postgres::NoTls;
 
-const PAGE: &str = "https://example.com/door";
+const PAGE: &str = "https://example.com/login";
 
 fn one() -> Counters {
     Counters { asked: 1, from_stock: 1, ..Counters::default() }

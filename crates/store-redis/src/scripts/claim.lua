@@ -1,8 +1,8 @@
 -- Hands out the orders that are due first, and puts their timers off: all that a claim does.
-local desk, due = unpack(KEYS)
+local versions, due = unpack(KEYS)
 local records, now, until_, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
-local seal = redis.call('HGET', desk, 'seal')
+local seal = redis.call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

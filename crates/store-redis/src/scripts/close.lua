@@ -1,10 +1,10 @@
 -- Tells which days are to be closed, and closes the usage of one day in steps, so that others are served between them. What is counted meanwhile either is there when
 -- its field is summed up, or opens it again; and a write that opens one puts the day back among those kept in detail.
-local desk, days, closed, usage = unpack(KEYS)
+local versions, days, closed, usage = unpack(KEYS)
 local step, day = ARGV[1], ARGV[2]
 local FIRST_FIELD = 3
 
-local seal = call('HGET', desk, 'seal')
+local seal = call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

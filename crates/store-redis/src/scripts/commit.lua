@@ -1,13 +1,13 @@
 -- One step of one order: compare, then write the record, its indices, the usage and the notice, or nothing at all.
 -- Everything that can refuse comes before the first write, because what a script has written stays written.
-local record, desk, due, forget, open, rest, dead, stocks, days, usage, tenants, identity = unpack(KEYS)
+local record, versions, due, forget, open, rest, dead, stocks, days, usage, tenants, identity = unpack(KEYS)
 local expected, key, by, body, terms, sum, due_at, forget_at, stock, once_taken, taker, takings, standing, awaited,
   channel, grace, line, day, keep_usage_until, of, tenant, known, known_epoch = unpack(ARGV, 1, 23)
 local FIRST_COUNTERS = 24
 
-local desk_says = call('HMGET', desk, 'seal', 'version')
-if desk_says[1] then
-  return { 'sealed', desk_says[1] }
+local head = call('HMGET', versions, 'seal', 'version')
+if head[1] then
+  return { 'sealed', head[1] }
 end
 -- A node that knows another store must first put back what it had in hand: what it takes for new may be paid for.
 if known ~= '' then
@@ -55,7 +55,7 @@ end
 local was_due, was_forget, was_stock, was_taker = was[4] or '', was[5] or '', was[6] or '', was[9] or ''
 
 local time = call('TIME')
-local version = next_version(desk, desk_says[2], time)
+local version = next_version(versions, head[2], time)
 local fields = { 'version', version, 'by', by, 'record', body }
 local function note(name, value)
   fields[#fields + 1] = name

@@ -1,9 +1,9 @@
 -- Adds to the usage of one day what changed no order.
-local desk, days, usage = unpack(KEYS)
+local versions, days, usage = unpack(KEYS)
 local line, day, keep_usage_until, grace = unpack(ARGV, 1, 4)
 local FIRST_COUNTERS = 5
 
-local seal = call('HGET', desk, 'seal')
+local seal = call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

@@ -1,10 +1,10 @@
 -- Removes an unreadable record, if it still is what was found unreadable, with all that the indices say of it. The
--- last version stays at the desk, so the next record under this key comes after it.
-local record, desk, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
+-- last version stays in the hash, so the next record under this key comes after it.
+local record, versions, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, takings, of, is_hash = unpack(ARGV, 1, 4)
 local FIRST_FIELD = 5
 
-local seal = call('HGET', desk, 'seal')
+local seal = call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

@@ -10,7 +10,7 @@ end
 for _, gone in ipairs(ended) do
   call('HDEL', leases, gone)
 end
-version = next_version(desk, call('HGET', desk, 'version'), time)
+version = next_version(versions, call('HGET', versions, 'version'), time)
 local until_ms = string.format('%.0f', now + tonumber(life))
 call('HSET', leases, 'version', version, node, amount .. ' ' .. until_ms .. ' ' .. version)
 call('PEXPIRE', leases, forgotten_after)

@@ -1,5 +1,5 @@
--- What the scripts about leases have in common; this stands in front of them. KEYS: the desk, the leases of one limit.
-local desk, leases = unpack(KEYS)
+-- What the scripts about leases have in common; this stands in front of them. KEYS: the versions, the leases of one limit.
+local versions, leases = unpack(KEYS)
 
 local function read_lease(written)
   return string.match(written, '^(%d+) (%d+) (%d+)$')

@@ -3,7 +3,7 @@
 -- for a while nodes only put back what they had in hand.
 --
 -- Nodes use one secret. One that is drawn for a store without any is not used at once: the store may have been flushed, and other nodes
--- bring the older one. The younger one then proves only, and the store has another identity, so that no node goes on with it unseen.
+-- bring the older one. The younger one then proves only, and the store has another identity, so that no node continues with it unseen.
 local identity, secret, secrets = unpack(KEYS)
 local drawn, known, known_epoch, span, is_putting_back, is_renewed, drawn_at, is_at_work = unpack(ARGV, 1, 8)
 local FIRST_SECRET = 9

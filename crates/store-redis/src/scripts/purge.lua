@@ -1,8 +1,8 @@
 -- Forgets the orders that could be forgotten first, and what the indices still say of those that have expired.
-local desk, forget, open, rest, dead, tenants = unpack(KEYS)
+local versions, forget, open, rest, dead, tenants = unpack(KEYS)
 local records, now, limit, takings, of = unpack(ARGV)
 
-local seal = call('HGET', desk, 'seal')
+local seal = call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

@@ -6,14 +6,14 @@ local function now_ms(time)
 end
 
 -- Ahead of the last one, also when the clock was set back; and ahead of those that a failover has lost.
-local function next_version(desk, last, time)
+local function next_version(versions, last, time)
   local version = tonumber(time[1]) * 1000000 + tonumber(time[2])
   last = tonumber(last or '0') or 0
   if last >= version then
     version = last + 1
   end
   version = string.format('%.0f', version)
-  call('HSET', desk, 'version', version)
+  call('HSET', versions, 'version', version)
   return version
 end
 

@@ -1,15 +1,15 @@
 -- Gives what stands first on a stock to one taker, or the same again to a taker that has it already; or only looks. The record
 -- stays as it was: who took it, and when, is written beside it, and a reader of the order puts them together.
-local desk, due, forget, stocks, days, usage = unpack(KEYS)
+local versions, due, forget, stocks, days, usage = unpack(KEYS)
 local records, takings, taker, from, to, only_looks, skips_own, at, grace, day, keep_usage_until =
   unpack(ARGV, 1, 11)
 local FIRST_COUNTERS = 12
 -- The index can name what is gone. So many are cleared away at most, because no other call is served meanwhile.
 local STALE_MAX = 64
 
-local desk_says = call('HMGET', desk, 'seal', 'version')
-if desk_says[1] then
-  return { 'sealed', desk_says[1] }
+local head = call('HMGET', versions, 'seal', 'version')
+if head[1] then
+  return { 'sealed', head[1] }
 end
 
 if skips_own == '0' then
@@ -55,7 +55,7 @@ end
 local record, line, was_due, was_forget = records .. key, row[4], row[5] or '', row[6] or ''
 local body = call('HMGET', record, 'record', 'terms')
 local time = call('TIME')
-local version = next_version(desk, desk_says[2], time)
+local version = next_version(versions, head[2], time)
 -- A commit that is sent once more must not take this version for its own: so it has no writer.
 call('HSET', record, 'version', version, 'by', '', 'stock', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
   'taken_at', at)

@@ -1,10 +1,10 @@
 -- Writes one document, or takes it away, if it still has the version that was expected.
-local desk, documents = unpack(KEYS)
+local versions, documents = unpack(KEYS)
 local name, expected, body, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-local desk_says = call('HMGET', desk, 'seal', 'version')
-if desk_says[1] then
-  return { 'sealed', desk_says[1] }
+local head = call('HMGET', versions, 'seal', 'version')
+if head[1] then
+  return { 'sealed', head[1] }
 end
 local found = call('HGET', documents, name)
 local stands = found and (string.match(found, '^%d+') or 'damaged') or '0'
@@ -14,7 +14,7 @@ end
 if body ~= '' and not found and call('HLEN', documents) >= max then
   return { 'no room' }
 end
-local version = next_version(desk, desk_says[2], call('TIME'))
+local version = next_version(versions, head[2], call('TIME'))
 if body ~= '' then
   call('HSET', documents, name, version .. ' ' .. body)
 else

@@ -178,18 +178,18 @@ fn what_is_discarded_is_in_no_stock_and_no_list() {
     run(async {
         let place = FreshPrefix::on_one_server(1);
         let store = place.open().await;
-        let target = samples::target("https://example.com/door");
+        let target = samples::target("https://example.com/login");
         let by = samples::queued("taker", START).order.key;
         let mut keys = Vec::new();
         for (name, expires) in [("first", 500), ("second", 600)] {
-            let order = samples::stocked(name, "https://example.com/door", after(expires)).order;
+            let order = samples::stocked(name, "https://example.com/login", after(expires)).order;
             create(&store, &order).await;
             keys.push(order.key);
         }
         let taken = store.take(&target, START, &by, START, &Counters::default()).await.unwrap().unwrap();
         assert_eq!(taken.order.key, keys[0]);
         for name in ["first", "second"] {
-            let order = samples::stocked(name, "https://example.com/door", after(500)).order;
+            let order = samples::stocked(name, "https://example.com/login", after(500)).order;
             shared_redis().command(&["HSET", &record(&place.prefix, &order), "record", "garbage"]);
         }
         for key in &keys {

@@ -1,6 +1,6 @@
 //! What Redis itself keeps and lets go, and what a step costs.
 
-use super::{FreshPrefix, create, record, run, settings, write};
+use super::{FreshPrefix, VERSIONS, create, record, run, settings, write};
 use quittance_lifecycle::{Counters, Event, Value};
 use quittance_ports::conformance::samples::{self, START, SampleOrder, after, draft, riddle};
 use quittance_ports::{Commit, Day, Store, UsageRow, Version, Which};
@@ -156,7 +156,7 @@ fn a_picture_of_a_megabyte_is_sent_once() {
         };
         let picture =
             |seed: u8| Value::Bytes((0..1_000_000_u32).map(|n| n.to_le_bytes()[0] ^ seed).collect());
-        let draft_of = |seed| draft("https://example.com/door").with("picture", picture(seed));
+        let draft_of = |seed| draft("https://example.com/login").with("picture", picture(seed));
         let placed = SampleOrder::placed("picture", draft_of(0), &riddle(), START);
         let mut version = create(&store, &placed.order).await;
         let before = received();
@@ -189,7 +189,7 @@ fn versions_stay_ahead_when_the_clock_of_redis_is_set_back() {
         let ahead = version.0 + 1_000_000_000;
         shared_redis().command(&[
             "HSET",
-            &format!("{{{}:0}}:desk", place.prefix),
+            &format!("{{{}:0}}:{VERSIONS}", place.prefix),
             "version",
             &ahead.to_string(),
         ]);
@@ -244,7 +244,7 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
     let name = |what: &str| format!("{{{prefix}:0}}:{what}");
     let keys = [
-        "order:x", "desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1", "tenants",
+        "order:x", VERSIONS, "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1", "tenants",
         "identity",
     ]
     .map(name);

@@ -1,4 +1,4 @@
-//! The Redis store through its public doors, on servers of its own: it keeps every promise of the suite, on one server
+//! The Redis store through its public interface, on servers of its own: it keeps every promise of the suite, on one server
 //! and on a cluster, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -28,6 +28,9 @@ use std::time::Duration;
 
 /// A busy machine can take its time; what never comes is noticed all the same.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The stored name of the hash with the versions.
+const VERSIONS: &str = "desk";
 
 /// So long that no test is disturbed by it.
 const NEVER: Duration = Duration::from_secs(3600);

@@ -31,7 +31,7 @@ fn away<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     }
 }
 
-/// Every door says that it is away, and says so in time.
+/// Every call fails as away, and in time.
 async fn is_away(store: &RedisStore) {
     let order = samples::queued("refused", START);
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! What leaves a stock: at what cost, with what left behind, and what becomes of answers that cannot be read.
 
-use super::{FreshPrefix, create, record, run, write};
+use super::{FreshPrefix, VERSIONS, create, record, run, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Counters, Event, Key, Order, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-const PAGE: &str = "https://example.com/door";
+const PAGE: &str = "https://example.com/login";
 
 fn taker(n: u16) -> Key {
     let mut key = [0xaa; 32];
@@ -235,7 +235,7 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_learns_that() {
         );
         let record = format!("order:{key}");
         let keys = [
-            &*record, "desk", "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1",
+            &*record, VERSIONS, "due", "forget", "open", "rest", "dead", "stocks", "days", "usage:1",
             "tenants", "identity",
         ];
         let (stock, takings, of) = (format!("target:1:{key}"), name("taken:"), name("of:"));
@@ -250,7 +250,7 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_learns_that() {
     let (records, takings) = (name("order:"), name("taken:"));
     let arguments =
         [&*records, &takings, "target:me", "[target:", "(target:g", "0", "0", "5", "1000", "1", "1"];
-    let taken = eval(script, &["desk", "due", "forget", "stocks", "days", "usage:1"], &arguments);
+    let taken = eval(script, &[VERSIONS, "due", "forget", "stocks", "days", "usage:1"], &arguments);
     assert!(taken.starts_with("taken"), "{taken}");
     assert!(commit().starts_with("conflict"));
 }

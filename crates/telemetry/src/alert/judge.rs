@@ -299,7 +299,7 @@ impl Judge<'_> {
     fn store_away(&self) -> Option<Vec<RuleReading>> {
         let here = &self.readings.here;
         let words = format!(
-            "the store does not answer {here}: callers are told to retry, and callbacks are kept in the spill; \
+            "the store does not answer {here}: callers are asked to retry, and callbacks are kept in the spill; \
              look at the store and the way to it (`quittance doctor`)"
         );
         one(here, level(!self.readings.store_is_up, true), words)
@@ -333,7 +333,7 @@ impl Judge<'_> {
         Some(seen.collect())
     }
 
-    /// By name: one that was started anew has a card of its own beside the one that it left, and the new one counts.
+    /// By name: one that was started again has a status of its own beside the one that it left, and the new one counts.
     fn nodes(&self) -> Option<BTreeMap<&str, &Node>> {
         let mut nodes = BTreeMap::new();
         for node in self.readings.nodes.as_ref()? {

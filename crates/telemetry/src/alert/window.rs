@@ -41,7 +41,7 @@ pub(crate) struct Lately {
 
 impl Window {
     pub(crate) fn note(&mut self, at: Timestamp, counts: Counters) {
-        // A clock that was set back begins anew.
+        // A clock that was set back begins again.
         if self.latest.is_some_and(|(last, _)| at < last) {
             self.points.clear();
         }

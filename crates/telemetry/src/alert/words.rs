@@ -21,10 +21,10 @@ pub fn what_was(words: &str) -> &str {
 }
 
 /// Text from outside, cut to a useful length and escaped, so that it cannot be taken for our own text.
-pub(crate) fn quoted(said: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     const CHARS_MAX: usize = 64;
-    let said: String = said.chars().take(CHARS_MAX).collect();
-    said.escape_debug().to_string().replace(": ", ":")
+    let text: String = text.chars().take(CHARS_MAX).collect();
+    text.escape_debug().to_string().replace(": ", ":")
 }
 
 #[cfg(test)]
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_told_in_the_unit_that_fits_it() {
-        let told =
+    fn a_span_is_shown_in_the_unit_that_fits_it() {
+        let shown =
             [0, 1, 90, 125, 7199, 7200, 90_000, 172_800].map(|seconds| span(Duration::from_secs(seconds)));
         let expected = [
             "0 seconds",
@@ -45,11 +45,11 @@ mod tests {
             "25 hours",
             "2 days",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]
-    fn what_is_over_is_told_without_what_to_do() {
+    fn what_is_over_is_reported_without_what_to_do() {
         assert_eq!(what_was("the balance is 2.99: top up the account (`a: b`)"), "the balance is 2.99");
         assert_eq!(what_was("nothing to do"), "nothing to do");
         assert_eq!(what_was(&format!("it says {}: fix it", quoted("ERROR: no\n"))), "it says ERROR:no\\n");

@@ -164,7 +164,7 @@ fn update_messages(notes: &mut [AlertNote], words: &BTreeMap<Named, String>) {
     }
 }
 
-/// The event of an active alert has happened again: the alert is raised anew and not acknowledged.
+/// The event of an active alert has happened again: the alert is raised again and not acknowledged.
 fn renew(notes: &mut [AlertNote], rule: Rule, words: &str, now: Timestamp) -> Option<Announcement> {
     let note = notes.iter_mut().find(|note| note.rule == rule.name() && note.cleared.is_none())?;
     (note.raised, note.seen) = (now, None);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_in_the_figures_of_now_and_what_is_over_in_those_of_then() {
+    fn what_stands_is_reported_in_the_figures_of_now_and_what_is_over_in_those_of_then() {
         let mut notes = vec![note(1, None), note(2, Some(900))];
         let words = [1, 2].map(|n| ((Rule::PoolStarves, format!("pool{n}")), "7 more".to_owned()));
         update_messages(&mut notes, &BTreeMap::from(words));

@@ -10,8 +10,10 @@ use quittance_ports::{
     Account, AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoreError, StoredDocument,
     Which,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
 
 /// After this time without a response the store counts as down.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,9 +40,10 @@ const ORDER_COUNTS: Intervals = intervals(2, 15);
 const MEMBERSHIP: Intervals = intervals(2, 5);
 
 /// How many open orders are in which phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenPhases {
     pub queued: u64,
+    /// Orders that wait until a person fixes the provider's account.
     pub held: u64,
     pub submitting: u64,
     pub solving: u64,

@@ -1,4 +1,5 @@
 //! The crate from outside.
 #![expect(clippy::unwrap_used, reason = "a failure in a test must be seen at once")]
 
+mod alert;
 mod timeline;

@@ -38,7 +38,7 @@ fn kind() -> Kind {
     }
 }
 
-fn told(order: &Order) -> Vec<Span> {
+fn exported(order: &Order) -> Vec<Span> {
     news_of(order, "thing")
 }
 
@@ -50,7 +50,7 @@ fn delivery() -> ProviderAnswer {
     ProviderAnswer { payload: Payload::text("token"), solved_at: None, cost: Some(Money(5)) }
 }
 
-/// An order after these events, each at its second. Nothing is told of it before the last of them.
+/// An order after these events, each at its second. Nothing is exported before the last of them.
 fn after(events: impl IntoIterator<Item = (u64, Event)>) -> Order {
     let policy = Policy { callbacks: true, ..Policy::DEFAULT };
     let draft = Draft::new("<ann>");
@@ -60,7 +60,7 @@ fn after(events: impl IntoIterator<Item = (u64, Event)>) -> Order {
     };
     let mut order = advance.next;
     for (second, event) in events {
-        assert_eq!(told(&order), [], "it is on its way");
+        assert_eq!(exported(&order), [], "it is on its way");
         let Decision::Advance(advance) = transition(&order, event, at(second), &policy) else {
             panic!("at {second}")
         };
@@ -83,7 +83,7 @@ fn solved() -> Order {
 #[test]
 fn each_attempt_has_its_span_and_what_went_wrong_stands_where_it_did() {
     let order = solved();
-    let spans = told(&order);
+    let spans = exported(&order);
     let shown: Vec<_> = spans
         .iter()
         .map(|span| (span.name.as_str(), span.start.since(at(0)).as_secs(), span.end.since(at(0)).as_secs()))
@@ -105,15 +105,15 @@ fn each_attempt_has_its_span_and_what_went_wrong_stands_where_it_did() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), spans.len(), "no two have one name");
-    assert_eq!(told(&order), spans, "a second export is the same");
+    assert_eq!(exported(&order), spans, "a second export is the same");
 }
 
 #[test]
 fn a_body_for_a_collector_is_json_and_holds_no_answer() {
     let order = solved();
-    let body = String::from_utf8(encode("here", "0.1", &told(&order))).unwrap();
-    let said: serde_json::Value = serde_json::from_str(&body).unwrap();
-    let spans = &said["resourceSpans"][0]["scopeSpans"][0]["spans"];
+    let body = String::from_utf8(encode("here", "0.1", &exported(&order))).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let spans = &json["resourceSpans"][0]["scopeSpans"][0]["spans"];
     assert_eq!(spans.as_array().unwrap().len(), 6);
     assert_eq!(spans[0]["startTimeUnixNano"], "1000000000000");
     assert_eq!(spans[1]["status"]["code"], 2);
@@ -121,18 +121,18 @@ fn a_body_for_a_collector_is_json_and_holds_no_answer() {
 }
 
 #[test]
-fn a_dead_letter_is_told_when_it_dies_and_not_again_when_it_is_dropped() {
+fn a_dead_letter_is_exported_when_it_dies_and_not_again_when_it_is_dropped() {
     let mut order = solved();
     let mut events = |more: &[TimelineEvent]| {
         let fresh = more.iter().map(|event| TimelineEntry { at: at(20), event: event.clone() });
         order.timeline.entries.extend(fresh);
-        !told(&order).is_empty()
+        !exported(&order).is_empty()
     };
-    let buried = TimelineEvent::MovedToDeadLetters { cause: DeadCause::Deadline };
-    assert!(events(std::slice::from_ref(&buried)));
+    let moved = TimelineEvent::MovedToDeadLetters { cause: DeadCause::Deadline };
+    assert!(events(std::slice::from_ref(&moved)));
     assert!(!events(&[TimelineEvent::Dropped, TimelineEvent::Failed]));
     assert!(
-        events(&[TimelineEvent::Replayed, TimelineEvent::Submitted { attempt: 9 }, buried]),
+        events(&[TimelineEvent::Replayed, TimelineEvent::Submitted { attempt: 9 }, moved]),
         "another life, another trace"
     );
 }
@@ -152,7 +152,7 @@ fn a_doubt_lasts_until_it_is_settled_and_is_no_failure_then() {
             },
         ),
     ]);
-    let spans = told(&order);
+    let spans = exported(&order);
     let [_, attempt, submit] = &spans[..] else { panic!("{spans:?}") };
     assert_eq!((attempt.end, &attempt.error), (at(20), &None), "it has answered after all");
     assert_eq!(submit.end, at(3));
@@ -160,7 +160,7 @@ fn a_doubt_lasts_until_it_is_settled_and_is_no_failure_then() {
 }
 
 #[test]
-fn who_asked_to_be_called_is_given_it_then_and_nothing_is_told_twice() {
+fn a_webhook_is_exported_when_it_is_sent_and_nothing_is_exported_twice() {
     let mut order = solved();
     let owed = |at| Webhook {
         number: 1,
@@ -169,24 +169,24 @@ fn who_asked_to_be_called_is_given_it_then_and_nothing_is_told_twice() {
         state: DeliveryState::Owed { at, tries: 0 },
     };
     order.webhooks = vec![owed(at(0))];
-    assert_eq!(told(&order).len(), 6, "the caller has waited for it");
+    assert_eq!(exported(&order).len(), 6, "the caller has waited for it");
     order.webhooks = vec![owed(at(31))];
-    assert_eq!(told(&order), [], "it was written again because a webhook is due");
+    assert_eq!(exported(&order), [], "it was written again because a webhook is due");
     order.webhooks.clear();
     order.timeline.tell(at(32), TimelineEvent::WebhookDelivered { webhook: 1 });
-    let spans = told(&order);
+    let spans = exported(&order);
     let [call] = &spans[..] else { panic!("{spans:?}") };
     assert_eq!(
         (call.name.as_str(), call.kind, call.start, call.end),
         ("hand out", SpanKind::Client, at(30), at(32))
     );
-    assert_eq!(call.parent, Some(told(&solved())[0].id));
+    assert_eq!(call.parent, Some(exported(&solved())[0].id));
 }
 
 #[test]
-fn whoever_is_given_anothers_order_finds_it_from_his_own_trace() {
+fn a_caller_that_joins_an_order_finds_it_from_its_own_trace() {
     let order = solved();
-    let whole = told(&order).remove(0);
+    let whole = exported(&order).remove(0);
     let link = Some(SpanName { trace: whole.trace, id: whole.id });
     let caller = TraceParent { trace: [7; 16], span: [8; 8], is_sampled: true };
     let placing = Placing { caller, id: [9; 8], start: at(40) };
@@ -202,7 +202,7 @@ fn whoever_is_given_anothers_order_finds_it_from_his_own_trace() {
 }
 
 #[test]
-fn what_a_caller_wrote_is_told_in_part_and_so_that_it_can_be_read() {
+fn what_a_caller_wrote_is_exported_in_part_and_so_that_it_can_be_read() {
     let caller = TraceParent { trace: [7; 16], span: [8; 8], is_sampled: true };
     let placing = Placing { caller, id: [9; 8], start: at(0) };
     let long = format!("no `\u{1b}[31m\u{202e}{}`", "x".repeat(1_000_000));

@@ -1,8 +1,8 @@
 //! Pools and lifetimes as people write them, and all that can be wrong with them.
 
-use super::{Place, full, show, show_json};
-use crate::Config;
+use super::{Place, full, show};
 use quittance::{Goal, Hours, PoolSpec, Value};
+use quittance_config::{Config, object};
 use quittance_lifecycle::Money;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn a_pool_can_be_changed_for_once_and_its_origin_is_shown() {
     for words in ["[pools.login]\n", "[pools.login.params]\n", "environment QUITTANCE_POOLS_LOGIN_SIZE"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert_eq!(show_json(&config)["settings"]["pools.login.hours"]["value"][1], "09:30-10:00");
+    assert_eq!(object(&config)["settings"]["pools.login.hours"]["value"][1], "09:30-10:00");
     let dashed = full().env(&[("QUITTANCE_POOLS_NIGHT_SHIFT_SIZE", "2")]).load().unwrap();
     assert_eq!(
         pool(&dashed, "night-shift").goal,
@@ -94,7 +94,7 @@ fn check(file: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
+fn a_pool_that_makes_no_sense_is_reported_with_what_to_do() {
     let with = |line: &str| format!("{POOL}{line}\n{PARAMS}");
     for (file, words) in [
         (with("service_level = 0.95"), &["`pools.login.size`", "`service_level`", "one or the other"][..]),
@@ -157,7 +157,7 @@ fn a_pool_serves_one_of_the_tenants_if_there_are_any() {
 }
 
 #[test]
-fn a_row_of_lifetimes_that_makes_no_sense_is_told_with_what_to_do() {
+fn a_row_of_lifetimes_that_makes_no_sense_is_reported_with_what_to_do() {
     for (file, words) in [
         ("[[lifetimes]]\nhost = \"a.org\"", &["`lifetimes.1` has no `life`", "margin"][..]),
         // Each makes sense by itself; on a.b.org they meet.

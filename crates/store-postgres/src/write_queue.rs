@@ -250,57 +250,57 @@ mod tests {
 
     #[test]
     fn a_call_at_a_full_queue_fails_at_once() {
-        let desk = WriteQueue::for_so_many(2);
+        let queue = WriteQueue::for_so_many(2);
         let order = samples::queued("one", START);
-        let _first = desk.commit(write(&order, 0)).unwrap();
+        let _first = queue.commit(write(&order, 0)).unwrap();
         let line = UsageRow::of(&order.order, START);
-        let _second = desk.add(line.clone(), Counters::default()).unwrap();
-        assert!(matches!(desk.commit(write(&order, 0)), Err(PostgresError::Crowded { waiting: 2 })));
-        assert!(matches!(desk.add(line, Counters::default()), Err(PostgresError::Crowded { waiting: 2 })));
-        assert_eq!(desk.take().len(), 2);
-        assert!(desk.commit(write(&order, 0)).is_ok(), "there is room again");
+        let _second = queue.add(line.clone(), Counters::default()).unwrap();
+        assert!(matches!(queue.commit(write(&order, 0)), Err(PostgresError::Crowded { waiting: 2 })));
+        assert!(matches!(queue.add(line, Counters::default()), Err(PostgresError::Crowded { waiting: 2 })));
+        assert_eq!(queue.take().len(), 2);
+        assert!(queue.commit(write(&order, 0)).is_ok(), "there is room again");
     }
 
     #[test]
     fn entries_for_the_same_step_share_a_place_and_no_order_is_away_twice() {
-        let desk = WriteQueue::default();
+        let queue = WriteQueue::default();
         let (one, two) = (samples::queued("one", START), samples::queued("two", START));
         let _waiting = [(&one, 0), (&one, 0), (&one, 7), (&two, 3), (&one, 0)]
-            .map(|(sample, expected)| desk.commit(write(sample, expected)).unwrap());
-        let batch = desk.take();
+            .map(|(sample, expected)| queue.commit(write(sample, expected)).unwrap());
+        let batch = queue.take();
         assert_eq!(sizes(&batch), [3, 1], "the one with another version waits");
-        assert!(desk.take().is_empty(), "its order is away");
-        desk.bring_back(&batch.keys());
-        assert_eq!(sizes(&desk.take()), [1]);
+        assert!(queue.take().is_empty(), "its order is away");
+        queue.bring_back(&batch.keys());
+        assert_eq!(sizes(&queue.take()), [1]);
     }
 
     #[test]
     fn a_caller_that_left_is_left_out() {
-        let desk = WriteQueue::default();
+        let queue = WriteQueue::default();
         let [one, two] = ["one", "two"].map(|name| samples::queued(name, START));
-        drop(desk.commit(write(&one, 0)).unwrap());
-        let _stays = desk.commit(write(&two, 0)).unwrap();
-        assert_eq!(desk.take().keys(), [two.order.key]);
+        drop(queue.commit(write(&one, 0)).unwrap());
+        let _stays = queue.commit(write(&two, 0)).unwrap();
+        assert_eq!(queue.take().keys(), [two.order.key]);
     }
 
     #[test]
     fn no_more_news_are_taken_than_one_notice_holds_and_none_is_left_behind() {
-        let desk = WriteQueue::default();
+        let queue = WriteQueue::default();
         let news: Vec<_> = (0..=NEWS_MAX).map(|n| samples::failed(&format!("order {n}"), START)).collect();
-        let _waiting: Vec<_> = news.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
-        assert_eq!([desk.take().len(), desk.take().len(), desk.take().len()], [NEWS_MAX, 1, 0]);
+        let _waiting: Vec<_> = news.iter().map(|sample| queue.commit(write(sample, 0)).unwrap()).collect();
+        assert_eq!([queue.take().len(), queue.take().len(), queue.take().len()], [NEWS_MAX, 1, 0]);
     }
 
     #[test]
     fn a_batch_is_halved_until_each_entry_is_alone() {
-        let desk = WriteQueue::default();
+        let queue = WriteQueue::default();
         let orders: Vec<_> = (0..3).map(|n| samples::queued(&format!("order {n}"), START)).collect();
-        let _waiting: Vec<_> = orders.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
+        let _waiting: Vec<_> = orders.iter().map(|sample| queue.commit(write(sample, 0)).unwrap()).collect();
         let _added: Vec<_> = orders
             .iter()
-            .map(|sample| desk.add(UsageRow::of(&sample.order, START), Counters::default()).unwrap())
+            .map(|sample| queue.add(UsageRow::of(&sample.order, START), Counters::default()).unwrap())
             .collect();
-        let mut whole = vec![desk.take()];
+        let mut whole = vec![queue.take()];
         let mut alone = 0;
         while let Some(batch) = whole.pop() {
             if batch.len() == 1 {

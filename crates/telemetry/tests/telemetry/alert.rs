@@ -1,7 +1,9 @@
-//! When a person is told, when it is taken back, and that neither happens more often than the spans allow.
+//! When an alert is raised, when it is cleared, and that neither happens more often than the spans allow.
 
-use super::*;
 use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_telemetry::alert::{
+    AlertEngine, Change, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -74,12 +76,12 @@ fn well() -> Readings {
 }
 
 #[test]
-fn where_all_is_well_nobody_is_told_anything() {
+fn where_all_is_well_no_alert_is_raised() {
     assert_eq!(Post::new(Thresholds::default()).watch(0..8000, |_| well()), []);
 }
 
 #[test]
-fn dead_letters_that_grow_are_told_once_and_cleared_when_the_hour_has_half_as_many() {
+fn dead_letters_that_grow_are_reported_once_and_cleared_when_the_hour_has_half_as_many() {
     let mut post = Post::new(Thresholds::default());
     let dead =
         |count: u64| Readings { counts: Some(Counters { dead: count, ..Counters::default() }), ..well() };
@@ -95,7 +97,7 @@ fn dead_letters_that_grow_are_told_once_and_cleared_when_the_hour_has_half_as_ma
 }
 
 #[test]
-fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
+fn a_node_that_takes_over_does_not_clear_what_it_has_not_watched_for_long_enough() {
     let mut post = Post::new(Thresholds::default());
     post.standing.insert((Rule::DeadLettersGrow, String::new()));
     post.standing.insert((Rule::DoubtRate, String::new()));
@@ -106,7 +108,7 @@ fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
 }
 
 #[test]
-fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
+fn a_node_that_starts_again_counts_the_hour_before_its_start() {
     let mut post = Post::new(Thresholds::default());
     let dead = |count: u64| Counters { dead: count, ..Counters::default() };
     // 100 of yesterday, nine of the last hour; and what stood there long ago is no part of that.
@@ -118,7 +120,7 @@ fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
 }
 
 #[test]
-fn a_dead_letter_that_waits_too_long_is_told_until_somebody_has_seen_to_it() {
+fn a_dead_letter_that_waits_too_long_is_reported_until_a_person_has_seen_to_it() {
     let mut post = Post::new(Thresholds::default());
     let old = |_| Readings { dead: Some(DeadLetters { count: 3, oldest: Some(at(0)) }), ..well() };
     assert_eq!(post.watch(86_000..86_405, old), [(86_400, true, Rule::DeadLettersOld)]);
@@ -128,7 +130,7 @@ fn a_dead_letter_that_waits_too_long_is_told_until_somebody_has_seen_to_it() {
 }
 
 #[test]
-fn a_provider_that_is_paused_is_told_at_once_and_one_that_is_broken_after_a_minute() {
+fn a_provider_that_is_paused_is_reported_at_once_and_one_that_is_broken_after_a_minute() {
     let mut post = Post::new(Thresholds::default());
     let provider = |health: Health| Readings { provider: Some(("main".into(), health)), ..well() };
     let code = "ERROR\u{1b}[2J<b>".to_owned() + &"x".repeat(500);
@@ -152,7 +154,7 @@ fn a_provider_that_is_paused_is_told_at_once_and_one_that_is_broken_after_a_minu
 }
 
 #[test]
-fn a_balance_is_told_when_it_is_low_and_when_it_will_not_last() {
+fn a_balance_is_reported_when_it_is_low_and_when_it_will_not_last() {
     let mut post = Post::new(Thresholds::default());
     // One unit an hour.
     let spends = |balance: u64| {
@@ -224,7 +226,7 @@ fn a_doubt_rate_needs_enough_attempts_to_be_one() {
 }
 
 #[test]
-fn callers_who_are_not_reached_and_callbacks_that_do_not_come_are_told() {
+fn callers_that_are_not_reached_and_callbacks_that_do_not_come_are_reported() {
     let mut post = Post::new(Thresholds::default());
     let counts = |second: u64| Readings {
         counts: Some(Counters {
@@ -240,7 +242,7 @@ fn callers_who_are_not_reached_and_callbacks_that_do_not_come_are_told() {
 }
 
 #[test]
-fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
+fn a_pool_starves_only_while_callers_ask_for_what_it_does_not_have() {
     let mut post = Post::new(Thresholds::default());
     let pool = |fresh: u32, missed: u64, spent: u64| {
         let pool = Pool {
@@ -263,9 +265,9 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
 }
 
-/// What is not known is not zero: a budget without a price stops the pool, and that is told.
+/// What is not known is not zero: a budget without a price stops the pool, and that is reported.
 #[test]
-fn a_budget_whose_price_is_not_known_is_told_at_once() {
+fn a_budget_whose_price_is_not_known_is_reported_at_once() {
     let mut post = Post::new(Thresholds::default());
     let pool = |price: Option<Money>| {
         let budget = Some(Money(20_000));
@@ -299,7 +301,7 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
 }
 
 #[test]
-fn a_store_that_is_away_clears_nothing_because_nobody_can_look() {
+fn a_store_that_is_away_clears_nothing_because_no_node_can_look() {
     let mut post = Post::new(Thresholds::default());
     let silent = Node { name: "b".into(), is_silent: true, has_spilled: true };
     let nodes = |_| Readings { nodes: Some(vec![silent.clone()]), ..well() };
@@ -312,11 +314,11 @@ fn a_store_that_is_away_clears_nothing_because_nobody_can_look() {
     let cleared: BTreeSet<_> =
         post.watch(500..600, both).into_iter().map(|(_, is_raised, rule)| (is_raised, rule)).collect();
     let all = [Rule::StoreAway, Rule::SpillNotEmpty, Rule::NodeSilent].map(|rule| (false, rule));
-    assert_eq!(cleared, BTreeSet::from(all), "one that was started anew is not silent");
+    assert_eq!(cleared, BTreeSet::from(all), "one that was started again is not silent");
 }
 
 #[test]
-fn a_rule_that_is_switched_off_is_silent_and_takes_back_what_it_said() {
+fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
     let off = Thresholds {
         dead_new: 0,
         dead_age: Duration::ZERO,
@@ -334,7 +336,7 @@ fn a_rule_that_is_switched_off_is_silent_and_takes_back_what_it_said() {
         node_silent_for: Duration::ZERO,
         ..Thresholds::default()
     };
-    // What a store has lost is always told.
+    // What a store has lost is always reported.
     let can_be_off = |rule: &&Rule| **rule != Rule::StoreForgot;
     assert!(Rule::ALL.iter().filter(can_be_off).all(|rule| !off.is_on(*rule)));
     assert!(Rule::ALL.iter().all(|rule| Thresholds::default().is_on(*rule)));
@@ -350,7 +352,7 @@ fn every_rule_has_a_name_of_its_own() {
     let names: BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
     assert_eq!(names.len(), Rule::ALL.len());
     assert!(Rule::ALL.iter().all(|rule| Rule::named(rule.name()) == Some(*rule)));
-    assert_eq!(Rule::named("nobody"), None);
+    assert_eq!(Rule::named("no_rule"), None);
 }
 
 /// SplitMix64.

@@ -1,7 +1,7 @@
 //! The settings of the daemon: tenants, their keys and limits, https, webhooks and logs.
 
-use super::{Place, config_with, show, show_json};
-use crate::CallerKey;
+use super::{Place, config_with, show};
+use quittance_config::{CallerKey, object};
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use quittance_lifecycle::Reuse;
 use quittance_protocol::Dialect;
@@ -106,12 +106,12 @@ fn a_webhook_for_alerts_has_a_secret_that_its_receiver_knows() {
     let named =
         || Place::with_file(&format!("{hook}webhook_secret_env = \"HOOK\"\ncommand = [\"/no/such\"]\n"));
     let digits = "0f".repeat(32);
-    let troubles = |place: Place| place.load().unwrap().alerts.problems();
+    let problems = |place: Place| place.load().unwrap().alerts.problems();
     assert_eq!(
-        troubles(named().env(&[("HOOK", &digits)])),
+        problems(named().env(&[("HOOK", &digits)])),
         ["`alerts.command` cannot be run: there is no file /no/such"]
     );
-    let missing = troubles(named());
+    let missing = problems(named());
     assert!(missing[0].contains("alerts.webhook_secret` is missing"), "{missing:?}");
     let wrong = named().env(&[("HOOK", "s3cr3t")]).complaint();
     assert!(
@@ -122,7 +122,7 @@ fn a_webhook_for_alerts_has_a_secret_that_its_receiver_knows() {
 }
 
 #[test]
-fn one_key_is_said_in_one_way_and_is_long_enough() {
+fn one_key_is_set_in_one_way_and_is_long_enough() {
     let hash = KeyDigest::of(KEY);
     complains(
         &format!("[[tenant]]\nname = \"a\"\nkey_sha256 = \"{hash}\"\nkey_env = \"K\""),
@@ -144,7 +144,7 @@ fn one_key_is_said_in_one_way_and_is_long_enough() {
 }
 
 #[test]
-fn what_a_tenant_cannot_mean_is_told_with_its_line() {
+fn what_a_tenant_cannot_mean_is_reported_with_its_line() {
     let tenant = format!("[[tenant]]\nname = \"a\"\nkey_sha256 = \"{}\"\n", KeyDigest::of(KEY));
     for (line, words) in [
         ("rate = \"10\"", &["tenant.a.rate", "10/s"][..]),
@@ -176,7 +176,7 @@ fn what_a_tenant_cannot_mean_is_told_with_its_line() {
 #[test]
 fn config_show_conceals_what_the_daemon_must_not_tell() {
     let config = full().load().unwrap();
-    let (text, object) = (show(&config), show_json(&config));
+    let (text, object) = (show(&config), object(&config));
     for shown in [&text, &object.to_string(), &format!("{config:?}")] {
         for secret in [KEY, &KEY.replace('0', "1"), &"0f".repeat(32)] {
             assert!(!shown.contains(secret), "{shown}");
@@ -189,10 +189,10 @@ fn config_show_conceals_what_the_daemon_must_not_tell() {
 }
 
 #[test]
-fn a_tenant_that_is_not_there_is_told_with_the_nearest_one() {
+fn a_tenant_that_is_not_there_is_reported_with_the_nearest_one() {
     let config = config_with(&["tenant.team-a.key_env=A"]);
     assert_eq!(config.check_tenant("team-a"), Ok(()));
     assert!(config.check_tenant("taem-a").unwrap_err().contains("`team-a`"));
-    assert!(config.check_tenant("nobody").unwrap_err().contains("tenant list"));
-    assert_eq!(config_with(&[]).check_tenant("anybody"), Ok(()));
+    assert!(config.check_tenant("carol").unwrap_err().contains("tenant list"));
+    assert_eq!(config_with(&[]).check_tenant("carol"), Ok(()));
 }

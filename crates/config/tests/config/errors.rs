@@ -1,7 +1,7 @@
 //! Every way to get it wrong, and the error: it names the setting and the place, and says what to do.
 
 use super::{Place, SMALL};
-use crate::{Config, ConfigErrors};
+use quittance_config::{Config, ConfigErrors};
 use rustix::fs::{FileType, Mode};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn says(place: &Place, words: &[&str]) {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_line_and_the_nearest_right_one() {
+fn an_unknown_key_is_reported_with_its_line_and_the_nearest_right_one() {
     for (file, line, wrong, right) in [
         ("lisen = \"a\"", 1, "lisen", "listen"),
         ("\n\n[timing]\n# why\ncalback_wait = \"1s\"", 5, "timing.calback_wait", "timing.callback_wait"),
@@ -38,7 +38,7 @@ fn an_unknown_key_is_told_with_its_line_and_the_nearest_right_one() {
 }
 
 #[test]
-fn an_unknown_flag_or_variable_is_told_in_its_own_words() {
+fn an_unknown_flag_or_variable_is_reported_in_its_own_words() {
     says(
         &Place::empty().set(&["timing.dedline=1s"]),
         &["flag --set", "timing.dedline", "`timing.deadline`?"],
@@ -92,13 +92,13 @@ fn what_kubernetes_puts_there_for_a_service_is_silent() {
 }
 
 #[test]
-fn what_is_not_toml_is_told_with_its_line() {
+fn what_is_not_toml_is_reported_with_its_line() {
     check("listen = \"a\"\nx = = 1\n", &["quittance.toml:2: ", "not TOML"]);
     check("listen = 1\nlisten = 2\n", &["quittance.toml:2: ", "not TOML"]);
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_would_be_right() {
+fn a_wrong_value_is_reported_with_what_would_be_right() {
     for (file, words) in [
         ("listen = \"localhost\"", &["`listen` is \"localhost\"", "127.0.0.1:8780"][..]),
         ("listen = 8780", &["`listen` is 8780", "a port"]),
@@ -205,7 +205,7 @@ fn what_a_provider_or_a_tenant_must_have_is_asked_for() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_told_both() {
+fn settings_that_contradict_each_other_are_reported_both() {
     for (file, words) in [
         (
             "[engine]\nclaim_span = \"6s\"",
@@ -247,7 +247,7 @@ fn settings_that_contradict_each_other_are_told_both() {
 }
 
 #[test]
-fn secrets_that_cannot_work_are_told_without_being_shown() {
+fn secrets_that_cannot_work_are_reported_without_being_shown() {
     let tenants = "[[tenant]]\nname = \"a\"\nkey_env = \"A\"\n[[tenant]]\nname = \"b\"\nkey_env = \"B\"";
     let place = Place::with_file(tenants).env(&[("A", "s3cr3t"), ("B", "s3cr3t")]);
     says(&place, &["tenant.b.key", "the same as `tenant.a.key`", "a key of its own"]);
@@ -266,14 +266,14 @@ fn secrets_that_cannot_work_are_told_without_being_shown() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn a_file_that_cannot_be_read_is_reported() {
     let place = Place::empty().env(&[("QUITTANCE_CONFIG", "folder")]);
     std::fs::create_dir(place.path("folder")).unwrap();
     says(&place, &["folder cannot be read"]);
 }
 
 #[test]
-fn prices_and_usage_that_make_no_sense_are_told() {
+fn prices_and_usage_that_make_no_sense_are_reported() {
     check("[prices]\nimge = 0.1", &["quittance.toml:2", "prices.imge", "did you mean `image`?"]);
     check("[prices]\nimage = \"cheap\"", &["quittance.toml:2", "prices.image", "an amount"]);
     check("prices = 1", &["quittance.toml:1", "prices"]);

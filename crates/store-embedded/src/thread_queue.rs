@@ -169,7 +169,7 @@ mod tests {
     use std::error::Error;
     use std::time::Duration;
 
-    fn desk(threads: usize) -> ThreadQueue<u32, u32> {
+    fn queue(threads: usize) -> ThreadQueue<u32, u32> {
         ThreadQueue::new("testing", threads, 3)
     }
 
@@ -180,77 +180,77 @@ mod tests {
 
     #[test]
     fn a_call_at_a_full_queue_fails_at_once() {
-        let desk = desk(1);
-        let mut calls: Vec<_> = (0..3).map(|n| Box::pin(desk.ask(n))).collect();
+        let queue = queue(1);
+        let mut calls: Vec<_> = (0..3).map(|n| Box::pin(queue.ask(n))).collect();
         assert!(calls.iter_mut().all(|calls| calls.now_or_never().is_none()));
-        assert!(output(desk.ask(3).now_or_never().unwrap()).contains("3 others wait"));
-        assert_eq!(desk.take(0, None, |_| true), Some(vec![0, 1, 2]));
-        assert!(desk.ask(4).now_or_never().is_none(), "there is room again");
+        assert!(output(queue.ask(3).now_or_never().unwrap()).contains("3 others wait"));
+        assert_eq!(queue.take(0, None, |_| true), Some(vec![0, 1, 2]));
+        assert!(queue.ask(4).now_or_never().is_none(), "there is room again");
     }
 
     #[test]
     fn work_is_taken_together_and_each_caller_gets_its_own_answer() {
-        let desk = desk(1);
-        let mut calls: Vec<_> = [10, 20, 31].map(|n| Box::pin(desk.ask(n))).into();
+        let queue = queue(1);
+        let mut calls: Vec<_> = [10, 20, 31].map(|n| Box::pin(queue.ask(n))).into();
         assert!(calls.iter_mut().all(|calls| calls.now_or_never().is_none()));
         let even = |n: &u32| n.is_multiple_of(2);
-        assert_eq!(desk.take(0, None, even), Some(vec![10, 20]));
-        desk.give(0, vec![Ok(1), Ok(2)]);
-        assert_eq!(desk.take(0, None, even), Some(vec![31]), "what joins no batch comes alone");
-        desk.give(0, vec![Ok(3)]);
+        assert_eq!(queue.take(0, None, even), Some(vec![10, 20]));
+        queue.give(0, vec![Ok(1), Ok(2)]);
+        assert_eq!(queue.take(0, None, even), Some(vec![31]), "what joins no batch comes alone");
+        queue.give(0, vec![Ok(3)]);
         let answers: Vec<_> = calls.iter_mut().map(|calls| calls.now_or_never().unwrap().unwrap()).collect();
         assert_eq!(answers, [1, 2, 3]);
-        assert_eq!(desk.take(0, Some(Duration::ZERO), even), Some(vec![]), "nothing waits");
+        assert_eq!(queue.take(0, Some(Duration::ZERO), even), Some(vec![]), "nothing waits");
     }
 
     #[test]
     fn no_caller_waits_for_ever_for_a_thread_that_hangs() {
-        let desk = desk(1);
-        let mut held = Box::pin(desk.ask(1));
+        let queue = queue(1);
+        let mut held = Box::pin(queue.ask(1));
         assert!(held.as_mut().now_or_never().is_none());
-        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
-        let mut behind = Box::pin(desk.ask(2));
+        assert_eq!(queue.take(0, None, |_| true), Some(vec![1]));
+        let mut behind = Box::pin(queue.ask(2));
         for _ in 0..TICKS_MAX {
-            desk.tick();
+            queue.tick();
             assert!(held.as_mut().now_or_never().is_none() && behind.as_mut().now_or_never().is_none());
         }
-        desk.tick();
-        for answer in [held.now_or_never(), behind.now_or_never(), desk.ask(3).now_or_never()] {
+        queue.tick();
+        for answer in [held.now_or_never(), behind.now_or_never(), queue.ask(3).now_or_never()] {
             assert!(output(answer.unwrap()).contains("hangs"));
         }
-        desk.give(0, vec![Ok(1)]);
-        let mut again = Box::pin(desk.ask(4));
+        queue.give(0, vec![Ok(1)]);
+        let mut again = Box::pin(queue.ask(4));
         assert!(again.as_mut().now_or_never().is_none());
-        assert_eq!(desk.take(0, None, |_| true), Some(vec![4]), "it came back, and goes on");
-        desk.give(0, vec![Ok(4)]);
+        assert_eq!(queue.take(0, None, |_| true), Some(vec![4]), "it came back, and goes on");
+        queue.give(0, vec![Ok(4)]);
         assert_eq!(again.now_or_never().unwrap().unwrap(), 4);
     }
 
     #[test]
     fn one_thread_that_hangs_does_not_hold_up_the_other() {
-        let desk = desk(2);
-        let mut held = Box::pin(desk.ask(1));
+        let queue = queue(2);
+        let mut held = Box::pin(queue.ask(1));
         assert!(held.as_mut().now_or_never().is_none());
-        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
-        (0..=TICKS_MAX).for_each(|_| desk.tick());
+        assert_eq!(queue.take(0, None, |_| true), Some(vec![1]));
+        (0..=TICKS_MAX).for_each(|_| queue.tick());
         assert!(held.now_or_never().unwrap().is_err());
-        let mut other = Box::pin(desk.ask(2));
+        let mut other = Box::pin(queue.ask(2));
         assert!(other.as_mut().now_or_never().is_none());
-        assert_eq!(desk.take(1, None, |_| true), Some(vec![2]));
-        desk.give(1, vec![Ok(2)]);
+        assert_eq!(queue.take(1, None, |_| true), Some(vec![2]));
+        queue.give(1, vec![Ok(2)]);
         assert_eq!(other.now_or_never().unwrap().unwrap(), 2);
     }
 
     #[test]
     fn what_waits_when_it_closes_is_still_done() {
-        let desk = desk(1);
-        let mut calls = Box::pin(desk.ask(1));
+        let queue = queue(1);
+        let mut calls = Box::pin(queue.ask(1));
         assert!(calls.as_mut().now_or_never().is_none());
-        desk.close();
-        assert!(output(desk.ask(2).now_or_never().unwrap()).contains("closed"));
-        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
-        desk.give(0, vec![Ok(1)]);
+        queue.close();
+        assert!(output(queue.ask(2).now_or_never().unwrap()).contains("closed"));
+        assert_eq!(queue.take(0, None, |_| true), Some(vec![1]));
+        queue.give(0, vec![Ok(1)]);
         assert_eq!(calls.now_or_never().unwrap().unwrap(), 1);
-        assert_eq!(desk.take(0, None, |_| true), None);
+        assert_eq!(queue.take(0, None, |_| true), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The store: every sort of address, passwords that are never shown, and which settings go with which store.
 
-use super::{Place, show, show_json};
-use crate::{Config, StoreUrl};
+use super::{Place, show};
+use quittance_config::{Config, StoreUrl, object};
 
 #[track_caller]
 fn says(place: &Place, words: &[&str]) {
@@ -18,7 +18,7 @@ fn with_url(url: &str) -> Place {
 
 /// Everything that a person can see of it.
 fn seen(config: &Config) -> String {
-    format!("{}{}{config:?}{}", show(config), show_json(config), config.store.url.shown())
+    format!("{}{}{config:?}{}", show(config), object(config), config.store.url.shown())
 }
 
 #[test]
@@ -73,9 +73,12 @@ fn the_password_of_a_store_is_named_and_kept_elsewhere() {
     let place = Place::with_file("[store]\nurl = \"redis://h\"\npassword_env = \"REDIS_PASSWORD\"\n");
     let config = place.env(&[("REDIS_PASSWORD", "s3cr3t")]).load().unwrap();
     assert_eq!(config.store.password.as_ref().unwrap().get().unwrap().reveal(), "s3cr3t");
-    let told = seen(&config);
-    assert!(!told.contains("s3cr3t") && told.contains("# password: set (from env REDIS_PASSWORD)"), "{told}");
-    assert_eq!(show_json(&config)["secrets"]["store.password"]["state"], "set");
+    let shown = seen(&config);
+    assert!(
+        !shown.contains("s3cr3t") && shown.contains("# password: set (from env REDIS_PASSWORD)"),
+        "{shown}"
+    );
+    assert_eq!(object(&config)["secrets"]["store.password"]["state"], "set");
 
     let twice = Place::empty().env(&[
         ("QUITTANCE_STORE_URL", "redis://:s3cr3t@h"),
@@ -102,7 +105,7 @@ fn a_stronger_layer_beats_what_was_written_for_another_store() {
 }
 
 #[test]
-fn what_makes_no_sense_with_the_store_is_told() {
+fn what_makes_no_sense_with_the_store_is_reported() {
     for (line, words) in [
         ("password_env = \"P\"", "is for a store that is shared"),
         ("password_file = \"p\"", "is for a store that is shared"),
