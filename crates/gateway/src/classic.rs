@@ -15,16 +15,16 @@ use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::{Accepted, NotSeen, OrderRequest, OrderService, OrderView};
 use crate::route::ClassicPage;
 use crate::tenant::Caller;
-use crate::webhooks::WebhookFormat;
-use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
+use quittance_http_server::Visit;
 use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
 use quittance_protocol::classic::code::CodePlace;
 use quittance_protocol::classic::{BadForm, Form, Part, method};
+use quittance_webhooks::WebhookFormat;
 pub(crate) use refusal::{forbid, refuse_unread};
 use response_format::ResponseFormat;
 use std::fmt;
@@ -181,7 +181,7 @@ impl ClassicApi {
         with_price: bool,
     ) -> Result<Response<Body>, Code> {
         let response = response_format.answer(seen, with_price)?;
-        Ok(api::with_remaining_life(response, seen.remaining_life(self.orders.clock().now())))
+        Ok(api::with_remaining_life(response, seen.outcome.remaining_life(self.orders.clock().now())))
     }
 
     /// A picture, and its answer at once.

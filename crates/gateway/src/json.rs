@@ -8,8 +8,6 @@ mod body;
 mod dialect_guess;
 mod error;
 mod refusal;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use error::spelled;
 
@@ -19,31 +17,22 @@ use crate::id::OrderId;
 use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 use crate::route::JsonMethod;
 use crate::tenant::Caller;
-use crate::wrong_keys::Visit;
 use body::JsonBody;
 use error::JsonError;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
+use quittance_http_server::Visit;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
 use quittance_protocol::json::{self, FinishedTask, Statistic, TaskId};
 use std::time::Duration;
 
-/// How long a client is kept waiting for a store that is slow.
-#[derive(Clone, Copy, Debug)]
-struct Timeout {
-    place: Duration,
-    look: Duration,
-    /// How long `createTask` waits where its dialect answers with the solution.
-    solve: Duration,
-}
-
-impl Timeout {
-    /// Some clients hang up after five seconds, and take their task for lost.
-    const DEFAULT: Self =
-        Self { place: Duration::from_secs(4), look: Duration::from_secs(3), solve: Duration::from_secs(30) };
-}
+/// How long a client waits for a store that is slow: some hang up after five seconds, and take their task for lost.
+const PLACE_WAIT: Duration = Duration::from_secs(4);
+const LOOK_WAIT: Duration = Duration::from_secs(3);
+/// How long `createTask` waits where its dialect answers with the solution.
+const SOLVE_WAIT: Duration = Duration::from_secs(30);
 
 /// The address of the caller is not on record. Clients want the field.
 const NO_ADDRESS: &str = "0.0.0.0";
@@ -54,12 +43,11 @@ pub(crate) struct JsonApi {
     orders: OrderService,
     /// The dialect of callers that choose none, if the operator has set one.
     dialect: Option<Dialect>,
-    timeout: Timeout,
 }
 
 impl JsonApi {
     pub(crate) fn new(orders: OrderService, dialect: Option<Dialect>) -> Self {
-        Self { orders, dialect: speaks_json(dialect), timeout: Timeout::DEFAULT }
+        Self { orders, dialect: speaks_json(dialect) }
     }
 
     pub(crate) async fn answer(&self, method: JsonMethod, request: &mut ApiRequest) -> Response<Body> {
@@ -149,11 +137,10 @@ impl JsonApi {
         request: OrderRequest,
         is_held: bool,
     ) -> Result<Response<Body>, JsonError> {
-        let accepted =
-            self.orders.place(caller, request, self.timeout.place).await.map_err(|why| match why {
-                Declined::TimedOut => JsonError::Away,
-                why => JsonError::Declined(why),
-            })?;
+        let accepted = self.orders.place(caller, request, PLACE_WAIT).await.map_err(|why| match why {
+            Declined::TimedOut => JsonError::Away,
+            why => JsonError::Declined(why),
+        })?;
         let response = self.created(dialect, &accepted, is_held).await?;
         Ok(api::with_origin(response, &accepted))
     }
@@ -168,13 +155,13 @@ impl JsonApi {
         // What is there already is not worth another question, where the protocol has a word for it.
         let is_there = dialect.json_reply().facts().status_in_create && accepted.placed.origin != Origin::Api;
         let timeout = match (is_held, is_there) {
-            (true, _) => Some(self.timeout.solve),
+            (true, _) => Some(SOLVE_WAIT),
             (false, true) => Some(Duration::ZERO),
             (false, false) => None,
         };
         if let Some(timeout) = timeout {
             let there = self.orders.wait_for_accepted(accepted, timeout);
-            match tokio::time::timeout(timeout.max(self.timeout.look), there).await {
+            match tokio::time::timeout(timeout.max(LOOK_WAIT), there).await {
                 Ok(Ok(OrderView { order, outcome: Outcome::Answered(answer) })) => {
                     return Ok(self.finished(dialect, id, &order, &answer));
                 }
@@ -197,7 +184,7 @@ impl JsonApi {
     ) -> Result<Response<Body>, JsonError> {
         let id = said.task_id()?;
         let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));
-        let seen = match tokio::time::timeout(self.timeout.look, self.orders.look(caller, id)).await {
+        let seen = match tokio::time::timeout(LOOK_WAIT, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(JsonError::TaskUnknown),
             Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(JsonError::Damaged),
@@ -235,7 +222,7 @@ impl JsonApi {
     ) -> Result<String, JsonError> {
         let orders = self.orders.clone();
         let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
-        match tokio::time::timeout(self.timeout.place, reporting).await {
+        match tokio::time::timeout(PLACE_WAIT, reporting).await {
             Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json_reply())),
             Ok(Ok(Ok(Reported::Contradicted))) => Err(JsonError::Contradicted),
             Ok(Ok(Ok(Reported::NothingToReport))) => Err(JsonError::NothingToReport),

@@ -12,21 +12,20 @@ use crate::id::OrderId;
 use crate::id_cache::IdCache;
 use crate::log_once::LogOnce;
 use crate::quota::Quotas;
-use crate::server::Limits;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::tenant_permits::TenantPermits;
-use crate::webhooks::{BadCallback, WebhookFormat, Webhooks};
-use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
 use limits::Admission;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
+use quittance_http_server::{Limits, WrongKeys};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Timestamp, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
 use quittance_telemetry::money::in_currency;
 use quittance_telemetry::trace::{Placing, TraceParent};
 use quittance_telemetry::{AccountCache, ApiCounts, Traces};
+use quittance_webhooks::{BadCallback, WebhookFormat, Webhooks};
 use reuse::SharedSingleUse;
 use std::fmt;
 use std::pin::pin;
@@ -112,17 +111,6 @@ fn not_for_you(why: &NotAllowed) -> String {
 pub struct OrderView {
     pub order: Arc<Order>,
     pub outcome: Outcome,
-}
-
-impl OrderView {
-    /// How long the answer still lives at `now`; `None` if there is none, or if it lives for ever.
-    #[must_use]
-    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
-        match &self.outcome {
-            Outcome::Answered(answer) => answer.remaining_life(now),
-            _ => None,
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

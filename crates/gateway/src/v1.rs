@@ -10,16 +10,13 @@ mod orders;
 pub mod page;
 pub mod problem;
 pub mod request;
-mod webhook_body;
 
 pub use caller::{Operator, Watcher};
 pub use order_view::{ErrorView, OrderInFull, OrderInShort, ShownAnswer, Source, Status};
 pub use problem::native_code;
-pub(crate) use webhook_body::webhook_body;
 
 use crate::OrderService;
 use crate::api::Body;
-use crate::server::RequestError;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::response::{IntoResponse, Response};
@@ -29,6 +26,7 @@ use hyper::body::{Body as HttpBody, Frame};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use problem::{Code, Refused};
+use quittance_http_server::RequestError;
 use quittance_lifecycle::Money;
 use serde::Serialize;
 use std::convert::Infallible;

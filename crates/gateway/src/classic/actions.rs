@@ -84,7 +84,7 @@ impl ClassicApi {
                 Ok(id) => self.look(caller, id, until).await,
                 Err(code) => Err(code),
             };
-            let life = seen.as_ref().ok().and_then(|seen| seen.remaining_life(now));
+            let life = seen.as_ref().ok().and_then(|seen| seen.outcome.remaining_life(now));
             shortest_life = shortest_life.into_iter().chain(life).min();
             parts.push(match seen.map(|seen| seen.outcome) {
                 // It would be taken for several, and every part after it for another order's. It can be had alone.

@@ -3,11 +3,11 @@
 
 use super::Code;
 use super::response_format::ResponseFormat;
-use crate::api::{ApiRequest, Body, SMALL_BODY_BYTES};
+use crate::api::{ApiRequest, Body};
 use crate::codes;
 use crate::route::ClassicPage;
-use crate::server::RequestError;
 use hyper::Response;
+use quittance_http_server::{RequestError, SMALL_BODY_BYTES};
 
 const JSON_WANTED: [&str; 5] =
     ["json=1", "\"json\":1", "\"json\": 1", "\"json\":\"1\"", "name=\"json\"\r\n\r\n1"];

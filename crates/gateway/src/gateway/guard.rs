@@ -2,10 +2,10 @@
 //! open in his browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
 //! sites; both show in the head.
 
-use crate::api::OverTls;
 use hyper::header::{ACCEPT, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
 use hyper::http::request::Parts;
 use quittance_engine::targets::HostPattern;
+use quittance_http_server::OverTls;
 use std::net::IpAddr;
 
 /// Of a host that is not ours so much is repeated.

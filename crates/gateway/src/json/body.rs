@@ -6,13 +6,13 @@ use crate::id::OrderId;
 use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
-use crate::webhooks::WebhookFormat;
 use hyper::HeaderMap;
 use quittance_lifecycle::Draft;
 use quittance_protocol::Dialect;
 use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_protocol::json::OrderParams;
 use quittance_protocol::kinds::CONTROL;
+use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

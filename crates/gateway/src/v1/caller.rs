@@ -1,12 +1,12 @@
 //! The caller of a request, by its key, and the request's other headers: whether it waits, and its idempotency key.
 
 use super::problem::{Code, Refused};
-use crate::wrong_keys::Visit;
 use crate::{Caller, OrderId, OrderService, order_options};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use quittance_http_server::Visit;
 use std::time::Duration;
 
 /// The longest that one request may wait.

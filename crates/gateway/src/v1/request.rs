@@ -2,7 +2,6 @@
 //! the OpenAPI document.
 
 use super::problem::{Code, Refused};
-use crate::webhooks::WebhookFormat;
 use crate::{OrderRequest, order_options};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
@@ -16,6 +15,7 @@ use quittance_lifecycle::terms::{
 };
 use quittance_lifecycle::{Draft, Reuse, Value as Param};
 use quittance_protocol::classic::json_document::{self, BadDocument};
+use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;

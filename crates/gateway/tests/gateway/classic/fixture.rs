@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, CallbackOutcome, Engine, Settings, World};
 use quittance_gateway::{
     CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
-    Webhooks,
+    Webhooks, webhook_text,
 };
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Key, Money, Order, Payload, PollOutcome, ProviderAnswer,
@@ -154,7 +154,7 @@ impl Fixture {
             Arc::clone(&engine),
             Tenants::new(tenants, None),
             commit_feed,
-            Webhooks::new(WebhookSettings::default(), clock),
+            Webhooks::new(WebhookSettings::default(), clock, webhook_text),
         );
         let gateway = Gateway::new(orders, settings);
         let address = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -3,7 +3,7 @@
 use crate::still_clock::StillClock;
 use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{
-    CommitFeed, Gateway, GatewaySettings, OrderService, Tenants, WebhookSettings, Webhooks,
+    CommitFeed, Gateway, GatewaySettings, OrderService, Tenants, WebhookSettings, Webhooks, webhook_text,
 };
 use quittance_lifecycle::{Money, Payload, ProviderAnswer, SubmitOutcome};
 use quittance_ports::{Account, FixedProvider, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks};
@@ -39,7 +39,7 @@ impl RequestHandler {
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(Vec::new(), None);
-        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock), webhook_text);
         let orders = OrderService::new(engine, tenants, CommitFeed::new([]), webhooks);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

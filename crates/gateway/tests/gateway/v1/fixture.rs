@@ -9,7 +9,7 @@ use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
-    WebhookSettings, Webhooks,
+    WebhookSettings, Webhooks, webhook_text,
 };
 use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
 use quittance_ports::{
@@ -154,7 +154,8 @@ impl Fixture {
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
-        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let webhooks =
+            Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>, webhook_text);
         let key = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
         let orders =
             OrderService::new(Arc::clone(&engine), Tenants::new(tenants, key), commit_feed, webhooks);

@@ -1,10 +1,9 @@
 //! Who is asking, what he has chosen, and that he sees nothing of anybody else.
 
 use super::dialects::turnstile;
-use super::fixture::{Fixture, KEY};
-use crate::orders::OrderRequest;
-use crate::tenant::{KeyDigest, Rate, TenantSettings};
+use super::scripted::{Fixture, KEY};
 use quittance_engine::Outcome;
+use quittance_gateway::{KeyDigest, OrderRequest, Rate, TenantSettings};
 use quittance_lifecycle::{Draft, Payload, Reuse, Value as Param};
 use quittance_protocol::Dialect;
 use serde_json::{Value, json};

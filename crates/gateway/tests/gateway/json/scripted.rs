@@ -1,27 +1,25 @@
 //! An engine behind the door: a store that can be away or hang, and a provider that takes everything and says nothing until
 //! the test speaks for it.
 
-use super::still_clock::StillClock;
-use crate::api::ApiRequest;
-use crate::commit_feed::CommitFeed;
-use crate::json::{JsonApi, Timeout};
-use crate::orders::OrderService;
-use crate::route::Route;
-use crate::tenant::{TenantSettings, Tenants};
-use crate::webhooks::{WebhookSettings, Webhooks};
+use crate::flaky_store::FlakyStore;
+use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::Request;
+use hyper::header::{CONTENT_TYPE, USER_AGENT};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_gateway::{
+    CommitFeed, Gateway, GatewaySettings, OrderService, TenantSettings, Tenants, WebhookSettings, Webhooks,
+    webhook_text,
+};
 use quittance_lifecycle::{
-    CallbackResult, Counters, Fault, FaultClass, Key, Money, Order, Payload, PollOutcome, ProviderAnswer,
-    ReportOutcome, SubmitOutcome, Target, Timestamp,
+    CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
+    SubmitOutcome,
 };
 use quittance_ports::{
-    Account, Callback, CallbackMessage, Commit, Day, Due, Guard, MemoryMembership, MemorySpill, MemoryStore,
-    MemoryWebhooks, OrderCounts, Params, Provider, Store, StoreError, Submission, Unreadable, UsageRow,
-    Version, Versioned, Watch, Which,
+    Account, Callback, CallbackMessage, Guard, MemoryMembership, MemorySpill, MemoryWebhooks, Params,
+    Provider, Submission,
 };
 use quittance_protocol::Dialect;
 use serde_json::Value;
@@ -93,99 +91,12 @@ impl Provider for Scripted {
     }
 }
 
-#[derive(Default)]
-pub(super) struct Troubles {
-    pub(super) store_is_away: AtomicBool,
-    pub(super) store_hangs: AtomicBool,
-}
-
-struct FlakyStore(MemoryStore, Arc<Troubles>);
-
-impl FlakyStore {
-    async fn there(&self) -> Result<&MemoryStore, StoreError> {
-        if self.1.store_hangs.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-        if self.1.store_is_away.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
-        }
-        Ok(&self.0)
-    }
-}
-
-#[async_trait]
-impl Store for FlakyStore {
-    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        self.there().await?.load(key).await
-    }
-    async fn commit(
-        &self,
-        expected: Version,
-        next: &Arc<Order>,
-        counters: &Counters,
-        at: Timestamp,
-    ) -> Result<Commit, StoreError> {
-        self.there().await?.commit(expected, next, counters, at).await
-    }
-    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.there().await?.claim_due(now, until, limit).await
-    }
-    async fn take(
-        &self,
-        target: &Target,
-        good_until: Timestamp,
-        by: &Key,
-        at: Timestamp,
-        counters: &Counters,
-    ) -> Result<Option<Versioned>, StoreError> {
-        self.there().await?.take(target, good_until, by, at, counters).await
-    }
-    async fn list_stock(
-        &self,
-        target: &Target,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Key>, StoreError> {
-        self.there().await?.list_stock(target, now, limit).await
-    }
-    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.there().await?.watch(key).await
-    }
-    async fn list(
-        &self,
-        which: Which<'_>,
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.there().await?.list(which, after, limit).await
-    }
-    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.there().await?.purge(now, limit).await
-    }
-    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
-        self.there().await?.discard(key).await
-    }
-    async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
-        self.there().await?.count(line, counters).await
-    }
-    async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        self.there().await?.usage(from, to).await
-    }
-
-    async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.there().await?.compact_usage(detail, sums).await
-    }
-
-    async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
-        self.there().await?.order_counts().await
-    }
-}
-
 pub(super) struct Fixture {
     pub(super) orders: OrderService,
-    pub(super) api: JsonApi,
+    gateway: Gateway,
     pub(super) provider: Arc<Scripted>,
-    pub(super) troubles: Arc<Troubles>,
+    pub(super) store_is_away: Arc<AtomicBool>,
+    pub(super) store_hangs: Arc<AtomicBool>,
 }
 
 impl Fixture {
@@ -194,10 +105,10 @@ impl Fixture {
     }
 
     pub(super) fn with(tenants: Vec<TenantSettings>, dialect: Option<Dialect>) -> Self {
-        let troubles = Arc::new(Troubles::default());
+        let (store_is_away, store_hangs) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let provider = Arc::new(Scripted::default());
         let world = World {
-            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&troubles))),
+            store: Arc::new(FlakyStore::new(&store_is_away).that_hangs(&store_hangs)),
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
@@ -221,15 +132,11 @@ impl Fixture {
             engine,
             tenants,
             commit_feed,
-            Webhooks::new(WebhookSettings::default(), Arc::new(StillClock)),
+            Webhooks::new(WebhookSettings::default(), Arc::new(StillClock), webhook_text),
         );
-        let mut api = JsonApi::new(orders.clone(), dialect);
-        api.timeout = Timeout {
-            place: Duration::from_millis(100),
-            look: Duration::from_millis(50),
-            solve: Duration::from_secs(2),
-        };
-        Self { orders, api, provider, troubles }
+        let settings = GatewaySettings { dialect, ..GatewaySettings::default() };
+        let gateway = Gateway::new(orders.clone(), settings);
+        Self { orders, gateway, provider, store_is_away, store_hangs }
     }
 
     /// The status, the content type and the body of an answer.
@@ -240,16 +147,11 @@ impl Fixture {
         agent: Option<&'static str>,
         body: impl Into<Bytes>,
     ) -> (u16, String, String) {
-        let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
-        let mut head = request.into_parts().0;
+        let request = Request::builder().method(method).uri(path);
         // Whatever it says, the body is what it is.
-        head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        if let Some(agent) = agent {
-            head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
-        }
-        let mut request = ApiRequest { body: body.into(), ..ApiRequest::new(head) };
-        let Route::Json(method) = request.route else { panic!("{path} is not of the JSON API") };
-        let answer = self.api.answer(method, &mut request).await;
+        let request = request.header(CONTENT_TYPE, "text/plain");
+        let request = agent.into_iter().fold(request, |request, agent| request.header(USER_AGENT, agent));
+        let answer = self.gateway.ask(request.body(body.into()).unwrap()).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();

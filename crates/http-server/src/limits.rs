@@ -49,6 +49,4 @@ pub struct Counts {
     pub failed_handshakes: u64,
     /// Each is a bug, and hurt one request only.
     pub panics: u64,
-    /// Calls to a callback address whose body cannot be from the provider.
-    pub senseless_callbacks: u64,
 }

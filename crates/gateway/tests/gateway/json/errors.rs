@@ -1,7 +1,7 @@
 //! What is wrong is said with the right code and number, and in words that help.
 
 use super::dialects::turnstile;
-use super::fixture::{Fixture, KEY};
+use super::scripted::{Fixture, KEY};
 use serde_json::{Value, json};
 
 async fn told(fixture: &Fixture, path: &str, asked: &Value) -> (u64, String, String) {

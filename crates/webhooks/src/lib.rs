@@ -1,6 +1,8 @@
 //! Calling those who asked to be called, in the form that their protocol promises, signed, and nowhere inside the operator's
 //! own network unless he says so. When to try again, and when to give up, is the life cycle's to say.
 
+#![forbid(unsafe_code)]
+
 mod alerts;
 mod call;
 mod format;
@@ -10,6 +12,7 @@ mod post;
 mod reach;
 mod sign;
 
+pub use call::REMAINING_LIFE;
 pub use format::WebhookFormat;
 pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
@@ -21,7 +24,7 @@ use message::Message;
 use other_method::OtherMethods;
 use quittance_engine::Outcome;
 use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
-use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Webhook};
+use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Timestamp, Webhook};
 use quittance_ports::{Clock, WebhookSender};
 use quittance_wire::call::Caller;
 use std::collections::BTreeMap;
@@ -79,6 +82,9 @@ pub enum BadCallback {
     Inside,
 }
 
+/// Writes what a webhook says about an order, in the currency of the last argument; `None` if the order is gone.
+pub type WriteText = fn(WebhookFormat, &Order, &Outcome, Timestamp, &str) -> Option<String>;
+
 /// Where callers may be called, and how. Clones share it.
 #[derive(Clone)]
 pub struct Webhooks {
@@ -86,6 +92,7 @@ pub struct Webhooks {
     root_secret: Arc<RwLock<[u8; 32]>>,
     clock: Arc<dyn Clock>,
     caller: Caller,
+    write_text: WriteText,
     other_methods: Arc<OtherMethods>,
 }
 
@@ -97,12 +104,13 @@ impl fmt::Debug for Webhooks {
 
 impl Webhooks {
     #[must_use]
-    pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, write_text: WriteText) -> Self {
         Self {
             root_secret: Arc::new(RwLock::new(settings.root_secret)),
             settings: Arc::new(settings),
             clock,
             caller: Caller::default(),
+            write_text,
             other_methods: Arc::default(),
         }
     }
@@ -200,8 +208,10 @@ impl Webhooks {
     ) -> Result<StatusCode, String> {
         let now = self.clock.now();
         let (outcome, currency) = (Outcome::for_webhooks(order, now), &self.settings.currency);
-        let message = Message::compose(order, &outcome, webhook, format, now, currency)
-            .ok_or("there is nothing to send, or the address cannot be read")?;
+        let text = (self.write_text)(format, order, &outcome, now, currency);
+        let message =
+            text.and_then(|text| Message::new(format, &webhook.url, text, outcome.remaining_life(now)));
+        let message = message.ok_or("there is nothing to send, or the address cannot be read")?;
         let id = sign::message_id(&order.key, order.born, webhook.number);
         let signed = sign::sign(&self.secret_of(&order.terms.tenant), id, now, message.payload());
         let called = call(&self.caller, &message, &signed, &self.settings.allow).await;
@@ -212,7 +222,6 @@ impl Webhooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_lifecycle::Timestamp;
 
     struct NoClock;
 
@@ -227,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_address_that_leads_inside_is_refused_before_anything_is_accepted() {
-        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(NoClock));
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(NoClock), |_, _, _, _, _| None);
         for (url, why) in [
             ("ftp://a.example.org/", BadCallback::NotAnAddress),
             ("not an address", BadCallback::NotAnAddress),

@@ -3,11 +3,13 @@
 use super::message::Message;
 use super::reach::{Allowed, may_call};
 use super::sign::SignedHeaders;
-use crate::api::REMAINING_LIFE;
 use http_body_util::Full;
 use hyper::StatusCode;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HeaderName};
 use quittance_wire::call::{CallError, Caller, request_to};
+
+/// How many seconds the answer still lives, rounded down. Absent if it lives for ever.
+pub const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance-remaining-life");
 
 pub(super) async fn call(
     caller: &Caller,

@@ -1,15 +1,16 @@
 //! One request: read whole and within its limits, passed to its API, and answered whatever happens there.
 
 use super::timed_io::Answering;
-use super::{Peer, RequestHandler, Server, Shared, State, count, reached};
-use crate::api::{ApiRequest, Body, OverTls, SMALL_BODY_BYTES};
+use super::{
+    Body, OverTls, Peer, PendingRequest, RequestHandler, SMALL_BODY_BYTES, Server, Shared, State, count,
+    reached,
+};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue};
-use hyper::http::request::Parts;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -25,7 +26,7 @@ const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
 
 /// Why a request got no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestError {
+pub enum RequestError {
     TooLarge,
     /// The body did not come in time.
     TooSlow,
@@ -40,39 +41,51 @@ pub(crate) enum RequestError {
 /// A body, and the permit for its memory.
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
+/// What a head says about its body.
+#[derive(Clone, Copy)]
+struct AnnouncedSize {
+    bytes: Option<usize>,
+    /// The client sends the body only after "100 Continue".
+    waits_for_permission: bool,
+}
+
+impl AnnouncedSize {
+    fn of(headers: &HeaderMap) -> Self {
+        let bytes = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Self { bytes, waits_for_permission: headers.contains_key(EXPECT) }
+    }
+}
+
 impl Server {
     /// Reads a request, and answers it whatever happens.
-    pub(super) async fn handle<H: RequestHandler>(
+    pub(super) async fn handle(
         &self,
-        handler: &H,
+        handler: &dyn RequestHandler,
         request: Request<Incoming>,
         peer: &Peer,
     ) -> Response<Body> {
         count(&self.shared.counters.requests);
         let began = Instant::now();
-        let (head, body) = request.into_parts();
-        let mut request = ApiRequest::new(head);
+        let (mut head, body) = request.into_parts();
         let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
         let visit = Visit::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
-        request.head.extensions.insert(Arc::clone(&visit));
+        head.extensions.insert(Arc::clone(&visit));
         if peer.is_over_tls {
-            request.head.extensions.insert(OverTls);
+            head.extensions.insert(OverTls);
         }
-        let method = request.head.method.clone();
+        let (method, size) = (head.method.clone(), AnnouncedSize::of(&head.headers));
+        let mut request = handler.begin(head);
         // A body may take long. Until its sender is known, its connection may be closed to make place for others.
         let look = |beginning: &[u8]| {
             if !peer.stage.is_known() {
-                peer.entry.is_known_as(&handler.shown_early(&request, beginning), is_alone);
+                peer.entry.is_known_as(&request.shown_early(beginning), is_alone);
             }
             peer.stage.is_known()
         };
-        let response = match peer.stage.paused(self.read(&request.head, body, look)).await {
-            Ok((body, _memory)) => {
-                request.body = body;
-                self.answer(handler, &mut request).await
-            }
+        let response = match peer.stage.paused(self.read(size, body, look)).await {
+            Ok((body, _memory)) => self.answer(&mut *request, body).await,
             Err(why) => {
-                let mut response = self.refuse(handler, &request, why);
+                let mut response = self.refuse(&*request, why);
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 response
             }
@@ -81,44 +94,39 @@ impl Server {
             peer.stage.paused(tokio::time::sleep(pause)).await;
         }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (route, status) = (request.route.name(), response.status().as_u16());
+        let (route, status) = (request.route_name(), response.status().as_u16());
         tracing::debug!(%method, route, status, ms, "answered");
         response
     }
 
-    async fn answer<H: RequestHandler>(&self, handler: &H, request: &mut ApiRequest) -> Response<Body> {
+    async fn answer(&self, request: &mut dyn PendingRequest, body: Bytes) -> Response<Body> {
         let Shared { requests, own_requests, .. } = &*self.shared;
-        let permits = if request.route.is_reserved() { own_requests } else { requests };
+        let permits = if request.is_reserved() { own_requests } else { requests };
         let Ok(_permit) = permits.try_acquire() else {
-            return self.refuse(handler, request, RequestError::Overloaded);
+            return self.refuse(request, RequestError::Overloaded);
         };
-        match AssertUnwindSafe(handler.answer(request)).catch_unwind().await {
+        match AssertUnwindSafe(request.answer(body)).catch_unwind().await {
             Ok(response) => response,
             Err(_) => {
                 count(&self.shared.counters.panics);
                 tracing::error!(
-                    route = request.route.name(),
+                    route = request.route_name(),
                     "an API panicked; its caller was asked to try again"
                 );
-                handler.refuse(request, RequestError::Panicked)
+                request.refuse(RequestError::Panicked)
             }
         }
     }
 
-    fn refuse<H: RequestHandler>(
-        &self,
-        handler: &H,
-        request: &ApiRequest,
-        why: RequestError,
-    ) -> Response<Body> {
+    fn refuse(&self, request: &dyn PendingRequest, why: RequestError) -> Response<Body> {
         count(&self.shared.counters.turned_away);
-        handler.refuse(request, why)
+        request.refuse(why)
     }
 
     /// `look` is given the beginning of the body while it comes, and says when it has seen enough.
     async fn read(
         &self,
-        head: &Parts,
+        size: AnnouncedSize,
         body: Incoming,
         look: impl Fn(&[u8]) -> bool,
     ) -> Result<Whole, RequestError> {
@@ -126,12 +134,11 @@ impl Server {
             return Ok((Bytes::new(), None));
         }
         let look_from = if look(b"") { usize::MAX } else { 0 };
-        let announced = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let mut body = body;
-        let read = match announced {
+        let read = match size.bytes {
             Some(bytes) if bytes > self.limits.body_bytes_max => Err(RequestError::TooLarge),
             _ => {
-                let collecting = self.collect(&mut body, announced.unwrap_or(0), look, look_from);
+                let collecting = self.collect(&mut body, size.bytes.unwrap_or(0), look, look_from);
                 match timeout(self.limits.read_wait, collecting).await {
                     Ok(collected) => collected,
                     Err(_) => Err(RequestError::TooSlow),
@@ -140,7 +147,7 @@ impl Server {
         };
         // A client that waits for "100 Continue" gets the refusal instead, and sends no body.
         if matches!(read, Err(RequestError::TooLarge | RequestError::Overloaded))
-            && !head.headers.contains_key(EXPECT)
+            && !size.waits_for_permission
         {
             tokio::spawn(waste(body, self.shared.state.subscribe(), self.limits.read_wait));
         }

@@ -1,9 +1,9 @@
 //! Wrong keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
 //! nowhere.
 
-use crate::tenant::KEY_BYTES;
 use hyper::http::Extensions;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ const LOG_PACE: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(crate) struct WrongKeys {
+pub struct WrongKeys {
     count: AtomicU64,
     by_address: Mutex<BTreeMap<Option<IpAddr>, Guesser>>,
 }
@@ -39,7 +39,8 @@ struct Guesser {
 }
 
 impl WrongKeys {
-    pub(crate) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
@@ -87,7 +88,7 @@ impl WrongKeys {
 }
 
 /// One request, as far as its server wants to know who sent it. It stands among the extensions of the request.
-pub(crate) struct Visit {
+pub struct Visit {
     address: Option<IpAddr>,
     found: Mutex<Shown>,
     /// Called as soon as it is known who sent it: the answer may take long.
@@ -98,7 +99,7 @@ type OnShown = Box<dyn Fn(&Shown) + Send + Sync>;
 
 /// What a request showed of its sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub enum Shown {
     #[default]
     Nothing,
     /// The key of this tenant.
@@ -108,12 +109,18 @@ pub(crate) enum Shown {
     WrongKey(Duration),
 }
 
+impl fmt::Debug for Visit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Visit").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 impl Visit {
-    pub(crate) fn new(address: IpAddr, on_shown: impl Fn(&Shown) + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(address: IpAddr, on_shown: impl Fn(&Shown) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { address: Some(address), found: Mutex::default(), on_shown: Box::new(on_shown) })
     }
 
-    pub(crate) fn found(&self) -> Shown {
+    pub fn found(&self) -> Shown {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -125,45 +132,20 @@ impl Visit {
         }
     }
 
-    pub(crate) fn note_tenant(extensions: &Extensions, tenant: &str) {
+    pub fn note_tenant(extensions: &Extensions, tenant: &str) {
         Self::note(extensions, |_| Shown::Tenant(tenant.to_owned()));
     }
 
-    pub(crate) fn note_operator(extensions: &Extensions) {
+    pub fn note_operator(extensions: &Extensions) {
         Self::note(extensions, |_| Shown::Operator);
     }
 
     /// A key was shown that nobody has. No key at all is not a wrong one.
-    pub(crate) fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
+    pub fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
         if !key.is_empty() {
             Self::note(extensions, |visit| Shown::WrongKey(wrong_keys.note(visit.address, Instant::now())));
         }
     }
-}
-
-/// How far a key may be from its name: `"clientKey" : "`, or the blank line in a form of several parts.
-const NAME_DISTANCE_MAX: usize = 8;
-
-/// The first key in the beginning of a query or a body, whatever the body's format: as many letters and digits as a key has, behind a
-/// name that ends in `key`.
-pub(crate) fn early_key(beginning: &[u8]) -> Option<&str> {
-    let mut from = 0;
-    for run in beginning.split(|byte| !byte.is_ascii_alphanumeric()) {
-        let begun = from;
-        from += run.len() + 1;
-        if run.len() != KEY_BYTES {
-            continue;
-        }
-        let before = &beginning[..begun];
-        let name_end = before.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
-        let name = before[..name_end].last_chunk::<3>();
-        if before.len() - name_end <= NAME_DISTANCE_MAX
-            && name.is_some_and(|n| n.eq_ignore_ascii_case(b"key"))
-        {
-            return std::str::from_utf8(run).ok();
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -172,30 +154,6 @@ mod tests {
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Level, Metadata, Subscriber};
-
-    #[test]
-    fn a_key_is_found_in_the_beginning_of_any_format_behind_its_name_only() {
-        let key = "a1".repeat(KEY_BYTES / 2);
-        let found = |text: String| early_key(text.as_bytes()).map(str::to_owned);
-        for text in [
-            format!("key={key}"),
-            format!("method=base64&key={key}&body=AAAA"),
-            format!("{{\"clientKey\": \"{key}\", \"task\":"),
-            format!("--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n{key}\r\n--x"),
-        ] {
-            assert_eq!(found(text.clone()).as_deref(), Some(key.as_str()), "{text}");
-        }
-        for text in [
-            String::new(),
-            key.clone(),
-            format!("key={key}b"),
-            format!("key={}", &key[1..]),
-            format!("googlekeys={key}"),
-            format!("key={}{key}", "-".repeat(NAME_DISTANCE_MAX)),
-        ] {
-            assert_eq!(found(text.clone()), None, "{text}");
-        }
-    }
 
     #[test]
     fn whoever_guesses_is_answered_ever_more_slowly_and_nobody_else_is() {

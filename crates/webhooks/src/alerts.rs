@@ -1,11 +1,11 @@
 //! Posts alerts to the operator's webhook: signed like every call, and retried until the webhook accepts it or it is too old.
 
 use super::Webhooks;
-use crate::tenant::KeyDigest;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use quittance_lifecycle::{Backoff, Jitter};
 use quittance_telemetry::{AlertWebhook, Announcement};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -83,7 +83,8 @@ impl Webhooks {
         let Announcement { event, rule, subject, at_ms, .. } = announcement;
         // The same for each try, so that the receiver can tell a retry from another alert. The name of a pool or a node may not be
         // valid in a header.
-        let id = format!("alert_{event}_{rule}_{:.8}_{at_ms}", KeyDigest::of(subject).to_string());
+        let [a, b, c, d, ..] = <[u8; 32]>::from(Sha256::digest(subject.as_bytes()));
+        let id = format!("alert_{event}_{rule}_{:08x}_{at_ms}", u32::from_be_bytes([a, b, c, d]));
         let body = announcement.json();
         for tries in 0..TRIES_MAX {
             let Err(why) = self.post(webhook, &id, &body).await else { return };

@@ -1,7 +1,7 @@
 //! The whole way of a task in each dialect, to the byte.
 
-use super::fixture::{Fixture, KEY};
-use super::still_clock::NOW;
+use super::scripted::{Fixture, KEY};
+use crate::still_clock::NOW;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quittance_lifecycle::Payload;
@@ -247,7 +247,7 @@ async fn capsolver_recognition_is_answered_in_create_task_itself() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_recognition_that_takes_too_long_is_given_an_id_and_others_are_never_held() {
     let fixture = Fixture::open();
     let created = fixture.ask("/capsolver/createTask", &picture(KEY)).await;

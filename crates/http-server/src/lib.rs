@@ -1,20 +1,28 @@
 //! One server for all APIs: it accepts connections, with or without TLS, reads each request whole and within limits, and passes it
-//! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request.
+//! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request, which only the
+//! handler knows.
+#![forbid(unsafe_code)]
 
 mod connections;
 mod limits;
 mod request;
 mod timed_io;
+mod tls;
+mod wrong_keys;
 
 pub use limits::{Counts, Limits};
-pub(crate) use request::RequestError;
+pub use request::RequestError;
+pub use tls::Tls;
+pub use wrong_keys::{Shown, Visit, WrongKeys};
 
-use crate::api::{ApiRequest, Body};
-use crate::tls::Tls;
-use crate::wrong_keys::Shown;
+use bytes::Bytes;
 use connections::{ConnectionEntry, Connections};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{Either, Full};
 use hyper::Response;
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -43,17 +51,20 @@ const LAST_MAX: usize = 1024;
 /// How long connections that are cut off may take to end.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
-/// What answers the requests that the server has read.
-pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
-    /// Answers a request. It may take from the request what it needs no more.
-    fn answer(&self, request: &mut ApiRequest) -> impl Future<Output = Response<Body>> + Send;
+/// A body up to this size may stay in memory while its request is answered, and needs no permit.
+pub const SMALL_BODY_BYTES: usize = 16 * 1024;
 
-    /// The response to a request that could not be read or answered. A body that was not read is empty here.
-    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body>;
+/// The body of a response: whole, for nearly everything; a stream, for live events.
+pub type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
-    /// The sender of a request that has not arrived whole, by the key in its head and in the beginning of its body. A key that is
-    /// wrong here may be cut off, so it does not count as a wrong key.
-    fn shown_early(&self, request: &ApiRequest, beginning: &[u8]) -> Shown;
+/// An extension of a request that came over TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct OverTls;
+
+/// What answers the requests that the server reads.
+pub trait RequestHandler: Send + Sync + 'static {
+    /// The head of a request has arrived.
+    fn begin(&self, head: Parts) -> Box<dyn PendingRequest>;
 
     /// Whether there is at most one tenant, so that no tenant can take anything from another.
     fn has_one_tenant(&self) -> bool;
@@ -62,8 +73,27 @@ pub(crate) trait RequestHandler: Clone + Send + Sync + 'static {
     fn needs_no_key(&self) -> bool;
 }
 
+/// A request whose head has arrived, and where it goes.
+pub trait PendingRequest: Send + Sync {
+    /// The route, for the log: one of a few words, and nothing that the caller wrote.
+    fn route_name(&self) -> &'static str;
+
+    /// Whether it must work however many requests of callers are open.
+    fn is_reserved(&self) -> bool;
+
+    /// The sender of a request that has not arrived whole, by the key in its head (with an empty `beginning`) or in the beginning of
+    /// its body. A key that is wrong here may be cut off, so it does not count as a wrong key.
+    fn shown_early(&self, beginning: &[u8]) -> Shown;
+
+    /// Answers the request, which has arrived whole.
+    fn answer(&mut self, body: Bytes) -> BoxFuture<'_, Response<Body>>;
+
+    /// The response to a request that could not be read or answered.
+    fn refuse(&self, why: RequestError) -> Response<Body>;
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+enum State {
     Open,
     /// No connection is accepted; open requests are answered.
     Closing,
@@ -73,7 +103,7 @@ pub(crate) enum State {
 
 /// Clones share it.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     limits: Limits,
     shared: Arc<Shared>,
 }
@@ -135,7 +165,8 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    pub(crate) fn new(mut limits: Limits) -> Self {
+    #[must_use]
+    pub fn new(mut limits: Limits) -> Self {
         // A limit beyond what can be counted is none, and must not be a panic.
         for count in [&mut limits.connections_max, &mut limits.requests_max, &mut limits.bodies_bytes_max] {
             *count = (*count).min(u32::MAX as usize).min(Semaphore::MAX_PERMITS);
@@ -152,7 +183,8 @@ impl Server {
         Self { limits, shared: Arc::new(shared) }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         let Shared { counters, requests, own_requests, .. } = &*self.shared;
         let own = OWN_REQUESTS_MAX.saturating_sub(own_requests.available_permits());
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -164,12 +196,11 @@ impl Server {
             turned_away: read(&counters.turned_away),
             failed_handshakes: read(&counters.failed_handshakes),
             panics: read(&counters.panics),
-            senseless_callbacks: 0,
         }
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
-    pub(crate) async fn serve<H: RequestHandler>(self, handler: H, listener: TcpListener, tls: Option<Tls>) {
+    pub async fn serve(self, handler: Arc<dyn RequestHandler>, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
         loop {
             let seats = Arc::clone(&self.shared.seats);
@@ -200,14 +231,14 @@ impl Server {
         }
     }
 
-    fn let_in<H: RequestHandler>(
+    fn let_in(
         &self,
-        handler: &H,
+        handler: &Arc<dyn RequestHandler>,
         (stream, address): (TcpStream, IpAddr),
         tls: Option<Tls>,
         seat: OwnedSemaphorePermit,
     ) {
-        let (server, handler) = (self.clone(), handler.clone());
+        let (server, handler) = (self.clone(), Arc::clone(handler));
         let present = OpenConnection::new(&self.shared);
         let stage = Stage::default();
         let entry = Arc::new(self.shared.connections.enter(address, &stage));
@@ -225,13 +256,13 @@ impl Server {
         });
     }
 
-    /// Lets nobody new in, answers whoever is inside, and returns when all are gone or their time is up: then it cuts
-    /// them off and says `false`.
-    pub(crate) async fn drain(&self, time_limit: Duration) -> bool {
+    /// Accepts no connection any more, answers the requests in progress, and returns when all connections have ended. If they take
+    /// longer than `time_limit`, it cuts them off and returns `false`.
+    pub async fn drain(&self, time_limit: Duration) -> bool {
         let Shared { state, seats, .. } = &*self.shared;
         state.send_if_modified(|state| std::mem::replace(state, State::Closing) == State::Open);
-        let everybody = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
-        if timeout(time_limit, seats.acquire_many(everybody)).await.is_ok() {
+        let all_seats = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
+        if timeout(time_limit, seats.acquire_many(all_seats)).await.is_ok() {
             return true;
         }
         let left = self.counts().connections_open;
@@ -241,11 +272,11 @@ impl Server {
             time_limit.as_secs()
         );
         state.send_replace(State::Closed);
-        _ = timeout(CUT_WAIT, seats.acquire_many(everybody)).await;
+        _ = timeout(CUT_WAIT, seats.acquire_many(all_seats)).await;
         false
     }
 
-    async fn admit<H: RequestHandler>(&self, handler: H, stream: TcpStream, tls: Option<Tls>, peer: Peer) {
+    async fn admit(&self, handler: Arc<dyn RequestHandler>, stream: TcpStream, tls: Option<Tls>, peer: Peer) {
         // Answers are short and whole: nothing is gained by waiting for more of them.
         _ = stream.set_nodelay(true);
         let Some(tls) = tls else { return self.converse(handler, stream, peer).await };
@@ -261,9 +292,9 @@ impl Server {
         }
     }
 
-    async fn converse<H: RequestHandler, S: AsyncRead + AsyncWrite + Unpin>(
+    async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        handler: H,
+        handler: Arc<dyn RequestHandler>,
         stream: S,
         peer: Peer,
     ) {
@@ -271,10 +302,10 @@ impl Server {
         let stage = peer.stage.clone();
         let stream = TimedIo::new(stream, stage.clone(), &self.limits);
         let service = service_fn(|request| {
-            let (server, handler, peer) = (self.clone(), handler.clone(), peer.clone());
+            let (server, handler, peer) = (self.clone(), Arc::clone(&handler), peer.clone());
             Box::pin(async move {
                 let answering = peer.stage.begin_answer();
-                let answer = server.handle(&handler, request, &peer).await;
+                let answer = server.handle(&*handler, request, &peer).await;
                 let answer = answer.map(|body| server.until_closing(body, answering));
                 Ok::<_, Infallible>(answer)
             })

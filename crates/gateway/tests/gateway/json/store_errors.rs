@@ -1,18 +1,18 @@
 //! While the store is away or slow, nobody who may have paid is told to give up, and nobody waits for long.
 
 use super::dialects::turnstile;
-use super::fixture::{Fixture, KEY};
+use super::scripted::{Fixture, KEY};
 use quittance_lifecycle::Payload;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_poll_is_told_to_come_again_as_long_as_the_store_is_away_or_hangs() {
     for hangs in [false, true] {
         let fixture = Fixture::open();
         let id = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
         fixture.solve(Payload::text("t")).await;
-        let trouble = if hangs { &fixture.troubles.store_hangs } else { &fixture.troubles.store_is_away };
+        let trouble = if hangs { &fixture.store_hangs } else { &fixture.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         let poll = json!({"clientKey": KEY, "taskId": id});
         for dialect in ["2captcha", "anticaptcha", "capmonster"] {
@@ -25,11 +25,11 @@ async fn a_poll_is_told_to_come_again_as_long_as_the_store_is_away_or_hangs() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_order_that_cannot_be_put_on_record_is_turned_away_for_now() {
     for hangs in [false, true] {
         let fixture = Fixture::open();
-        let trouble = if hangs { &fixture.troubles.store_hangs } else { &fixture.troubles.store_is_away };
+        let trouble = if hangs { &fixture.store_hangs } else { &fixture.store_is_away };
         trouble.store(true, Ordering::Relaxed);
         for (dialect, number, code) in [
             ("2captcha", 2, "ERROR_NO_SLOT_AVAILABLE"),

@@ -1,7 +1,7 @@
 //! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the door.
 
 use super::dialects::turnstile;
-use super::fixture::{Fixture, KEY};
+use super::scripted::{Fixture, KEY};
 use serde_json::{Value, json};
 
 /// Numbers that are the same in every run (xorshift).

@@ -3,7 +3,7 @@
 //! tenant, which has a share of the others.
 
 use super::timed_io::Stage;
-use crate::wrong_keys::Shown;
+use crate::Shown;
 use quittance_engine::Shares;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
