@@ -21,19 +21,18 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
-use hyper::body::{Body as HttpBody, Frame};
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Either, Full, StreamBody};
+use hyper::body::Frame;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use problem::{Code, Refused};
 use quittance_http_server::RequestError;
 use quittance_lifecycle::Money;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tower::ServiceExt;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -236,26 +235,13 @@ async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let is_live =
         head.headers.get(CONTENT_TYPE).is_some_and(|value| STREAMED.iter().any(|streamed| value == streamed));
     let body = if is_live {
-        Either::Right(Endless(body).boxed_unsync())
+        // A stream of ours has no errors: it can only end.
+        let frames = body.into_data_stream().filter_map(|bytes| ready(bytes.ok().map(Frame::data).map(Ok)));
+        Either::Right(StreamBody::new(frames).boxed_unsync())
     } else {
         // It is in memory already, and cannot fail.
         let whole = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Either::Left(Full::new(whole))
     };
     hyper::Response::from_parts(head, body)
-}
-
-/// A stream without errors: it can only end.
-struct Endless(axum::body::Body);
-
-impl HttpBody for Endless {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.0).poll_frame(context).map(|frame| frame?.ok().map(Ok))
-    }
 }

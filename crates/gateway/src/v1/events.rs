@@ -12,8 +12,6 @@ use crate::streams::{KEEP_ALIVE, StreamPermit};
 use crate::{Caller, OrderId, OrderView};
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
-use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Key, Order, Timestamp};
@@ -21,10 +19,7 @@ use quittance_ports::{StoreError, Watch};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::ToSchema;
@@ -259,37 +254,13 @@ fn event(name: &str, data: &impl Serialize) -> String {
     text
 }
 
-type Next = Pin<Box<dyn Future<Output = (Live, Option<String>)> + Send>>;
-
-/// The body of a stream: it makes an event only when there is room for it.
-struct LiveBody {
-    next: Option<Next>,
-}
-
-fn next_of(mut live: Live) -> Next {
-    Box::pin(async move {
-        let text = live.next().await;
-        (live, text)
-    })
-}
-
-impl Body for LiveBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(next) = &mut self.next else { return Poll::Ready(None) };
-        let Poll::Ready((live, text)) = next.as_mut().poll(context) else { return Poll::Pending };
-        self.next = text.is_some().then(|| next_of(live));
-        Poll::Ready(text.map(|text| Ok(Frame::data(Bytes::from(text)))))
-    }
-}
-
+/// The body makes an event only when there is room for it.
 fn stream(live: Live) -> Response {
-    let mut response = Response::new(axum::body::Body::new(LiveBody { next: Some(next_of(live)) }));
+    let events = futures_util::stream::unfold(live, |mut live| async move {
+        let text = live.next().await?;
+        Some((Ok::<_, Infallible>(text), live))
+    });
+    let mut response = Response::new(axum::body::Body::from_stream(events));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     response
 }
