@@ -1,7 +1,5 @@
 //! All APIs behind one address. A request finds its API here, and a refused request gets a response in the protocol of its API.
 
-mod guard;
-
 use crate::api::{self, ApiRequest, Body};
 use crate::callbacks::CallbackApi;
 use crate::classic::{self, ClassicApi};
@@ -14,7 +12,6 @@ use crate::v1::{self, Endpoints, V1Api};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use guard::Reach;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::header::HeaderMap;
@@ -22,7 +19,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
 use quittance_http_server::{
-    Counts, Limits, PendingRequest, RequestError, RequestHandler, Server, Shown, Tls,
+    Counts, Limits, PendingRequest, RequestError, RequestHandler, RequestReach, Server, Shown, Tls,
+    is_from_elsewhere,
 };
 use quittance_protocol::Dialect;
 use std::convert::Infallible;
@@ -33,6 +31,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The code of a request from another site, for clients that read only codes.
+const NOT_LET_IN: &str = "ERROR_IP_NOT_ALLOWED";
 
 /// The response at an unknown path.
 const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.php (classic), /createTask and \
@@ -197,11 +198,11 @@ impl RoutedRequest {
         let reach = match request.route {
             Route::Callback(_) => return None,
             _ if !apis.orders.tenants().is_open() => return None,
-            Route::Classic(_) | Route::Json(_) => Reach::Acts,
-            Route::V1 | Route::Operator if request.head.method != Method::GET => Reach::Acts,
-            _ => Reach::Reads,
+            Route::Classic(_) | Route::Json(_) => RequestReach::Acts,
+            Route::V1 | Route::Operator if request.head.method != Method::GET => RequestReach::Acts,
+            _ => RequestReach::Reads,
         };
-        let why = guard::is_from_elsewhere(&request.head, reach, &apis.hosts)?.to_string();
+        let why = is_from_elsewhere(&request.head, reach, &apis.hosts)?.to_string();
         if apis.logged.is_first(&why) {
             tracing::warn!("refused a request: {why}");
         }
@@ -211,8 +212,8 @@ impl RoutedRequest {
     fn forbid(&self, why: &str) -> Response<Body> {
         match self.request.route {
             Route::V1 | Route::Operator => v1::forbidden(why),
-            Route::Classic(_) => classic::forbid(&self.request, guard::CODE, why),
-            Route::Json(_) => self.apis.json.forbid(&self.request, guard::CODE, why),
+            Route::Classic(_) => classic::forbid(&self.request, NOT_LET_IN, why),
+            Route::Json(_) => self.apis.json.forbid(&self.request, NOT_LET_IN, why),
             Route::Callback(_) | Route::Page(_) | Route::Unknown => {
                 api::answer(StatusCode::FORBIDDEN, PLAIN, why.to_owned())
             }

@@ -17,7 +17,6 @@ mod json;
 mod log_once;
 mod order_options;
 mod orders;
-mod quota;
 mod route;
 mod streams;
 mod tenant;

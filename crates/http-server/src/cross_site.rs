@@ -2,23 +2,20 @@
 //! open in his browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
 //! sites; both show in the head.
 
+use crate::OverTls;
 use hyper::header::{ACCEPT, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
 use hyper::http::request::Parts;
 use quittance_engine::targets::HostPattern;
-use quittance_http_server::OverTls;
 use std::net::IpAddr;
 
 /// Of a host that is not ours so much is repeated.
 const HOST_CHARS_MAX: usize = 100;
 
-/// What is told where only codes are understood.
-pub(super) const CODE: &str = "ERROR_IP_NOT_ALLOWED";
-
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Why a request is not let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Elsewhere {
+pub enum CrossSite {
     #[error(
         "this gateway has no tenants, so it takes only requests for localhost or a loopback address, and this one is for \
          the host `{host}`: if that name is yours, list it in `listener.hosts`; or add a tenant"
@@ -33,7 +30,7 @@ pub(super) enum Elsewhere {
 
 /// What a request can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub enum RequestReach {
     /// It changes nothing: a page of another site can send it, and cannot read the answer.
     Reads,
     /// It may place an order.
@@ -44,7 +41,8 @@ pub(super) enum Reach {
 /// A page cannot choose or leave out a browser's own headers. Which of them a browser sends with the request of an image, a
 /// script or a form differs; all browsers name themselves `Mozilla/`, so where nothing proves that our own page sent it, that
 /// alone is enough to refuse what acts.
-pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]) -> Option<Elsewhere> {
+#[must_use]
+pub fn is_from_elsewhere(head: &Parts, reach: RequestReach, ours: &[HostPattern]) -> Option<CrossSite> {
     let is_listed = |host: &str| {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         ours.iter().any(|own| own.covers(&host))
@@ -52,7 +50,7 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
     let is_ours = |host: &str| is_loopback(host) || is_listed(host);
     let named = [head.uri.host(), text(&head.headers, &HOST).map(host_of)];
     if let Some(host) = named.into_iter().flatten().find(|host| !is_ours(host)) {
-        return Some(Elsewhere::Host { host: host.chars().take(HOST_CHARS_MAX).collect() });
+        return Some(CrossSite::Host { host: host.chars().take(HOST_CHARS_MAX).collect() });
     }
     let header = |name: &HeaderName| text(&head.headers, name).map(str::to_ascii_lowercase);
     let own = OwnOrigin::of(head, is_listed);
@@ -61,7 +59,7 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
         (Some(origin), _) => (!own.is(&origin), true),
         (None, Some("same-origin")) => (false, true),
         // An address that the person typed, or a link that leads here from another program.
-        (None, Some("none")) => (reach == Reach::Acts, true),
+        (None, Some("none")) => (reach == RequestReach::Acts, true),
         (None, Some(_)) => (true, false),
         (None, None) => match header(&REFERER) {
             Some(referer) => (!own.is(&referer), true),
@@ -82,8 +80,8 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
                 .iter()
                 .any(|kind| accept.contains(kind))
     };
-    let is_foreign = is_foreign || (reach == Reach::Acts && !is_known && is_browser());
-    is_foreign.then_some(Elsewhere::Browser)
+    let is_foreign = is_foreign || (reach == RequestReach::Acts && !is_known && is_browser());
+    is_foreign.then_some(CrossSite::Browser)
 }
 
 /// The origin under which a request reached us: the scheme of its connection, and the host and port that it is for.
@@ -160,7 +158,7 @@ mod tests {
         }
         is_from_elsewhere(
             &request.into_parts().0,
-            Reach::Acts,
+            RequestReach::Acts,
             &[HostPattern::parse("q.example.org").unwrap()],
         )
         .is_some()
@@ -230,7 +228,7 @@ mod tests {
             request.headers_mut().insert(HOST, "localhost:8443".parse().unwrap());
             request.headers_mut().insert(ORIGIN, origin.parse().unwrap());
             request.extensions_mut().insert(OverTls);
-            is_from_elsewhere(&request.into_parts().0, Reach::Acts, &[]).is_some()
+            is_from_elsewhere(&request.into_parts().0, RequestReach::Acts, &[]).is_some()
         };
         assert!(!is_refused("https://localhost:8443"));
         assert!(is_refused("http://localhost:8443"));
@@ -239,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_address_that_was_typed_into_a_browser_opens_the_page_and_places_no_order() {
-        let typed = |reach: Reach| {
+        let typed = |reach: RequestReach| {
             let mut request = Request::new(());
             for (name, value) in [
                 (HOST, "127.0.0.1:8080"),
@@ -251,8 +249,8 @@ mod tests {
             }
             is_from_elsewhere(&request.into_parts().0, reach, &[])
         };
-        assert_eq!(typed(Reach::Acts), Some(Elsewhere::Browser));
-        assert_eq!(typed(Reach::Reads), None);
+        assert_eq!(typed(RequestReach::Acts), Some(CrossSite::Browser));
+        assert_eq!(typed(RequestReach::Reads), None);
     }
 
     #[test]

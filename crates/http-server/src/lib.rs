@@ -4,12 +4,14 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+mod cross_site;
 mod limits;
 mod request;
 mod timed_io;
 mod tls;
 mod wrong_keys;
 
+pub use cross_site::{CrossSite, RequestReach, is_from_elsewhere};
 pub use limits::{Counts, Limits};
 pub use request::RequestError;
 pub use tls::Tls;

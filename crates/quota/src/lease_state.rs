@@ -21,7 +21,7 @@ const TIGHT_SHARE: u64 = 4;
 
 /// How a round of asking ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum RoundEnd {
     Leased,
     Full {
         in_use: u64,
@@ -38,7 +38,7 @@ pub(super) enum Answer {
 
 /// What a node wants to lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct LeaseRequest {
     /// All that it has and wants.
     pub(super) amount: u64,
     /// The part of it that it does not have yet.
@@ -46,7 +46,7 @@ pub(super) struct Wanted {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct LeaseState {
     /// Requests that wait for a unit.
     pub(super) waiting: u64,
     /// Whether a task gives back what is settled.
@@ -63,7 +63,7 @@ pub(super) struct State {
     /// Of the last lease, and when it was asked for.
     version: Option<(Version, Instant)>,
     /// The last answer that is no lease: its round, its moment, and what it was.
-    answer: Option<(u64, Instant, Answer)>,
+    answer: Option<(u64, Instant, RoundEnd)>,
     taken_at: Instant,
     /// Units taken since a moment, and in the time before it.
     recent: (Instant, u64, u64),
@@ -71,7 +71,7 @@ pub(super) struct State {
     is_tight: bool,
 }
 
-impl State {
+impl LeaseState {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             waiting: 0,
@@ -174,22 +174,22 @@ impl State {
         by_others: u64,
         settled: u64,
         now: Instant,
-    ) -> Result<Wanted, Answer> {
+    ) -> Result<LeaseRequest, RoundEnd> {
         if in_use >= limit {
             self.is_tight = true;
-            return Err(Answer::Full { in_use });
+            return Err(RoundEnd::Full { in_use });
         }
         let has = self.free + self.busy + self.doubtful() + (self.done - settled);
         let left = limit.saturating_sub(in_use.saturating_add(by_others).saturating_add(has));
         let needed = self.waiting.saturating_sub(self.free);
         self.is_tight = left.saturating_sub(needed) < limit.div_ceil(TIGHT_SHARE);
         if left == 0 {
-            return Err(Answer::Contested { in_use });
+            return Err(RoundEnd::Contested { in_use });
         }
         self.turn_recent(now);
         let ahead = (left.saturating_sub(needed) / AHEAD_SHARE).min(self.recent.1.max(self.recent.2));
         let more = left.min(needed + ahead);
-        Ok(Wanted { amount: has + more, more })
+        Ok(LeaseRequest { amount: has + more, more })
     }
 
     /// What was wanted was leased; it was asked for at `sent`.
@@ -201,21 +201,21 @@ impl State {
         self.answer = None;
     }
 
-    pub(super) fn keep_answer(&mut self, answer: Answer, now: Instant) {
-        self.answer = (answer != Answer::Leased).then_some((self.rounds, now, answer));
+    pub(super) fn keep_answer(&mut self, answer: RoundEnd, now: Instant) {
+        self.answer = (answer != RoundEnd::Leased).then_some((self.rounds, now, answer));
     }
 
     /// What was answered in a round that began after this one, if that ends the matter.
-    pub(super) fn answer_since(&self, round: u64) -> Option<Answer> {
+    pub(super) fn answer_since(&self, round: u64) -> Option<RoundEnd> {
         let (of, _, answer) = self.answer.as_ref()?;
-        let is_an_end = !matches!(answer, Answer::Contested { .. });
+        let is_an_end = !matches!(answer, RoundEnd::Contested { .. });
         (*of > round && is_an_end).then(|| answer.clone())
     }
 
     /// That all is in use, if that was found no longer ago than this.
     pub(super) fn refusal_since(&self, now: Instant, stale_max: Duration) -> Option<u64> {
         match self.answer {
-            Some((_, at, Answer::Full { in_use })) if now < at + stale_max => Some(in_use),
+            Some((_, at, RoundEnd::Full { in_use })) if now < at + stale_max => Some(in_use),
             _ => None,
         }
     }

@@ -2,15 +2,16 @@
 //! leases units before it uses them, in batches, so most requests find a unit here. What is in use only the caller can count.
 //!
 //! The order of steps matters; it is argued in [`quittance_ports::leases`].
+#![forbid(unsafe_code)]
 
-mod state;
+mod lease_state;
 #[cfg(test)]
 mod tests;
 
 use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
+use lease_state::{LeaseRequest, LeaseState, RoundEnd};
 use quittance_ports::{LeaseOutcome, Leases, StoreError};
-use state::{Answer, State, Wanted};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A lease ends after this time unless it is renewed. So long are the units of a killed node out of use.
-pub(crate) const LEASE_LIFE: Duration = Duration::from_secs(30);
+const LEASE_LIFE: Duration = Duration::from_secs(30);
 /// A lease is drawn on for this time only: each unit then has [`USE_MAX`], and 5 s for clocks and calls that are slow.
-pub(crate) const DRAWN_FOR: Duration = Duration::from_secs(10);
+const DRAWN_FOR: Duration = Duration::from_secs(10);
 /// A unit that was taken is used within this time, or not at all.
-pub(crate) const USE_MAX: Duration = Duration::from_secs(15);
+pub const USE_MAX: Duration = Duration::from_secs(15);
 /// All steps from reading the leases to the next lease take no longer than this.
 const ROUND_MAX: Duration = Duration::from_secs(20);
 /// A request waits so long for units that other requests or nodes have leased and may not use. It is less than an API waits for a
@@ -41,10 +42,10 @@ const GIVE_BACK_PAUSE_TIGHT: Duration = Duration::from_millis(2);
 const GIVE_BACK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Counts what is in use of a limit.
-pub(crate) type Count<'a> = dyn Fn() -> BoxFuture<'a, Result<u64, StoreError>> + Sync + 'a;
+pub type Count<'a> = dyn Fn() -> BoxFuture<'a, Result<u64, StoreError>> + Sync + 'a;
 
 /// The quotas of this node.
-pub(crate) struct Quotas {
+pub struct Quotas {
     leases: Arc<dyn Leases>,
     node: u64,
     /// As many as there are names of limits, which come from the configuration.
@@ -52,11 +53,11 @@ pub(crate) struct Quotas {
 }
 
 /// What this node has leased of one limit.
-pub(crate) struct Quota {
+pub struct Quota {
     leases: Arc<dyn Leases>,
     node: u64,
     name: String,
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     /// One request asks for all that wait; what is leased here changes only under this lock.
     asking: tokio::sync::Mutex<()>,
     /// A unit was settled.
@@ -65,7 +66,7 @@ pub(crate) struct Quota {
 
 /// What a request that needs a unit gets.
 #[derive(Debug)]
-pub(crate) enum Taken {
+pub enum Taken {
     Unit(Unit),
     /// As much is in use as may be, or what is left was leased by others for longer than a request waits.
     Full {
@@ -75,22 +76,22 @@ pub(crate) enum Taken {
 
 /// A unit of a limit that its holder may use within [`USE_MAX`]. Dropped, it may have been used: it is kept back for a while.
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub struct Unit {
     quota: Option<Arc<Quota>>,
 }
 
 impl Unit {
     /// It is in use from here on, and whoever counts can see that.
-    pub(crate) fn used(mut self) {
-        self.settle(State::used);
+    pub fn used(mut self) {
+        self.settle(LeaseState::used);
     }
 
     /// It was not used, and never will be.
-    pub(crate) fn unused(mut self) {
-        self.settle(State::unused);
+    pub fn unused(mut self) {
+        self.settle(LeaseState::unused);
     }
 
-    fn settle(&mut self, settle: impl FnOnce(&mut State, Instant)) {
+    fn settle(&mut self, settle: impl FnOnce(&mut LeaseState, Instant)) {
         if let Some(quota) = self.quota.take() {
             settle(&mut quota.state(), Instant::now());
             quota.settled.notify_waiters();
@@ -101,7 +102,7 @@ impl Unit {
 
 impl Drop for Unit {
     fn drop(&mut self) {
-        self.settle(State::in_doubt);
+        self.settle(LeaseState::in_doubt);
     }
 }
 
@@ -118,11 +119,13 @@ impl fmt::Debug for Quota {
 }
 
 impl Quotas {
-    pub(crate) fn new(leases: Arc<dyn Leases>, node: u64) -> Self {
+    #[must_use]
+    pub fn new(leases: Arc<dyn Leases>, node: u64) -> Self {
         Self { leases, node, by_name: Mutex::default() }
     }
 
-    pub(crate) fn of(&self, name: &str) -> Arc<Quota> {
+    #[must_use]
+    pub fn of(&self, name: &str) -> Arc<Quota> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(quota) = by_name.get(name) {
             return Arc::clone(quota);
@@ -131,7 +134,7 @@ impl Quotas {
             leases: Arc::clone(&self.leases),
             node: self.node,
             name: name.to_owned(),
-            state: Mutex::new(State::new(Instant::now())),
+            state: Mutex::new(LeaseState::new(Instant::now())),
             asking: tokio::sync::Mutex::default(),
             settled: Notify::new(),
         });
@@ -140,7 +143,7 @@ impl Quotas {
     }
 
     /// Gives back all that is not in use, for a node that ends. A store that is away forgets it by itself.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         let all: Vec<Arc<Quota>> =
             self.by_name.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         for quota in all {
@@ -162,7 +165,7 @@ impl Drop for Waiting<'_> {
 
 impl Quota {
     /// A panic elsewhere cannot have left it half-changed: no step in between panics.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +174,7 @@ impl Quota {
     }
 
     /// Takes a unit of this limit. A refusal that is no older than `stale_max` is repeated without a look.
-    pub(crate) async fn take(
+    pub async fn take(
         self: &Arc<Self>,
         limit: u64,
         stale_max: Duration,
@@ -205,50 +208,50 @@ impl Quota {
                 None => self.ask_and_keep(limit, count).await,
             };
             match answer {
-                Answer::Failed { doing, why } => {
+                RoundEnd::Failed { doing, why } => {
                     return Err(StoreError::Unavailable { doing, source: why.into() });
                 }
-                Answer::Full { in_use } => return Ok(Taken::Full { in_use }),
-                Answer::Contested { in_use } if Instant::now() >= end => {
-                    self.state().keep_answer(Answer::Full { in_use }, Instant::now());
+                RoundEnd::Full { in_use } => return Ok(Taken::Full { in_use }),
+                RoundEnd::Contested { in_use } if Instant::now() >= end => {
+                    self.state().keep_answer(RoundEnd::Full { in_use }, Instant::now());
                     return Ok(Taken::Full { in_use });
                 }
-                Answer::Contested { .. } => {
+                RoundEnd::Contested { .. } => {
                     _ = timeout(pause, settled).await;
                     pause = (pause * 2).min(CONTEST_PAUSE_MAX);
                 }
-                Answer::Leased => {}
+                RoundEnd::Leased => {}
             }
         }
     }
 
     /// One round for all that wait, and its answer for those that come to the lock after this request.
-    async fn ask_and_keep(&self, limit: u64, count: &Count<'_>) -> Answer {
+    async fn ask_and_keep(&self, limit: u64, count: &Count<'_>) -> RoundEnd {
         self.state().rounds += 1;
         let asked = match timeout(ROUND_MAX, self.ask(limit, count)).await {
             Ok(asked) => asked,
             Err(_) => {
-                Ok(Answer::Failed { doing: "leasing a part of a limit", why: "it took too long".into() })
+                Ok(RoundEnd::Failed { doing: "leasing a part of a limit", why: "it took too long".into() })
             }
         };
         let answer = asked.unwrap_or_else(|error| match error {
-            StoreError::Unavailable { doing, source } => Answer::Failed { doing, why: source.to_string() },
+            StoreError::Unavailable { doing, source } => RoundEnd::Failed { doing, why: source.to_string() },
             StoreError::Corrupt { .. } => {
-                Answer::Failed { doing: "counting what is in use", why: error.to_string() }
+                RoundEnd::Failed { doing: "counting what is in use", why: error.to_string() }
             }
         });
         self.state().keep_answer(answer.clone(), Instant::now());
         answer
     }
 
-    async fn ask(&self, limit: u64, count: &Count<'_>) -> Result<Answer, StoreError> {
+    async fn ask(&self, limit: u64, count: &Count<'_>) -> Result<RoundEnd, StoreError> {
         let mut leased = self.leases.leased(&self.name, self.node).await?;
         loop {
             // What is settled by now can be counted, so it needs no lease after the count.
             let settled = self.state().settled(Instant::now());
             let in_use = count().await?;
             let wanted = self.state().want(limit, in_use, leased.by_others, settled, Instant::now());
-            let Wanted { amount, more } = match wanted {
+            let LeaseRequest { amount, more } = match wanted {
                 Ok(wanted) => wanted,
                 Err(answer) => {
                     // Others may wait for just these units, as this node waits for theirs.
@@ -262,7 +265,7 @@ impl Quota {
             match outcome {
                 LeaseOutcome::Done(version) => {
                     self.state().leased(version, settled, more, sent);
-                    return Ok(Answer::Leased);
+                    return Ok(RoundEnd::Leased);
                 }
                 LeaseOutcome::Conflict(now) => leased = now,
             }

@@ -1,6 +1,6 @@
 //! What a node leases, draws on and gives back, with time as an argument; and nodes that take units at the same moment.
 
-use super::state::{Answer, DOUBT, IDLE, State, Wanted};
+use super::lease_state::{DOUBT, IDLE, LeaseRequest, LeaseState, RoundEnd};
 use super::{Count, DRAWN_FOR, GIVE_BACK_PAUSE_TIGHT, LEASE_LIFE, Quotas, Taken, Unit};
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -15,16 +15,16 @@ use tokio::time::Instant;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A node with so many requests that wait, and what it leases for them where nothing is in use.
-fn leasing(limit: u64, waiting: u64, now: Instant) -> State {
-    let mut state = State::new(now);
+fn leasing(limit: u64, waiting: u64, now: Instant) -> LeaseState {
+    let mut state = LeaseState::new(now);
     state.waiting = waiting;
     let settled = state.settled(now);
-    let Wanted { more, .. } = state.want(limit, 0, 0, settled, now).unwrap();
+    let LeaseRequest { more, .. } = state.want(limit, 0, 0, settled, now).unwrap();
     state.leased(Version(1), settled, more, now);
     state
 }
 
-fn draw(state: &mut State, count: usize, now: Instant) {
+fn draw(state: &mut LeaseState, count: usize, now: Instant) {
     for _ in 0..count {
         assert!(state.draw(now));
         state.waiting -= 1;
@@ -48,12 +48,12 @@ fn with_a_lot_of_room_a_node_leases_ahead_as_much_as_it_lately_used_and_near_the
     state.waiting = 1;
     let settled = state.settled(now);
     // 60 are in use and 1 is needed, so an eighth of the others is more than were lately taken.
-    assert_eq!(state.want(1000, 60, 0, settled, now), Ok(Wanted { amount: 61, more: 61 }));
-    assert_eq!(state.want(1000, 60, 900, settled, now), Ok(Wanted { amount: 5, more: 5 }));
-    assert_eq!(state.want(1000, 60, 935, settled, now), Ok(Wanted { amount: 1, more: 1 }));
-    assert_eq!(state.want(1000, 60, 940, settled, now), Err(Answer::Contested { in_use: 60 }));
-    assert_eq!(state.want(1000, 1000, 0, settled, now), Err(Answer::Full { in_use: 1000 }));
-    assert_eq!(state.want(1000, 60, 0, settled, now + SECOND * 3), Ok(Wanted { amount: 1, more: 1 }));
+    assert_eq!(state.want(1000, 60, 0, settled, now), Ok(LeaseRequest { amount: 61, more: 61 }));
+    assert_eq!(state.want(1000, 60, 900, settled, now), Ok(LeaseRequest { amount: 5, more: 5 }));
+    assert_eq!(state.want(1000, 60, 935, settled, now), Ok(LeaseRequest { amount: 1, more: 1 }));
+    assert_eq!(state.want(1000, 60, 940, settled, now), Err(RoundEnd::Contested { in_use: 60 }));
+    assert_eq!(state.want(1000, 1000, 0, settled, now), Err(RoundEnd::Full { in_use: 1000 }));
+    assert_eq!(state.want(1000, 60, 0, settled, now + SECOND * 3), Ok(LeaseRequest { amount: 1, more: 1 }));
 }
 
 /// What was used after the count began is not in the count.
@@ -67,7 +67,7 @@ fn a_unit_that_was_used_during_the_count_stays_leased() {
     state.used(now);
     state.waiting = 9;
     // Of 5, 1 is in use and counted, 1 is in use and not counted, 1 is taken.
-    assert_eq!(state.want(5, 1, 0, settled, now), Ok(Wanted { amount: 4, more: 2 }));
+    assert_eq!(state.want(5, 1, 0, settled, now), Ok(LeaseRequest { amount: 4, more: 2 }));
 }
 
 #[test]
@@ -127,15 +127,15 @@ fn what_has_ended_by_itself_need_not_be_given_back() {
 #[test]
 fn a_refusal_is_for_those_that_came_before_its_round_and_no_older_than_they_take() {
     let now = Instant::now();
-    let mut state = State::new(now);
+    let mut state = LeaseState::new(now);
     state.rounds = 4;
-    state.keep_answer(Answer::Full { in_use: 5 }, now);
-    assert_eq!(state.answer_since(3), Some(Answer::Full { in_use: 5 }));
+    state.keep_answer(RoundEnd::Full { in_use: 5 }, now);
+    assert_eq!(state.answer_since(3), Some(RoundEnd::Full { in_use: 5 }));
     assert_eq!(state.answer_since(4), None);
     assert_eq!(state.refusal_since(now, SECOND), Some(5));
     assert_eq!(state.refusal_since(now + SECOND, SECOND), None);
     assert_eq!(state.refusal_since(now, Duration::ZERO), None);
-    state.keep_answer(Answer::Contested { in_use: 4 }, now);
+    state.keep_answer(RoundEnd::Contested { in_use: 4 }, now);
     assert_eq!(state.answer_since(3), None, "it is no end");
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Declined, Inner, OrderService, PAGE};
 use crate::commit_feed::{OpenPlace, Reservation, is_counted};
-use crate::quota::{Quotas, Taken, USE_MAX, Unit};
 use crate::tenant::{Caller, TenantSettings};
 use crate::tenant_permits::{TenantPermit, TenantPermits};
 use futures_util::FutureExt;
@@ -12,6 +11,7 @@ use quittance_engine::{PlaceError, PlacedOrder};
 use quittance_http_server::WrongKeys;
 use quittance_lifecycle::{Draft, Money};
 use quittance_ports::{Leases, StoreError, Threads, Which};
+use quittance_quota::{Quotas, Taken, USE_MAX, Unit};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
