@@ -1,8 +1,8 @@
 //! The classic API: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
 //! translates; what a caller may do and see is decided by the order service.
 //!
-//! Every answer of the protocol goes out with status 200, and whoever asks for an order that may be paid for is told at
-//! worst that it is not ready.
+//! Every response of the protocol has status 200. The worst response to a poll for an order that may be paid for is that it is not
+//! ready.
 
 mod actions;
 mod refusal;
@@ -124,8 +124,8 @@ impl ClassicApi {
     /// In the form, or as other services want it, in the head.
     fn caller(&self, asked: &ApiRequest, form: &Form) -> Result<Caller, Code> {
         let in_head = || {
-            let said = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
-            let (scheme, key) = said.split_once(' ')?;
+            let header = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
+            let (scheme, key) = header.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(key)
         };
         let key = form.text("key").or_else(in_head).map_or("", str::trim);

@@ -1,5 +1,5 @@
-//! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
-//! of each commit, keeps no order, and never makes anybody wait.
+//! What this node writes, passed on to those that watch: live events, and how many orders each tenant has open. It gets each
+//! commit, keeps no order, and delays no request.
 
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 
-/// How many events a slow watcher may lag behind before he misses some, and is told that he has.
+/// How many events a slow watcher may lag behind before it misses some, and gets their number.
 const EVENTS_KEPT: usize = 4096;
 
 /// Make it first: the engine wants its [`on_commit`](Self::on_commit).
@@ -85,7 +85,7 @@ impl CommitFeed {
         }
     }
 
-    /// With whoever collects traces.
+    /// With the collector of traces.
     #[must_use]
     pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
         self.traces = traces;
@@ -119,7 +119,7 @@ impl CommitFeed {
             traces.note(order);
         }
         self.latencies.note(order);
-        // Nobody watching is no error.
+        // It is no error if there is no watcher.
         if self.events.receiver_count() > 0 {
             _ = self.events.send(Arc::clone(order));
         }
@@ -131,7 +131,7 @@ impl CommitFeed {
         &self.latencies
     }
 
-    /// The open orders that are counted, as far as this node knows; nothing, if nobody has a limit.
+    /// The open orders that are counted, as far as this node knows; nothing, if no tenant has a limit.
     pub(crate) fn counted(&self) -> Option<HashSet<Key>> {
         let open = self.open();
         (!open.is_empty()).then(|| open.values().flatten().copied().collect())
@@ -193,7 +193,7 @@ impl CommitFeed {
         self.events.subscribe()
     }
 
-    /// How many orders of this tenant are open, if he has a limit.
+    /// How many orders of this tenant are open, if it has a limit.
     #[must_use]
     pub fn open_orders(&self, tenant: &str) -> usize {
         self.open().get(tenant).map_or(0, HashSet::len)
@@ -204,7 +204,7 @@ impl CommitFeed {
     }
 }
 
-/// Whether this write only says that the answer has reached a caller: what came before it has been told already.
+/// Whether this write only records that the answer has reached a caller: all before it has been passed on already.
 fn is_collection(order: &Order) -> bool {
     let last = order.timeline.entries.last().map(|entry| &entry.event);
     match &order.phase {
@@ -220,7 +220,7 @@ fn is_collection(order: &Order) -> bool {
     }
 }
 
-/// Whether it counts against what its tenant may have open. What fills a pool of his is not of his doing.
+/// Whether it counts against what its tenant may have open. An order that fills a pool was not placed by the tenant.
 pub(crate) fn is_counted(order: &Order) -> bool {
     order.is_awaited() && order.terms.slot.is_none()
 }

@@ -1,5 +1,5 @@
-//! The ids that clients see: decimal, at most 2^53, the same on every door and every node, because they follow from the
-//! order's key. Nothing is stored for them; whoever places the same order again gets the same id.
+//! The ids that clients see: decimal, at most 2^53, the same in every API and on every node, because they follow from
+//! the order's key. Nothing is stored for them, and a caller that places the same order again gets the same id.
 
 use quittance_lifecycle::{Key, KeyHead, Origin};
 use std::fmt;
@@ -10,8 +10,8 @@ use std::str::FromStr;
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// An answer from the stock stands under the order that brought it. Whoever took it has another id than whoever
-    /// had placed that one, so that neither can read what is the other's.
+    /// An answer from the stock stands under the order that brought it. The caller that took it has another id than the caller that
+    /// had placed that order, so that neither can read what is the other's.
     #[must_use]
     pub fn new(key: &Key, is_from_stock: bool) -> Self {
         Self((key.head().bits() << 1 | u64::from(is_from_stock)) + 1)
@@ -35,7 +35,7 @@ impl OrderId {
 
     #[must_use]
     pub fn head(self) -> KeyHead {
-        KeyHead::from_bits((self.0 - 1) >> 1).expect("whoever makes an id has checked it")
+        KeyHead::from_bits((self.0 - 1) >> 1).expect("an id is checked when it is made")
     }
 
     #[must_use]

@@ -1,4 +1,4 @@
-//! The JSON door: `createTask`, `getTaskResult` and what belongs to them, in the manners of four providers. It translates;
+//! The JSON API: `createTask`, `getTaskResult` and what belongs to them, in the dialects of four providers. It translates;
 //! what a caller may do and see is decided by the order service.
 //!
 //! Every answer of the protocol, an error as well, goes out with status 200. One provider sends its errors with 400 and
@@ -79,7 +79,7 @@ impl JsonApi {
             (_, None, None) => Err(JsonError::Key),
             (method, None, Some(caller)) => self.serve(method, dialect, caller, body, request).await,
         };
-        response.unwrap_or_else(|wrong| in_json(wrong.told(dialect)))
+        response.unwrap_or_else(|wrong| in_json(wrong.response_text(dialect)))
     }
 
     async fn serve(
@@ -87,25 +87,30 @@ impl JsonApi {
         method: JsonMethod,
         dialect: Dialect,
         caller: Caller,
-        said: JsonBody,
+        request_body: JsonBody,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, JsonError> {
         let body = match method {
             JsonMethod::Create => {
-                let is_held =
-                    said.type_name().is_some_and(|name| dialect.json_reply().is_answered_in_create(name));
-                let request = said.request(dialect, &asked.head.headers)?;
+                let is_held = request_body
+                    .type_name()
+                    .is_some_and(|name| dialect.json_reply().is_answered_in_create(name));
+                let request = request_body.request(dialect, &asked.head.headers)?;
                 return self.create(dialect, caller, request, is_held).await;
             }
-            JsonMethod::Result => return self.result(dialect, &caller, &said).await,
+            JsonMethod::Result => return self.result(dialect, &caller, &request_body).await,
             JsonMethod::Balance => self.balance(dialect, &caller).await,
-            JsonMethod::Report { is_good } => self.report(dialect, caller, said.task_id()?, is_good).await,
-            JsonMethod::Feedback => self.report(dialect, caller, said.task_id()?, said.is_good()?).await,
+            JsonMethod::Report { is_good } => {
+                self.report(dialect, caller, request_body.task_id()?, is_good).await
+            }
+            JsonMethod::Feedback => {
+                self.report(dialect, caller, request_body.task_id()?, request_body.is_good()?).await
+            }
             JsonMethod::Statistic(which) if dialect.json_reply().facts().has_statistics => {
                 Ok(json::statistic(which))
             }
             JsonMethod::Statistic(_) | JsonMethod::Other => Err(JsonError::NoSuchMethod),
-            JsonMethod::Test => Ok(said.echo()),
+            JsonMethod::Test => Ok(request_body.echo()),
         };
         body.map(in_json)
     }
@@ -180,9 +185,9 @@ impl JsonApi {
         &self,
         dialect: Dialect,
         caller: &Caller,
-        said: &JsonBody,
+        request_body: &JsonBody,
     ) -> Result<Response<Body>, JsonError> {
-        let id = said.task_id()?;
+        let id = request_body.task_id()?;
         let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));
         let seen = match tokio::time::timeout(LOOK_WAIT, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => seen,

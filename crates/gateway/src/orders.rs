@@ -37,7 +37,7 @@ use tokio::sync::watch;
 const PAGE: usize = 256;
 /// How many pages one listing may read before it says "go on from here".
 const PAGES_MAX: usize = 8;
-/// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
+/// How often the open orders of tenants with a limit are counted again where other nodes work on the same orders.
 const COUNT_SPAN: Duration = Duration::from_secs(10);
 
 /// What a caller requests. Every API makes one.
@@ -240,7 +240,7 @@ impl OrderService {
         }
     }
 
-    /// Ends every wait for an answer, now and from now on: each caller is told that its order is on its way. Another node,
+    /// Ends every wait for an answer, now and from now on: each caller gets its order as pending. Another node,
     /// or the next process, has the answer for it.
     pub fn stop_waiting(&self) {
         self.inner.is_closing.send_replace(true);
@@ -416,7 +416,7 @@ impl OrderService {
         self.inner.engine.usage(from, to).await
     }
 
-    /// The provider's account as it was told a moment ago; nothing, if it has never been.
+    /// The provider's account as it was read a moment ago; nothing, if it has never been.
     pub async fn account(&self) -> Option<Account> {
         self.inner.account.read(self.inner.engine.now()).await
     }

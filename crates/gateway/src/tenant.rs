@@ -1,5 +1,5 @@
-//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of his own; all that he can
-//! see or spend hangs on it.
+//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of its own. What it can see and spend
+//! follows from the key.
 
 use quittance_engine::Targets;
 use quittance_lifecycle::terms::page_host;
@@ -133,7 +133,7 @@ impl Tenant {
     }
 }
 
-/// The key itself, and whether its end said that no answer of the past is wanted.
+/// The key itself, and whether its end asks for an answer that is not from the past.
 pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     match key.strip_suffix(NO_CACHE_SUFFIX) {
         Some(key) => (key, true),
@@ -257,8 +257,8 @@ impl Tenants {
             return Ok(Caller { tenant: Arc::clone(local), is_fresh_wanted });
         }
         let shown = KeyDigest::of(key);
-        let nobody = u64::MAX;
-        let found = (0u64..).zip(&self.known).fold(nobody, |found, (index, tenant)| {
+        let none_found = u64::MAX;
+        let found = (0u64..).zip(&self.known).fold(none_found, |found, (index, tenant)| {
             let is_match: Choice = tenant.settings.key.0.ct_eq(&shown.0);
             u64::conditional_select(&found, &index, is_match)
         });
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_is_its_own_tenants_wherever_he_stands_in_the_list() {
+    fn each_key_belongs_to_its_own_tenant_wherever_that_stands_in_the_list() {
         let tenants = tenants(100);
         for n in 0..100 {
             let caller = tenants.caller(&key(n)).unwrap();
@@ -327,8 +327,8 @@ mod tests {
         assert!(tenants.is_admin("the operator's own key, any length"));
         assert!(!tenants.is_admin(&key(1)) && !tenants.is_admin(""));
         let without = Tenants::new(vec![TenantSettings::new("a", KeyDigest::of(&key(1)))], None);
-        assert!(!without.is_admin(&key(1)) && !without.is_admin(""), "nobody is, where none is configured");
-        assert!(Tenants::new(Vec::new(), None).is_admin(""), "but whoever is alone on his machine");
+        assert!(!without.is_admin(&key(1)) && !without.is_admin(""), "no key is, where none is configured");
+        assert!(Tenants::new(Vec::new(), None).is_admin(""), "but on a machine of its own, each caller is");
     }
 
     #[test]

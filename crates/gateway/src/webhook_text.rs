@@ -26,7 +26,7 @@ pub fn webhook_text(
     now: Timestamp,
     currency: &str,
 ) -> Option<String> {
-    // Whoever took an answer from the stock knows it by another id than whoever had placed the order.
+    // The caller that took an answer from the stock knows it by another id than the caller that had placed the order.
     let is_from_stock = matches!(&order.phase, Phase::Claimed { by, .. } if *by != order.key);
     let id = OrderId::new(&order.key, is_from_stock);
     Some(match format {

@@ -93,7 +93,7 @@ impl Connections {
         }
     }
 
-    /// All seats are taken, and somebody waits for one.
+    /// All seats are taken, and a connection waits for one.
     pub(super) fn make_room(&self) {
         self.lock().evict(None, self.strangers_max);
     }
@@ -102,7 +102,7 @@ impl Connections {
 impl Inner {
     /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most. One whose body is
     /// on its way may be about to show a key. It goes last, and only if `max` of them are sending bodies: those that have just come
-    /// and said nothing yet leave by themselves, or can be sent away a second later.
+    /// and sent nothing yet leave by themselves, or can be sent away a second later.
     fn evict(&mut self, address: Option<IpAddr>, max: usize) {
         let now = Instant::now();
         let is_meant = |stranger: &Stranger| address.is_none_or(|address| stranger.address == address);
@@ -150,7 +150,7 @@ impl ConnectionEntry {
         self.stage.set_known();
     }
 
-    /// Somebody has shown who sends requests over this connection. A tenant that has its share of connections already stays a
+    /// A key has shown who sends requests over this connection. A tenant that has its share of connections already stays a
     /// stranger with the next.
     pub(super) fn is_known_as(&self, shown: &Shown, is_alone: bool) {
         let tenant = match shown {

@@ -1,5 +1,5 @@
-//! Who may come in where nobody needs a key: this machine's own user and his programs, but no web page that happens to be
-//! open in his browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
+//! Who may come in where no key is needed: the user of this machine and the user's programs, but no web page that happens to be
+//! open in the user's browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
 //! sites; both show in the head.
 
 use crate::OverTls;
@@ -125,7 +125,7 @@ fn place_of<'a>(authority: &'a str, default_port: &'a str) -> (&'a str, &'a str)
     (host.trim_end_matches('.'), if port.is_empty() { default_port } else { port })
 }
 
-/// What is no text is nobody's name, and not let in either.
+/// What is no text is no name of ours, and not let in either.
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }

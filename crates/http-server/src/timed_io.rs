@@ -1,5 +1,5 @@
-//! A stream that knows how long its caller may take: some time to send a head once he has begun, more between two requests,
-//! and some to read on. While he is being answered, whoever answers watches the time.
+//! A stream that knows how long its caller may take: some time to send a head once it has begun, more between two requests, and
+//! some to read on. While a request is being answered, its handler watches the time.
 
 use super::Limits;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Where the conversation is. The stream and whoever answers share it.
+/// Where the conversation is. The stream and the handler of its requests share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<Shared>);
 
@@ -22,10 +22,10 @@ struct Shared {
     is_known: AtomicBool,
 }
 
-/// He has just come. A machine that is busy may find his first words only when his time would be up, so that begins anew
-/// with them.
+/// The caller has just come. A busy machine may read the first bytes only when the time would be up, so the time begins again with
+/// them.
 const NEW: u8 = 0;
-/// He has begun to say something.
+/// The caller has begun to send a head.
 const HEAD: u8 = 1;
 const ANSWERING: u8 = 2;
 const IDLE: u8 = 3;
@@ -36,7 +36,7 @@ const PAUSED: u8 = 4;
 const STRANGER_IDLE_WAIT: Duration = Duration::from_secs(10);
 
 impl Stage {
-    /// He is being answered for as long as what this returns lives.
+    /// The caller is being answered for as long as what this returns lives.
     pub(super) fn begin_answer(&self) -> Answering {
         self.set(ANSWERING);
         Answering(self.clone())
@@ -75,7 +75,7 @@ impl Stage {
         self.0.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// Whether he has said nothing yet.
+    /// Whether the caller has sent nothing yet.
     pub(super) fn is_new(&self) -> bool {
         self.now() == NEW
     }
@@ -108,7 +108,7 @@ pub(super) struct TimedIo<S> {
     /// The stage that is timed, and when its time is up.
     timed: Option<u8>,
     until: Instant,
-    /// Goes off then, or earlier: it is not set anew for each request, only looked after when it goes off.
+    /// Ends then, or earlier: it is not set again for each request, and only checked when it ends.
     timer: Pin<Box<Sleep>>,
     /// Set while the caller does not read on.
     stall: Option<Pin<Box<Sleep>>>,
@@ -239,7 +239,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test]
-    async fn whoever_always_has_his_next_request_ready_is_not_taken_for_slow() {
+    async fn a_caller_that_always_has_its_next_request_ready_is_not_taken_for_slow() {
         let limits = Limits { read_wait: Duration::from_millis(20), ..Limits::default() };
         let stage = Stage::default();
         let (mut caller, ours) = tokio::io::duplex(64);

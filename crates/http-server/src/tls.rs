@@ -1,12 +1,12 @@
-//! The certificate that is shown to whoever connects. It can be replaced while the server runs: connections that are there
-//! keep the old one, new ones get the new one.
+//! The certificate that each client gets. It can be replaced while the server runs: open connections keep the old one, new ones get
+//! the new one.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// The only protocol that is spoken inside; a client that would rather speak another one must be told before it does.
+/// The only protocol that is spoken inside; a client that would rather speak another one must learn that before it does.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Clones share it.

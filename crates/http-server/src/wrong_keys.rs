@@ -140,7 +140,7 @@ impl Visit {
         Self::note(extensions, |_| Shown::Operator);
     }
 
-    /// A key was shown that nobody has. No key at all is not a wrong one.
+    /// A key was shown that is not known. No key at all is not a wrong one.
     pub fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
         if !key.is_empty() {
             Self::note(extensions, |visit| Shown::WrongKey(wrong_keys.note(visit.address, Instant::now())));
@@ -156,7 +156,7 @@ mod tests {
     use tracing::{Event, Level, Metadata, Subscriber};
 
     #[test]
-    fn whoever_guesses_is_answered_ever_more_slowly_and_nobody_else_is() {
+    fn an_address_that_guesses_is_answered_ever_more_slowly_and_no_other_is() {
         let (keys, now) = (WrongKeys::default(), Instant::now());
         let here = Some(IpAddr::from([192, 0, 2, 1]));
         let pauses: Vec<_> = (0..8).map(|_| keys.note(here, now).as_secs()).collect();
@@ -169,9 +169,9 @@ mod tests {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 
-    struct UsageRow(String);
+    struct LogLine(String);
 
-    impl Visit for UsageRow {
+    impl Visit for LogLine {
         fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
             self.0 += &format!("{}={value:?} ", field.name());
         }
@@ -187,7 +187,7 @@ mod tests {
         }
 
         fn event(&self, event: &Event<'_>) {
-            let mut line = UsageRow(String::new());
+            let mut line = LogLine(String::new());
             event.record(&mut line);
             self.0.lock().unwrap().push(line.0);
         }
@@ -198,7 +198,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Trap: an attack of a hundred keys in a minute was one line that said 1.
+    /// Trap: an attack of a hundred keys in a minute was one line with the count 1.
     #[test]
     fn wrong_keys_are_logged_at_each_power_of_ten_with_their_total_and_never_the_key() {
         let (keys, lines) = (WrongKeys::default(), Lines::default());

@@ -28,7 +28,7 @@ pub const USE_MAX: Duration = Duration::from_secs(15);
 /// All steps from reading the leases to the next lease take no longer than this.
 const ROUND_MAX: Duration = Duration::from_secs(20);
 /// A request waits so long for units that other requests or nodes have leased and may not use. It is less than an API waits for a
-/// placement, so that the caller is told why it is refused.
+/// placement, so that the caller learns why it is refused.
 const CONTEST_MAX: Duration = Duration::from_secs(3);
 /// Between two looks while all units are leased: the first pause, which doubles, and the longest.
 const CONTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -81,7 +81,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// It is in use from here on, and whoever counts can see that.
+    /// It is in use from here on, and every count includes it.
     pub fn used(mut self) {
         self.settle(LeaseState::used);
     }
@@ -201,7 +201,7 @@ impl Quota {
                 self.give_back_soon();
                 return Ok(self.unit());
             }
-            // What another request was told in a round that began after this one arrived is true for this one, too.
+            // What another request learned in a round that began after this one arrived is true for this one, too.
             let answer = self.state().answer_since(arrived);
             let answer = match answer {
                 Some(answer) => answer,

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_that_is_not_taken_holds_up_no_other_and_is_told_in_its_order() {
+    fn an_alert_that_is_not_accepted_delays_no_other_and_is_posted_in_its_order() {
         let mut waiting = Waiting::default();
         for (subject, cleared) in [("a", None), ("a", Some(2000)), ("b", None), ("b", Some(2000))] {
             assert_eq!(waiting.add(announcement(subject, cleared)), None);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_told_at_once_and_to_what_waits() {
+    fn the_alerts_under_way_and_those_that_wait_are_bounded() {
         let mut waiting = Waiting::default();
         let all = (0..WAITING_MAX + 3).filter_map(|n| waiting.add(announcement(&n.to_string(), None)));
         let dropped: Vec<_> = all.map(|dropped| dropped.subject).collect();

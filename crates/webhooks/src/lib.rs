@@ -1,5 +1,5 @@
-//! Calling those who asked to be called, in the form that their protocol promises, signed, and nowhere inside the operator's
-//! own network unless he says so. When to try again, and when to give up, is the life cycle's to say.
+//! Calls to callers that asked to be called, in the form that their protocol promises, signed, and not inside the operator's own
+//! network unless the operator allows it. The life cycle decides when to try again and when to give up.
 
 #![forbid(unsafe_code)]
 
@@ -78,7 +78,7 @@ pub enum BadCallback {
     NotAnAddress,
     #[error("it has a name or a password in it, which do not belong into an address")]
     HasPassword,
-    #[error("it leads into the operator's network: he can allow it in `callbacks_out.allow`")]
+    #[error("it leads into the operator's network: the operator can allow it in `callbacks_out.allow`")]
     Inside,
 }
 

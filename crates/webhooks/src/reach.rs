@@ -1,5 +1,5 @@
-//! Where callers may be called. A caller chooses the address, so it must not lead to what only the operator can reach: his
-//! own machines, the metadata service of his cloud. Names are checked again, by number, at the moment of the call.
+//! Where callers may be called. A caller chooses the address, so it must not lead to what only the operator can reach: the
+//! operator's own machines, the metadata service of a cloud. Names are checked again, by number, at the moment of the call.
 
 use quittance_engine::targets::HostPattern;
 use std::fmt;
@@ -28,7 +28,7 @@ impl Allowed {
             let bits = bits.unwrap_or(most);
             return if bits <= most { Ok(Self::Network { address, bits }) } else { Err(bad()) };
         }
-        // A star would open everything, and nobody means that.
+        // A star would open everything, and no operator means that.
         match HostPattern::parse(text) {
             Ok(pattern) if bits.is_none() && text != "*" => Ok(Self::Host(pattern)),
             _ => Err(bad()),

@@ -1,5 +1,5 @@
-//! Signatures in the manner of Standard Webhooks: whoever is called can tell that it was us, that nothing was changed, and
-//! that it is not an old message played again.
+//! Signatures as in Standard Webhooks: the receiver can check that we sent the message, that nothing was changed, and that it is not
+//! an old message sent again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ pub(crate) struct SignedHeaders {
     pub(crate) signature: String,
 }
 
-/// The name of a message: the same each time it is sent, so that it can be told from a new one.
+/// The name of a message: equal each time it is sent, so that a retry differs from a new one.
 pub(crate) fn message_id(order: &Key, born: Timestamp, webhook: u32) -> String {
     format!("msg_{}_{}_{webhook}", &order.to_string()[..24], born.as_millis())
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tenant_has_a_secret_of_his_own() {
+    fn each_tenant_has_a_secret_of_its_own() {
         assert_ne!(derived_secret(&[1; 32], "a"), derived_secret(&[1; 32], "b"));
         assert_ne!(derived_secret(&[1; 32], "a"), derived_secret(&[2; 32], "a"));
     }

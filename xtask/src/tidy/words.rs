@@ -26,19 +26,13 @@ const MAY_SAY: &[(&str, &str)] = &[
     ("crates/admin/", "is being cleaned; delete this row when that is done"),
     ("crates/cli/", "is being cleaned; delete this row when that is done"),
     ("crates/config/", "is being cleaned; delete this row when that is done"),
-    ("crates/gateway/", "is being cleaned; delete this row when that is done"),
     ("crates/mock-provider/", "is being cleaned; delete this row when that is done"),
-    ("crates/provider/", "is being cleaned; delete this row when that is done"),
-    ("crates/quittance/", "is being cleaned; delete this row when that is done"),
     ("crates/store-", "is being cleaned; delete this row when that is done"),
     ("crates/telemetry/", "is being cleaned; delete this row when that is done"),
 ];
 
 /// Files with doc comments that still lean on others; they are being changed on branches of their own.
 const LEAN_STILL: &[&str] = &[
-    "crates/gateway/tests/",
-    "crates/provider/tests/",
-    "crates/quittance/tests/",
     "crates/store-embedded/tests/",
 ];
 

@@ -1,5 +1,5 @@
 //! `res.php`: what became of an order, what the account says, and what the caller thinks of an answer. Nothing here asks
-//! the provider for an order: clients poll without a pause, and providers ban whoever passes that on.
+//! the provider for an order: clients poll without a pause, and providers ban a gateway that passes that on.
 
 use super::response_format::{ResponseFormat, plain};
 use super::{ClassicApi, ClassicReply, Code, PLACE_WAIT, code_of_not_seen};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 const LOOK_WAIT: Duration = Duration::from_secs(3);
 /// How many orders one call may ask for.
 const IDS_MAX: usize = 1000;
-/// What a client is told that cannot start without it, where the provider sells no threads: there is room.
+/// Clients that cannot start without this number get it where the provider sells no threads: there is room.
 const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
 
 impl ClassicApi {
@@ -106,8 +106,8 @@ impl ClassicApi {
     }
 
     async fn threads(&self, caller: &Caller, response_format: &ResponseFormat) -> Response<Body> {
-        let told = self.orders.threads_for(caller).await;
-        let Threads { total, working } = told.unwrap_or(ENOUGH_THREADS);
+        let threads = self.orders.threads_for(caller).await;
+        let Threads { total, working } = threads.unwrap_or(ENOUGH_THREADS);
         response_format.json(format!(r#"{{"status":1,"threads":{total},"working_threads":{working}}}"#))
     }
 

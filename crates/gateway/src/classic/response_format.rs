@@ -50,7 +50,7 @@ impl ResponseFormat {
     /// The answer to a request that is refused, or whose order has no answer.
     pub(super) fn refuse(&self, why: &Code) -> Response<Body> {
         let Code { code, reason } = why;
-        let said = match reason {
+        let sent = match reason {
             _ if !self.is_json => code.clone(),
             None => format!(r#"{{"status":0,"request":{}}}"#, quoted(code)),
             Some(reason) => {
@@ -58,26 +58,26 @@ impl ResponseFormat {
                 format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(&reason))
             }
         };
-        self.reply(self.is_json, said)
+        self.reply(self.is_json, sent)
     }
 
     /// A statistic, in the one form that it has.
     pub(super) fn xml(&self, inner: &str) -> Response<Body> {
-        let said = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><response>{inner}</response>");
-        let mut answer = self.reply(false, said);
+        let sent = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><response>{inner}</response>");
+        let mut answer = self.reply(false, sent);
         answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8"));
         answer
     }
 
-    /// Something that is said as it is: a balance, a report taken.
+    /// A text without `OK|` before it: a balance, a report taken.
     pub(super) fn bare(&self, text: &str) -> Response<Body> {
-        let said = if self.is_json { yes(text) } else { text.to_owned() };
-        self.reply(self.is_json, said)
+        let sent = if self.is_json { yes(text) } else { text.to_owned() };
+        self.reply(self.is_json, sent)
     }
 
     pub(super) fn ok(&self, text: &str) -> Response<Body> {
-        let said = if self.is_json { yes(text) } else { format!("OK|{text}") };
-        self.reply(self.is_json, said)
+        let sent = if self.is_json { yes(text) } else { format!("OK|{text}") };
+        self.reply(self.is_json, sent)
     }
 
     /// In JSON, whatever was asked for: there is no plain form of it.
@@ -96,13 +96,13 @@ impl ResponseFormat {
         };
         // A price that is not known is left out, in JSON and in the plain form: 0 would be a lie.
         let price = answer.cost.filter(|_| with_price).map(price);
-        let said = if self.is_json {
+        let sent = if self.is_json {
             in_json(&seen.order, answer, price.as_deref())
         } else {
             let text = plain(&answer.payload);
             price.map_or_else(|| format!("OK|{text}"), |price| format!("OK|{text}|{price}"))
         };
-        Ok(self.reply(self.is_json, said))
+        Ok(self.reply(self.is_json, sent))
     }
 }
 
@@ -126,22 +126,22 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
     if is_bound && terms.kind != IN_REQUEST_ONLY {
         add(&mut json, "result", &value);
     }
-    let told = extras.iter().find(|(name, _)| is_agent(name)).map(|(_, agent)| agent);
+    let used_agent = extras.iter().find(|(name, _)| is_agent(name)).map(|(_, agent)| agent);
     let is_named = is_bound || terms.kind == "turnstile";
     let asked = terms.params.get("userAgent").filter(|_| is_named).and_then(|agent| match agent {
         Value::Text(agent) => Some(agent),
         Value::Bytes(_) => None,
     });
     // Clients of such kinds read it without asking whether it is there; nothing in it says that any browser will do.
-    let agent = told.or(asked).map(String::as_str).or(is_bound.then_some(""));
+    let agent = used_agent.or(asked).map(String::as_str).or(is_bound.then_some(""));
     if let Some(agent) = agent {
         add(&mut json, "user_agent", &quoted(agent));
         add(&mut json, "useragent", &quoted(agent));
     }
-    for (name, said) in extras.iter().filter(|(name, _)| !is_agent(name) && !OWN.contains(&name.as_str())) {
-        let said =
-            if said.starts_with(['{', '[']) && is_document(said) { said.clone() } else { quoted(said) };
-        add(&mut json, name, &said);
+    for (name, sent) in extras.iter().filter(|(name, _)| !is_agent(name) && !OWN.contains(&name.as_str())) {
+        let sent =
+            if sent.starts_with(['{', '[']) && is_document(sent) { sent.clone() } else { quoted(sent) };
+        add(&mut json, name, &sent);
     }
     if let Some(price) = price {
         add(&mut json, "price", &quoted(price));

@@ -215,7 +215,7 @@ fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadOption> {
     let mut known: BTreeMap<String, (&String, &Value)> = BTreeMap::new();
     for (name, value) in fields {
         match known.insert(name.to_ascii_lowercase(), (name, value)) {
-            Some((one, said)) if said != value => {
+            Some((one, known_value)) if known_value != value => {
                 return Err(BadOption::TwoSpellings { one: one.clone(), other: name.clone() });
             }
             _ => {}

@@ -14,16 +14,16 @@ const CAP_SOLVER_KEY: &str = "CAP-";
 /// What its own client says of itself; it sends types that others have, too.
 const CAP_SOLVER_HEADER: &str = "x-capsolver-client-user-agent";
 
-pub(super) fn guess(headers: &HeaderMap, said: &JsonBody) -> Dialect {
+pub(super) fn guess(headers: &HeaderMap, body: &JsonBody) -> Dialect {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let agent = agent.to_ascii_lowercase();
     let is_spelled = |name: &str| CAP_SOLVER_SPELLINGS.iter().any(|spelling| name.contains(spelling));
     let is_cap_solver = headers.contains_key(CAP_SOLVER_HEADER)
         || agent.contains("capsolver")
-        || said.key().is_some_and(|key| key.starts_with(CAP_SOLVER_KEY))
-        || said.type_name().is_some_and(is_spelled)
-        || said.has_cap_solver_fields()
-        || said.task_id_text().is_some_and(is_uuid);
+        || body.key().is_some_and(|key| key.starts_with(CAP_SOLVER_KEY))
+        || body.type_name().is_some_and(is_spelled)
+        || body.has_cap_solver_fields()
+        || body.task_id_text().is_some_and(is_uuid);
     if is_cap_solver {
         Dialect::CapSolver
     } else if agent.contains("capmonster") {

@@ -1,5 +1,5 @@
 //! What can be wrong with a request, or with what has become of an order, in the codes and numbers of the dialect. The
-//! words say what to mend and repeat nothing that may be a secret.
+//! words say what to fix and repeat nothing that may be a secret.
 
 use crate::codes;
 use crate::order_options::BadOption;
@@ -63,7 +63,7 @@ pub(super) enum JsonError {
 
 impl JsonError {
     /// The whole answer.
-    pub(super) fn told(&self, dialect: Dialect) -> String {
+    pub(super) fn response_text(&self, dialect: Dialect) -> String {
         let code = self.code();
         let code = spelled(dialect, &code);
         let words = in_their_names(&self.to_string());

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// order has ended on this node.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 
-/// The balance that tenants are told that may not see the account's.
+/// The balance for tenants that may not see the account's.
 const ENOUGH_MONEY: Money = Money(10_000_000);
 
 /// Three quarters of all requests may wait; the others are for those that do not.
@@ -196,8 +196,8 @@ impl OrderService {
         &self.inner.wrong_keys
     }
 
-    /// The balance that this caller is told, if any: the account's own to those that may see it. Others are told a number that
-    /// never changes, and is enough for clients that look before they order.
+    /// The balance for this caller, if any: the account's own for those that may see it. Others get a number that never changes,
+    /// and is enough for clients that look before they order.
     pub(crate) async fn balance_for(&self, caller: &Caller) -> Option<Money> {
         if !self.sees_account(caller) {
             return Some(ENOUGH_MONEY);

@@ -1,4 +1,4 @@
-//! What this place is and what it can do: the index, the caller himself, the kinds, the codes, the document, and whether
+//! What this gateway is and what it can do: the index, the caller itself, the kinds, the codes, the document, and whether
 //! it is alive and ready.
 
 use super::AppState;

@@ -16,7 +16,7 @@ pub fn store_away() -> Refused {
     Code::StoreUnavailable.plain().again_in(STORE_PAUSE)
 }
 
-pub fn store_trouble(error: &StoreError) -> Refused {
+pub fn store_problem(error: &StoreError) -> Refused {
     match error {
         StoreError::Unavailable { .. } => store_away(),
         StoreError::Corrupt { .. } => {
@@ -31,7 +31,7 @@ pub fn store_trouble(error: &StoreError) -> Refused {
 pub(super) fn not_seen(why: NotSeen) -> Refused {
     match why {
         NotSeen::Unknown => Code::UnknownOrder.plain(),
-        NotSeen::StoreAway(error) => store_trouble(&error),
+        NotSeen::StoreAway(error) => store_problem(&error),
     }
 }
 
@@ -81,11 +81,11 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
         }
         PlaceError::BadRequest(why) => Refused::bad(&field(&why), detail),
         PlaceError::NotAllowed(why) => not_allowed(&why, detail),
-        PlaceError::Store(error) => store_trouble(&error),
+        PlaceError::Store(error) => store_problem(&error),
         PlaceError::Refused(refusal) => match refusal {
             Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
             Refusal::HeldBack { fault, until } => {
-                Code::Refused.because(detail).said(fault.code).again_in(until.since(now))
+                Code::Refused.because(detail).with_provider_code(fault.code).again_in(until.since(now))
             }
             Refusal::Expired => Code::AnswerExpired.because(detail),
             Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),

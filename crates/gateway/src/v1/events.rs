@@ -3,7 +3,7 @@
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
-use super::errors::{not_seen, store_trouble};
+use super::errors::{not_seen, store_problem};
 use super::order_view::{Change, Source};
 use super::problem::Refused;
 use crate::orders::is_placed_by;
@@ -77,8 +77,8 @@ pub(super) async fn watch_one(
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
     let _seat = state.orders.streams().take(Some(&caller.tenant))?;
     // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
-    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
-    let watched = Watched::One { caller, id, key, told: None, watch };
+    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_problem(&error))?;
+    let watched = Watched::One { caller, id, key, sent: None, watch };
     Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
 }
 
@@ -118,8 +118,8 @@ enum Watched {
         caller: Caller,
         id: OrderId,
         key: Key,
-        /// How much of its story was told.
-        told: Option<Mark>,
+        /// How much of its timeline was sent.
+        sent: Option<Mark>,
         watch: Watch,
     },
     /// Of one tenant, or of all.
@@ -199,9 +199,9 @@ impl Live {
                 is_shown.then(|| event("change", &Change::of(order, self.state.orders.clock().now())))
             }
             Watched::One { key, .. } if *key != order.key => None,
-            Watched::One { id, told, .. } if order.is_awaited() => {
-                // Older than what was told at the beginning.
-                if told.is_some_and(|told| told >= mark(order)) {
+            Watched::One { id, sent, .. } if order.is_awaited() => {
+                // Older than what was sent at the beginning.
+                if sent.is_some_and(|sent| sent >= mark(order)) {
                     return None;
                 }
                 let seen = OrderView { order: Arc::clone(order), outcome: Outcome::NotYet };
@@ -211,9 +211,9 @@ impl Live {
         }
     }
 
-    /// Reads the order anew, and tells it if it has changed.
+    /// Reads the order again, and sends it if it has changed.
     async fn look(&mut self) -> Option<String> {
-        let Watched::One { caller, id, told, .. } = &self.watched else { return None };
+        let Watched::One { caller, id, sent, .. } = &self.watched else { return None };
         let seen = match self.state.orders.look(caller, *id).await {
             Ok(seen) if seen.outcome != Outcome::Forgotten => seen,
             // A store that is away comes back; a record that is gone does not.
@@ -224,15 +224,15 @@ impl Live {
             }
         };
         self.is_over = seen.outcome != Outcome::NotYet;
-        if !self.is_over && told.is_some_and(|told| told >= mark(&seen.order)) {
+        if !self.is_over && sent.is_some_and(|sent| sent >= mark(&seen.order)) {
             return None;
         }
         self.show(*id, &seen)
     }
 
     fn show(&mut self, id: OrderId, seen: &OrderView) -> Option<String> {
-        let Watched::One { told, .. } = &mut self.watched else { return None };
-        *told = Some(mark(&seen.order));
+        let Watched::One { sent, .. } = &mut self.watched else { return None };
+        *sent = Some(mark(&seen.order));
         let shown = self.state.view(id, Source::by(id, &seen.order), seen).ok()?;
         Some(event("order", &shown))
     }

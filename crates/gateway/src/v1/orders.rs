@@ -2,7 +2,7 @@
 //! continues.
 
 use super::caller::{Chosen, Id, Prefer, Tenanted};
-use super::errors::{declined, not_seen, store_away, store_trouble};
+use super::errors::{declined, not_seen, store_away, store_problem};
 use super::order_view::{OrderInFull, OrderInShort, Source};
 use super::page::{PageQuery, PageRange};
 use super::problem::{Code, Refused, retry_after};
@@ -72,9 +72,9 @@ pub(super) async fn place(
     Chosen(chosen): Chosen,
     prefer: Prefer,
     headers: HeaderMap,
-    said: JsonBody,
+    body: JsonBody,
 ) -> Result<Response, Refused> {
-    let mut request = said.request(chosen)?;
+    let mut request = body.request(chosen)?;
     request.is_strict = prefer.is_strict;
     request.draft.trace = crate::api::trace_of(&headers);
     let now = state.orders.clock().now();
@@ -131,7 +131,7 @@ pub(super) async fn read(
     };
     let seen = seen.map_err(not_seen)?;
     let mut response = state.show(id, Source::by(id, &seen.order), &seen, prefer)?;
-    // The order was found, whatever has become of it. A caller whose wait was cut short is told to come again, as when it places.
+    // The order was found, whatever has become of it. A caller whose wait was cut short is asked to come again, as when it places.
     if timeout.is_zero() || !state.orders.is_closing() {
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().remove(LOCATION);
@@ -157,7 +157,7 @@ pub(super) async fn cancel(
         return Err(Code::AlreadyOver.plain());
     }
     let order = state.orders.find(&caller, id).await.map_err(not_seen)?;
-    // Whatever goes on with it is for the stock, and nothing to him.
+    // If its task continues, the answer is for the stock and not for this caller.
     let outcome = Outcome::Failed(FailCause::Cancelled);
     state.show(id, Source::by(id, &order), &OrderView { order, outcome }, Prefer::default())
 }
@@ -181,9 +181,9 @@ pub(super) async fn report(
     State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
-    said: JsonBody,
+    body: JsonBody,
 ) -> Result<Response, Refused> {
-    let is_good = said.verdict()?;
+    let is_good = body.verdict()?;
     match state.orders.report(&caller, id, is_good).await.map_err(not_seen)? {
         Reported::Recorded => Ok(super::json(StatusCode::OK, &Recorded { recorded: true })),
         Reported::Contradicted => Err(Code::Contradicted.plain()),
@@ -227,7 +227,7 @@ pub(super) async fn list(
         None => None,
     };
     let listed = state.orders.list(which, after, limit).await;
-    let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
+    let (orders, next) = listed.map_err(|error| store_problem(&error))?;
     let now = state.orders.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
     Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| list.seal(&root, &key)) }))

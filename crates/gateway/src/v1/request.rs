@@ -290,10 +290,10 @@ pub fn or_null(kind: Type) -> SchemaType {
 
 fn base64_text() -> ObjectBuilder {
     // Four letters for three bytes, and one such group for what is left.
-    let dead_letters_max = FILE_BYTES_MAX.div_ceil(3) * 4;
+    let characters_max = FILE_BYTES_MAX.div_ceil(3) * 4;
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .max_length(Some(dead_letters_max))
+        .max_length(Some(characters_max))
         .pattern(Some(BASE64_PATTERN))
         .content_encoding("base64")
 }

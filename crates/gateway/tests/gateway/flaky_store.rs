@@ -86,7 +86,7 @@ impl Store for FlakyStore {
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.there().await?.purge(now, limit).await
     }
-    /// Nothing here is unreadable; whoever stands before it has said that this one is.
+    /// Nothing here is unreadable, unless the store around it reports that this one is.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(self.there().await?.lose(key))
     }

@@ -1,5 +1,4 @@
-//! The JSON door as clients reach it: over a socket, beside the other doors, on one connection or many. What it answers to
-//! what is tested where it stands.
+//! The JSON API as clients reach it: over a socket, beside the other APIs, on one connection or many.
 
 mod bad_input;
 mod dialects;

@@ -232,10 +232,10 @@ impl Fixture {
 
     /// An order for a token, shared with equal ones, and its id.
     pub(crate) async fn token(&self, sitekey: &str) -> String {
-        let told = self
+        let response = self
             .place(&format!("method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&reuse=shared"))
             .await;
-        told.strip_prefix("OK|").unwrap_or_else(|| panic!("{told}")).to_owned()
+        response.strip_prefix("OK|").unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the door.
+//! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the API.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};
@@ -43,18 +43,18 @@ impl Dice {
 
     /// A body that began as a good one.
     fn mutated(&mut self) -> Vec<u8> {
-        let mut said = turnstile(KEY);
+        let mut text = turnstile(KEY);
         for _ in 0..self.members(4) {
             let name =
                 *self.pick(&["type", "websiteURL", "websiteKey", "proxyPort", "proxyAddress", "nocache"]);
-            said["task"][name] = self.value(2);
+            text["task"][name] = self.value(2);
         }
         let name = *self.pick(&["taskId", "callbackUrl", "softId", "task", "result", "languagePool"]);
-        said[name] = self.value(3);
+        text[name] = self.value(3);
         if self.members(20) == 0 {
-            said["clientKey"] = self.value(1);
+            text["clientKey"] = self.value(1);
         }
-        let mut body = said.to_string().into_bytes();
+        let mut body = text.to_string().into_bytes();
         for _ in 0..self.members(3) {
             let at = self.members(body.len());
             match self.members(3) {
@@ -80,7 +80,7 @@ const PATHS: [&str; 9] = [
 ];
 
 #[tokio::test]
-async fn whatever_is_said_gets_an_answer_of_the_protocol() {
+async fn every_body_gets_an_answer_of_the_protocol() {
     let fixture = Fixture::open();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut accepted = 0;
@@ -92,18 +92,18 @@ async fn whatever_is_said_gets_an_answer_of_the_protocol() {
         };
         let path = *dice.pick(&PATHS);
         // Status 200 and JSON are asked of every answer there.
-        let told = fixture.post(path, body).await;
-        let told: Value = serde_json::from_str(&told).unwrap();
-        match told["errorId"].as_u64().unwrap() {
+        let response = fixture.post(path, body).await;
+        let response: Value = serde_json::from_str(&response).unwrap();
+        match response["errorId"].as_u64().unwrap() {
             0 => accepted += 1,
             _ => {
-                assert!(told["errorCode"].as_str().unwrap().len() > 5, "{told}");
-                assert!(!told["errorDescription"].as_str().unwrap().is_empty(), "{told}");
+                assert!(response["errorCode"].as_str().unwrap().len() > 5, "{response}");
+                assert!(!response["errorDescription"].as_str().unwrap().is_empty(), "{response}");
             }
         }
     }
     assert!(accepted > 100, "{accepted}: some of it made sense");
-    assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and the door is still open");
+    assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["errorId"], 0, "and the API still answers");
 }
 
 #[tokio::test]
@@ -134,13 +134,16 @@ async fn what_is_deep_wide_or_giant_gets_an_answer_as_well() {
         ];
         for body in bodies {
             for path in PATHS {
-                let told: Value = serde_json::from_str(&fixture.post(path, body.clone()).await).unwrap();
-                assert!(told["errorId"].is_u64());
-                assert!(told.to_string().len() < 2000, "nothing of it is repeated");
+                let response: Value = serde_json::from_str(&fixture.post(path, body.clone()).await).unwrap();
+                assert!(response["errorId"].is_u64());
+                assert!(response.to_string().len() < 2000, "nothing of it is repeated");
             }
         }
     }
     let picture = json!({"clientKey": KEY, "task": {"type": "ImageToTextTask", "body": giant}});
-    let told = fixture.ask("/createTask", &picture).await;
-    assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(4), &json!("ERROR_TOO_BIG_CAPTCHA_FILESIZE")));
+    let response = fixture.ask("/createTask", &picture).await;
+    assert_eq!(
+        (&response["errorId"], &response["errorCode"]),
+        (&json!(4), &json!("ERROR_TOO_BIG_CAPTCHA_FILESIZE"))
+    );
 }

@@ -24,7 +24,7 @@ fn result(id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_token_in_the_manners_of_2captcha_and_anticaptcha() {
+async fn a_token_in_the_dialects_of_2captcha_and_anticaptcha() {
     for prefix in ["", "/2captcha", "/anticaptcha"] {
         let fixture = Fixture::open();
         let created = fixture.post(&format!("{prefix}/createTask"), turnstile(KEY).to_string()).await;
@@ -49,7 +49,7 @@ async fn a_token_in_the_manners_of_2captcha_and_anticaptcha() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_manners_of_capmonster() {
+async fn a_token_in_the_dialect_of_capmonster() {
     let fixture = Fixture::open();
     let created = fixture.post("/capmonster/createTask", turnstile(KEY).to_string()).await;
     let id = serde_json::from_str::<Value>(&created).unwrap()["taskId"].as_u64().unwrap();
@@ -63,7 +63,7 @@ async fn a_token_in_the_manners_of_capmonster() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_manners_of_capsolver() {
+async fn a_token_in_the_dialect_of_capsolver() {
     let fixture = Fixture::open();
     let created = fixture.ask("/capsolver/createTask", &turnstile(KEY)).await;
     let uuid = created["taskId"].as_str().unwrap().to_owned();
@@ -113,7 +113,7 @@ async fn an_id_of_one_dialect_can_be_read_in_any_other() {
 }
 
 #[tokio::test]
-async fn who_has_not_said_whose_manners_he_expects_is_known_by_what_only_he_sends() {
+async fn a_client_that_names_no_dialect_is_known_by_what_only_its_dialect_sends() {
     let fixture = Fixture::open();
     let page = json!({"websiteURL": "https://example.com/", "websiteKey": "k"});
     let is_cap_solver = |created: &Value| created["status"] == "idle" && created["taskId"].is_string();
@@ -149,15 +149,15 @@ async fn who_has_not_said_whose_manners_he_expects_is_known_by_what_only_he_send
 }
 
 #[tokio::test]
-async fn a_balance_is_asked_for_seldom_and_told_as_each_dialect_tells_it() {
+async fn a_balance_is_read_seldom_and_written_as_each_dialect_writes_it() {
     let fixture = Fixture::open();
     let asked = json!({"clientKey": KEY}).to_string();
     for dialect in ["2captcha", "anticaptcha", "capmonster"] {
-        let told = fixture.post(&format!("/{dialect}/getBalance"), asked.clone()).await;
-        assert_eq!(told, "{\"errorId\":0,\"balance\":3.5}", "{dialect}");
+        let response = fixture.post(&format!("/{dialect}/getBalance"), asked.clone()).await;
+        assert_eq!(response, "{\"errorId\":0,\"balance\":3.5}", "{dialect}");
     }
-    let told = fixture.post("/capsolver/getBalance", asked).await;
-    assert_eq!(told, "{\"errorId\":0,\"balance\":3.5,\"packages\":[]}");
+    let response = fixture.post("/capsolver/getBalance", asked).await;
+    assert_eq!(response, "{\"errorId\":0,\"balance\":3.5,\"packages\":[]}");
     assert_eq!(fixture.provider.accounts.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
@@ -166,12 +166,12 @@ async fn a_balance_that_is_not_known_is_an_error_and_never_zero() {
     let fixture = Fixture::open();
     fixture.provider.hides_balance.store(true, std::sync::atomic::Ordering::Relaxed);
     for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-        let told =
+        let response =
             fixture.post(&format!("/{dialect}/getBalance"), json!({"clientKey": KEY}).to_string()).await;
         let code =
             if dialect == "capsolver" { "ERROR_SERVICE_UNAVALIABLE" } else { "ERROR_NO_SLOT_AVAILABLE" };
-        assert!(told.contains(code) && told.contains("not known"), "{dialect}: {told}");
-        assert!(!told.contains("\"balance\""), "{told}");
+        assert!(response.contains(code) && response.contains("not known"), "{dialect}: {response}");
+        assert!(!response.contains("\"balance\""), "{response}");
     }
 }
 
@@ -193,8 +193,8 @@ async fn a_report_is_passed_on_once_and_answered_from_the_record() {
         assert_eq!(early["errorCode"], "ERROR_REPORT_NOT_RECORDED", "there is nothing to report on yet");
         fixture.solve(Payload::text("t")).await;
         for _ in 0..3 {
-            let said = fixture.post(path, result(&id).to_string()).await;
-            assert_eq!(said, "{\"errorId\":0,\"status\":\"success\"}", "{path}");
+            let sent = fixture.post(path, result(&id).to_string()).await;
+            assert_eq!(sent, "{\"errorId\":0,\"status\":\"success\"}", "{path}");
         }
         let opposite = if is_good { "/reportIncorrect" } else { "/reportCorrect" };
         assert_eq!(fixture.ask(opposite, &result(&id)).await["errorCode"], "ERROR_DUPLICATE_REPORT");
@@ -213,8 +213,8 @@ async fn feedback_says_in_its_body_whether_the_answer_was_good() {
         fixture.solve(Payload::text("t")).await;
         let result = json!({"invalid": invalid, "code": 1001, "message": "no"});
         let feedback = json!({"clientKey": KEY, "appId": "x", "taskId": id, "result": result});
-        let said = fixture.post("/capsolver/feedbackTask", feedback.to_string()).await;
-        assert_eq!(said, "{\"errorId\":0,\"message\":\"okay\"}");
+        let sent = fixture.post("/capsolver/feedbackTask", feedback.to_string()).await;
+        assert_eq!(sent, "{\"errorId\":0,\"message\":\"okay\"}");
         while fixture.provider.reports.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -228,10 +228,10 @@ async fn feedback_says_in_its_body_whether_the_answer_was_good() {
 }
 
 #[tokio::test]
-async fn the_echo_says_what_was_said() {
+async fn the_echo_returns_the_body() {
     let fixture = Fixture::open();
-    let said = json!({"clientKey": KEY, "task": {"type": "X", "deep": [1, null, "é"]}});
-    assert_eq!(fixture.ask("/test", &said).await, said);
+    let sent = json!({"clientKey": KEY, "task": {"type": "X", "deep": [1, null, "é"]}});
+    assert_eq!(fixture.ask("/test", &sent).await, sent);
 }
 
 #[tokio::test]
@@ -291,14 +291,14 @@ async fn names_of_the_envelope_are_read_whatever_their_case() {
 async fn a_turnstile_token_names_its_browser_where_clients_insist_on_it() {
     let mut with_agent = turnstile(KEY);
     with_agent["task"]["userAgent"] = json!("Mozilla/5.0 (order)");
-    let told = Payload {
-        extras: [("user_agent".to_owned(), "Mozilla/5.0 (told)".to_owned())].into(),
+    let response = Payload {
+        extras: [("user_agent".to_owned(), "Mozilla/5.0 (solver)".to_owned())].into(),
         ..Payload::text("t")
     };
     for (body, payload, expected) in [
         (turnstile(KEY), Payload::text("t"), ""),
         (with_agent.clone(), Payload::text("t"), "Mozilla/5.0 (order)"),
-        (with_agent, told, "Mozilla/5.0 (told)"),
+        (with_agent, response, "Mozilla/5.0 (solver)"),
     ] {
         let fixture = Fixture::open();
         let id = fixture.ask("/createTask", &body).await["taskId"].clone();
@@ -322,7 +322,7 @@ async fn statistics_are_empty_and_well_formed_or_no_such_method() {
         assert_eq!(
             (&queue["errorId"], &queue["waiting"]),
             (&json!(0), &json!(0)),
-            "nobody sends a key: {queue}"
+            "clients send no key: {queue}"
         );
     }
     for (path, code) in [

@@ -1,15 +1,15 @@
-//! What is wrong is said with the right code and number, and in words that help.
+//! Each error has the right code and number, and words that help.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};
 use serde_json::{Value, json};
 
-async fn told(fixture: &Fixture, path: &str, asked: &Value) -> (u64, String, String) {
-    let told = Box::pin(fixture.ask(path, asked)).await;
-    let names: Vec<_> = told.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["errorCode", "errorDescription", "errorId"], "{told}");
-    let text = |name: &str| told[name].as_str().unwrap().to_owned();
-    (told["errorId"].as_u64().unwrap(), text("errorCode"), text("errorDescription"))
+async fn response(fixture: &Fixture, path: &str, asked: &Value) -> (u64, String, String) {
+    let response = Box::pin(fixture.ask(path, asked)).await;
+    let names: Vec<_> = response.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["errorCode", "errorDescription", "errorId"], "{response}");
+    let text = |name: &str| response[name].as_str().unwrap().to_owned();
+    (response["errorId"].as_u64().unwrap(), text("errorCode"), text("errorDescription"))
 }
 
 fn with_task(task: &Value) -> Value {
@@ -17,7 +17,7 @@ fn with_task(task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
+async fn a_task_that_is_wrong_is_refused_with_the_number_of_its_fault() {
     let fixture = Fixture::open();
     let page = "https://example.com/";
     let cases = [
@@ -54,18 +54,18 @@ async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
     ];
     for (asked, number, code, at_cap_solver) in cases {
         for (dialect, number) in [("2captcha", number), ("anticaptcha", number), ("capmonster", 1)] {
-            let (id, said, words) = told(&fixture, &format!("/{dialect}/createTask"), &asked).await;
-            assert_eq!((id, said.as_str()), (number, code), "{asked}");
+            let (id, sent, words) = response(&fixture, &format!("/{dialect}/createTask"), &asked).await;
+            assert_eq!((id, sent.as_str()), (number, code), "{asked}");
             assert!(words.len() > 10, "{words}");
         }
-        let (id, said, _) = told(&fixture, "/capsolver/createTask", &asked).await;
-        assert_eq!((id, said.as_str()), (1, at_cap_solver), "{asked}");
+        let (id, sent, _) = response(&fixture, "/capsolver/createTask", &asked).await;
+        assert_eq!((id, sent.as_str()), (1, at_cap_solver), "{asked}");
     }
     assert_eq!(fixture.provider.submits(), 0);
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_a_json_object_is_told_so() {
+async fn a_body_that_is_not_a_json_object_is_refused_as_such() {
     let fixture = Fixture::open();
     let deep = format!("{{\"clientKey\":\"{KEY}\",\"task\":{}1{}}}", "[".repeat(50_000), "]".repeat(50_000));
     let bodies = [
@@ -81,13 +81,13 @@ async fn a_body_that_is_not_a_json_object_is_told_so() {
     ];
     for path in ["/createTask", "/getTaskResult", "/getBalance", "/reportCorrect", "/feedbackTask", "/test"] {
         for body in bodies {
-            let said = fixture.post(path, body.to_owned()).await;
-            let said: Value = serde_json::from_str(&said).unwrap();
-            assert_eq!(said["errorCode"], "ERROR_BAD_REQUEST");
-            assert_eq!(said["errorId"], 110);
+            let sent = fixture.post(path, body.to_owned()).await;
+            let sent: Value = serde_json::from_str(&sent).unwrap();
+            assert_eq!(sent["errorCode"], "ERROR_BAD_REQUEST");
+            assert_eq!(sent["errorId"], 110);
         }
-        let said = fixture.post(path, &b"{\"clientKey\":\"\xff\xfe\"}"[..]).await;
-        assert!(said.contains("ERROR_BAD_REQUEST"), "{said}");
+        let sent = fixture.post(path, &b"{\"clientKey\":\"\xff\xfe\"}"[..]).await;
+        assert!(sent.contains("ERROR_BAD_REQUEST"), "{sent}");
     }
     let marked = format!("\u{feff}{}", turnstile(KEY));
     assert!(
@@ -108,14 +108,14 @@ async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reaso
         ("capmonster", 1, "ERROR_DOMAIN_NOT_ALLOWED"),
         ("capsolver", 1, "ERROR_INVALID_TASK_DATA"),
     ] {
-        let (id, said, words) = told(&fixture, &format!("/{dialect}/createTask"), &asked).await;
-        assert_eq!((id, said.as_str()), (number, code));
+        let (id, sent, words) = response(&fixture, &format!("/{dialect}/createTask"), &asked).await;
+        assert_eq!((id, sent.as_str()), (number, code));
         assert!(words.contains("`shop.example.org`") && words.contains("targets.allow"), "{words}");
     }
 }
 
 #[tokio::test]
-async fn other_methods_and_other_names_are_told_so() {
+async fn other_methods_and_other_names_are_refused_as_such() {
     let fixture = Fixture::open();
     for method in ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"] {
         for path in ["/createTask", "/getTaskResult", "/getBalance", "/test"] {
@@ -131,7 +131,7 @@ async fn other_methods_and_other_names_are_told_so() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_an_id_is_an_id_that_nobody_knows() {
+async fn what_cannot_be_an_id_is_an_unknown_id() {
     let fixture = Fixture::open();
     let strange = [
         json!(null),
@@ -152,35 +152,35 @@ async fn what_cannot_be_an_id_is_an_id_that_nobody_knows() {
     for id in strange {
         for path in ["getTaskResult", "reportCorrect", "reportIncorrectImageCaptcha"] {
             let asked = json!({"clientKey": KEY, "taskId": id});
-            let (number, code, _) = told(&fixture, &format!("/2captcha/{path}"), &asked).await;
+            let (number, code, _) = response(&fixture, &format!("/2captcha/{path}"), &asked).await;
             assert_eq!((number, code.as_str()), (16, "ERROR_NO_SUCH_CAPCHA_ID"), "{id}");
-            let (number, code, _) = told(&fixture, &format!("/capsolver/{path}"), &asked).await;
+            let (number, code, _) = response(&fixture, &format!("/capsolver/{path}"), &asked).await;
             assert_eq!((number, code.as_str()), (1, "ERROR_TASKID_INVALID"), "{id}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_told_in_its_own_code() {
+async fn what_the_provider_refuses_is_answered_with_its_own_code() {
     let fixture = Fixture::open();
     let id = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
     fixture.refuse("ERROR_RECAPTCHA_INVALID_SITEKEY").await;
     let poll = json!({"clientKey": KEY, "taskId": id});
-    let (number, code, _) = told(&fixture, "/anticaptcha/getTaskResult", &poll).await;
+    let (number, code, _) = response(&fixture, "/anticaptcha/getTaskResult", &poll).await;
     assert_eq!((number, code.as_str()), (31, "ERROR_RECAPTCHA_INVALID_SITEKEY"));
-    let (number, ..) = told(&fixture, "/capmonster/getTaskResult", &poll).await;
+    let (number, ..) = response(&fixture, "/capmonster/getTaskResult", &poll).await;
     assert_eq!(number, 1);
-    let again = told(&fixture, "/createTask", &turnstile(KEY)).await;
+    let again = response(&fixture, "/createTask", &turnstile(KEY)).await;
     assert_eq!((again.0, again.1.as_str()), (31, "ERROR_RECAPTCHA_INVALID_SITEKEY"), "it is held back");
 }
 
 #[tokio::test]
-async fn a_callback_address_that_is_none_is_told_so_and_nothing_is_placed() {
+async fn a_callback_address_that_is_none_is_refused_and_nothing_is_placed() {
     let fixture = Fixture::open();
     for address in [json!("not an address"), json!("ftp://example.com/"), json!(7), json!({"a": 1})] {
         let mut asked = turnstile(KEY);
         asked["callbackUrl"] = address;
-        let (number, code, _) = told(&fixture, "/createTask", &asked).await;
+        let (number, code, _) = response(&fixture, "/createTask", &asked).await;
         assert_eq!((number, code.as_str()), (110, "ERROR_BAD_PARAMETERS"));
     }
     assert_eq!(fixture.provider.submits(), 0);
@@ -190,7 +190,7 @@ async fn a_callback_address_that_is_none_is_told_so_and_nothing_is_placed() {
 async fn a_name_as_long_as_a_book_is_not_repeated() {
     let fixture = Fixture::open();
     let asked = with_task(&json!({"type": "x".repeat(100_000), "websiteURL": "https://example.com/"}));
-    let (_, _, words) = told(&fixture, "/createTask", &asked).await;
+    let (_, _, words) = response(&fixture, "/createTask", &asked).await;
     assert!(words.len() < 1000);
 }
 
@@ -198,6 +198,6 @@ async fn a_name_as_long_as_a_book_is_not_repeated() {
 async fn what_is_missing_is_called_as_the_client_calls_it() {
     let fixture = Fixture::open();
     let asked = with_task(&json!({"type": "RecaptchaV2TaskProxyless", "websiteURL": "https://example.com/"}));
-    let (_, _, words) = told(&fixture, "/createTask", &asked).await;
+    let (_, _, words) = response(&fixture, "/createTask", &asked).await;
     assert!(words.contains("`websiteKey` is missing"), "{words}");
 }

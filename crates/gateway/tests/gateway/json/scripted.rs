@@ -1,5 +1,5 @@
-//! An engine behind the door: a store that can be away or hang, and a provider that takes everything and says nothing until
-//! the test speaks for it.
+//! An engine behind the API: a store that can be away or hang, and a provider that takes everything and answers nothing until the
+//! test speaks for it.
 
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Any key will do where there are no tenants.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// Takes everything, and remembers where it is to call and what it was told.
+/// Takes everything, and remembers where it is to call and which reports it got.
 #[derive(Default)]
 pub(super) struct Scripted {
     calls: Mutex<Vec<String>>,

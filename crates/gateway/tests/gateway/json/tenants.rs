@@ -1,4 +1,4 @@
-//! Who is asking, what he has chosen, and that he sees nothing of anybody else.
+//! Who is asking, what it has chosen, and that it sees nothing of other tenants.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};
@@ -19,7 +19,7 @@ fn tenants() -> Vec<TenantSettings> {
 }
 
 #[tokio::test]
-async fn nobody_sees_or_reports_the_order_of_another() {
+async fn no_tenant_sees_or_reports_the_order_of_another() {
     let fixture = Fixture::with(tenants(), None);
     let alices = fixture.ask("/2captcha/createTask", &turnstile(ALICE)).await["taskId"].clone();
     let other = fixture.ask("/2captcha/createTask", &turnstile(BOB)).await["taskId"].clone();
@@ -29,17 +29,24 @@ async fn nobody_sees_or_reports_the_order_of_another() {
     fixture.solve_earlier(1, Payload::text("other")).await;
     for path in ["getTaskResult", "reportCorrect", "reportIncorrect"] {
         let asked = json!({"clientKey": BOB, "taskId": alices});
-        let told = fixture.ask(&format!("/2captcha/{path}"), &asked).await;
-        assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(16), &json!("ERROR_NO_SUCH_CAPCHA_ID")));
+        let response = fixture.ask(&format!("/2captcha/{path}"), &asked).await;
+        assert_eq!(
+            (&response["errorId"], &response["errorCode"]),
+            (&json!(16), &json!("ERROR_NO_SUCH_CAPCHA_ID"))
+        );
         let never = json!({"clientKey": BOB, "taskId": 123_456_789});
-        assert_eq!(fixture.ask(&format!("/2captcha/{path}"), &never).await, told, "as if it did not exist");
+        assert_eq!(
+            fixture.ask(&format!("/2captcha/{path}"), &never).await,
+            response,
+            "as if it did not exist"
+        );
     }
     let own = fixture.ask("/2captcha/getTaskResult", &json!({"clientKey": ALICE, "taskId": alices})).await;
     assert_eq!(own["status"], "ready");
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_known_or_not_there_is_told_so_in_every_method() {
+async fn a_key_that_is_not_known_or_not_there_is_refused_in_every_method() {
     let fixture = Fixture::with(tenants(), None);
     let keys = [json!("short"), json!("cccccccccccccccccccccccccccccccc"), json!(""), json!(null), json!(7)];
     for path in ["createTask", "getTaskResult", "getBalance", "reportCorrect", "feedbackTask"] {
@@ -47,9 +54,13 @@ async fn a_key_that_is_not_known_or_not_there_is_told_so_in_every_method() {
             let mut asked = turnstile("");
             asked["clientKey"] = key.clone();
             for dialect in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
-                let told = fixture.ask(&format!("/{dialect}/{path}"), &asked).await;
+                let response = fixture.ask(&format!("/{dialect}/{path}"), &asked).await;
                 let expected = (&json!(1), &json!("ERROR_KEY_DOES_NOT_EXIST"));
-                assert_eq!((&told["errorId"], &told["errorCode"]), expected, "{dialect} {path} {key}");
+                assert_eq!(
+                    (&response["errorId"], &response["errorCode"]),
+                    expected,
+                    "{dialect} {path} {key}"
+                );
             }
         }
     }
@@ -57,7 +68,7 @@ async fn a_key_that_is_not_known_or_not_there_is_told_so_in_every_method() {
 }
 
 #[tokio::test]
-async fn where_nobody_has_a_key_any_will_do_but_none_will_not() {
+async fn without_tenants_any_key_will_do_but_none_will_not() {
     let fixture = Fixture::open();
     assert_eq!(fixture.ask("/createTask", &turnstile("x")).await["errorId"], 0);
     for key in ["", "  ", "__nocache"] {
@@ -66,7 +77,7 @@ async fn where_nobody_has_a_key_any_will_do_but_none_will_not() {
 }
 
 #[tokio::test]
-async fn the_path_comes_before_the_tenant_and_he_before_the_house() {
+async fn the_path_comes_before_the_tenant_and_the_tenant_before_the_gateway() {
     let fixture = Fixture::with(tenants(), Some(Dialect::CapMonster));
     let is_cap_solver = |created: &Value| created["taskId"].is_string();
     assert!(is_cap_solver(&fixture.ask("/createTask", &turnstile(ALICE)).await));
@@ -83,7 +94,7 @@ async fn the_path_comes_before_the_tenant_and_he_before_the_house() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_past_is_not_given_to_whoever_wants_none() {
+async fn an_answer_of_the_past_is_not_given_to_a_caller_that_wants_none() {
     let fixture = Fixture::open();
     let plain = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
     assert_eq!(fixture.ask("/createTask", &turnstile(KEY)).await["taskId"], plain);
@@ -101,7 +112,7 @@ async fn an_answer_of_the_past_is_not_given_to_whoever_wants_none() {
 async fn what_does_not_name_the_captcha_makes_no_other_order() {
     let fixture = Fixture::open();
     let plain = fixture.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
-    let mut asked = turnstile("another key of nobody");
+    let mut asked = turnstile("another key of no tenant");
     asked["softId"] = json!(54);
     asked["soft_id"] = json!("x");
     asked["languagePool"] = json!("rn");
@@ -110,7 +121,7 @@ async fn what_does_not_name_the_captcha_makes_no_other_order() {
 }
 
 #[tokio::test]
-async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
+async fn an_order_of_another_api_is_the_same_order_with_the_same_id() {
     let fixture = Fixture::open();
     let caller = fixture.orders.tenants().local().unwrap();
     let text = |text: &str| Param::Text(text.to_owned());
@@ -131,7 +142,7 @@ async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
 }
 
 #[tokio::test]
-async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
+async fn a_webhook_is_on_record_with_the_dialect_of_its_caller() {
     for (dialect, format) in [
         ("2captcha", "json:2captcha"),
         ("anticaptcha", "json:anticaptcha"),
@@ -151,7 +162,7 @@ async fn who_asks_to_be_called_is_on_record_with_his_dialect() {
 }
 
 #[tokio::test]
-async fn what_the_operator_does_not_allow_him_is_told_in_the_codes_of_the_protocol() {
+async fn what_the_operator_does_not_allow_is_refused_in_the_codes_of_the_protocol() {
     let mut fast = TenantSettings::new("fast", KeyDigest::of(ALICE));
     fast.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
     let mut picky = TenantSettings::new("picky", KeyDigest::of(BOB));
@@ -161,8 +172,14 @@ async fn what_the_operator_does_not_allow_him_is_told_in_the_codes_of_the_protoc
     assert_eq!(fixture.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0, "a repeat is not limited");
     let mut other = turnstile(ALICE);
     other["task"]["websiteKey"] = json!("another");
-    let told = fixture.ask("/createTask", &other).await;
-    assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(2), &json!("ERROR_NO_SLOT_AVAILABLE")));
-    let told = fixture.ask("/createTask", &turnstile(BOB)).await;
-    assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(23), &json!("ERROR_TASK_NOT_SUPPORTED")));
+    let response = fixture.ask("/createTask", &other).await;
+    assert_eq!(
+        (&response["errorId"], &response["errorCode"]),
+        (&json!(2), &json!("ERROR_NO_SLOT_AVAILABLE"))
+    );
+    let response = fixture.ask("/createTask", &turnstile(BOB)).await;
+    assert_eq!(
+        (&response["errorId"], &response["errorCode"]),
+        (&json!(23), &json!("ERROR_TASK_NOT_SUPPORTED"))
+    );
 }

@@ -145,7 +145,7 @@ impl World {
         self.until(key, |order| !order.is_awaited()).await;
     }
 
-    pub(crate) async fn until_told(&self, key: Key) {
+    pub(crate) async fn until_delivered(&self, key: Key) {
         self.until(key, |order| order.webhooks.is_empty()).await;
     }
 
