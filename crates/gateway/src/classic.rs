@@ -18,7 +18,7 @@ use crate::tenant::Caller;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
-use quittance_http_server::Visit;
+use quittance_http_server::SenderSlot;
 use quittance_lifecycle::{Draft, Value};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
@@ -67,18 +67,10 @@ impl Code {
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 
-/// Clones share the order service.
-#[derive(Clone)]
 pub(crate) struct ClassicApi {
     orders: OrderService,
     /// The dialect of callers that choose none, if the operator has set one.
     dialect: Option<Dialect>,
-}
-
-impl fmt::Debug for ClassicApi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClassicApi").field("orders", &self.orders).finish_non_exhaustive()
-    }
 }
 
 impl ClassicApi {
@@ -132,10 +124,10 @@ impl ClassicApi {
         let extensions = &asked.head.extensions;
         let caller = self.orders.tenants().caller(key);
         match &caller {
-            Ok(caller) => Visit::note_tenant(extensions, caller.tenant.name()),
+            Ok(caller) => SenderSlot::note_tenant(extensions, caller.tenant.name()),
             // Where any key will do, there is none to guess.
             Err(_) if self.orders.tenants().is_open() => {}
-            Err(_) => Visit::note_wrong(extensions, key, self.orders.wrong_keys()),
+            Err(_) => SenderSlot::note_wrong(extensions, key, self.orders.wrong_keys()),
         }
         caller.map_err(|why| codes::code_of_not_known(why).into())
     }

@@ -11,7 +11,7 @@ pub use own::{OWN_CODES, OwnCode, own_code};
 use crate::orders::Declined;
 use crate::tenant::NotKnown;
 use quittance_engine::PlaceError;
-use quittance_engine::targets::NotAllowed;
+use quittance_engine::targets::{NotAllowed, NotAllowedPart};
 use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
 use quittance_protocol::classic::method::BadMethod;
@@ -76,25 +76,10 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
     }
 }
 
-const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
-    match why {
-        NotAllowed::Host { .. }
-        | NotAllowed::Vendor { .. }
-        | NotAllowed::NoPage { .. }
-        | NotAllowed::NoVendorAddress { .. }
-        | NotAllowed::Unreadable { .. }
-        | NotAllowed::Packed { .. } => DOMAIN,
-        NotAllowed::Images { .. }
-        | NotAllowed::Undescribed { .. }
-        | NotAllowed::NoProxy { .. }
-        | NotAllowed::NoChoice { .. }
-        | NotAllowed::NotText { .. }
-        | NotAllowed::CannotSend { .. }
-        | NotAllowed::Unclear { .. }
-        | NotAllowed::Name { .. }
-        | NotAllowed::Tenant { .. }
-        | NotAllowed::Incomplete { .. }
-        | NotAllowed::Kind { .. } => BAD_PARAMETERS,
+fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
+    match why.part() {
+        NotAllowedPart::Host(_) => DOMAIN,
+        NotAllowedPart::Param(_) | NotAllowedPart::Params | NotAllowedPart::Kind => BAD_PARAMETERS,
     }
 }
 

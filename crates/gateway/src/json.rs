@@ -21,7 +21,7 @@ use body::JsonBody;
 use error::JsonError;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
-use quittance_http_server::Visit;
+use quittance_http_server::SenderSlot;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
 use quittance_ports::StoreError;
 use quittance_protocol::Dialect;
@@ -37,8 +37,6 @@ const SOLVE_WAIT: Duration = Duration::from_secs(30);
 /// The address of the caller is not on record. Clients want the field.
 const NO_ADDRESS: &str = "0.0.0.0";
 
-/// Clones share the order service.
-#[derive(Clone, Debug)]
 pub(crate) struct JsonApi {
     orders: OrderService,
     /// The dialect of callers that choose none, if the operator has set one.
@@ -58,10 +56,12 @@ impl JsonApi {
         request.drop_large_body();
         let caller = body.key().and_then(|key| self.caller(key));
         match (&caller, body.key()) {
-            (Some(caller), _) => Visit::note_tenant(&request.head.extensions, caller.tenant.name()),
+            (Some(caller), _) => SenderSlot::note_tenant(&request.head.extensions, caller.tenant.name()),
             // If any key is accepted, there is none to guess.
             (None, _) if self.orders.tenants().is_open() => {}
-            (None, Some(key)) => Visit::note_wrong(&request.head.extensions, key, self.orders.wrong_keys()),
+            (None, Some(key)) => {
+                SenderSlot::note_wrong(&request.head.extensions, key, self.orders.wrong_keys())
+            }
             (None, None) => {}
         }
         let dialect = self.dialect(request, &body, caller.as_ref());
@@ -225,14 +225,12 @@ impl JsonApi {
         id: OrderId,
         is_good: bool,
     ) -> Result<String, JsonError> {
-        let orders = self.orders.clone();
-        let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
-        match tokio::time::timeout(PLACE_WAIT, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => Ok(json::reported(dialect.json_reply())),
-            Ok(Ok(Ok(Reported::Contradicted))) => Err(JsonError::Contradicted),
-            Ok(Ok(Ok(Reported::NothingToReport))) => Err(JsonError::NothingToReport),
-            Ok(Ok(Err(NotSeen::Unknown))) => Err(JsonError::TaskUnknown),
-            Ok(Ok(Err(NotSeen::StoreAway(_))) | Err(_)) | Err(_) => Err(JsonError::NotReported),
+        match self.orders.report_within(caller, id, is_good, PLACE_WAIT).await {
+            Some(Ok(Reported::Recorded)) => Ok(json::reported(dialect.json_reply())),
+            Some(Ok(Reported::Contradicted)) => Err(JsonError::Contradicted),
+            Some(Ok(Reported::NothingToReport)) => Err(JsonError::NothingToReport),
+            Some(Err(NotSeen::Unknown)) => Err(JsonError::TaskUnknown),
+            Some(Err(NotSeen::StoreAway(_))) | None => Err(JsonError::NotReported),
         }
     }
 }

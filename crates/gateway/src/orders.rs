@@ -406,6 +406,18 @@ impl OrderService {
         })
     }
 
+    /// Reports as [`report`](Self::report) does, to the end also if the caller disconnects. `None` if the timeout passes.
+    pub(crate) async fn report_within(
+        &self,
+        caller: Caller,
+        id: OrderId,
+        is_good: bool,
+        timeout: Duration,
+    ) -> Option<Result<Reported, NotSeen>> {
+        let orders = self.clone();
+        carry_out(async move { orders.report(&caller, id, is_good).await }, timeout).await
+    }
+
     /// What was counted on these days, both included, by all nodes. Amounts in another currency than the node's are not known.
     pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         Ok(in_currency(self.all_usage(from, to).await?, self.engine().currency()))

@@ -70,16 +70,9 @@ impl std::fmt::Debug for Endpoints {
     }
 }
 
-/// The native API: `/v1`, `/openapi.json`, `/healthz`, `/readyz`, and added endpoints. Clones share it.
-#[derive(Clone)]
+/// The native API: `/v1`, `/openapi.json`, `/healthz`, `/readyz`, and added endpoints.
 pub(crate) struct V1Api {
     router: Router,
-}
-
-impl std::fmt::Debug for V1Api {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("V1Api")
-    }
 }
 
 impl V1Api {

@@ -15,7 +15,7 @@ pub use cross_site::{CrossSite, RequestReach, is_from_elsewhere};
 pub use limits::{Counts, Limits};
 pub use request::RequestError;
 pub use tls::Tls;
-pub use wrong_keys::{Shown, Visit, WrongKeys};
+pub use wrong_keys::{SenderSlot, Shown, WrongKeys};
 
 use bytes::Bytes;
 use connections::{ConnectionEntry, Connections};

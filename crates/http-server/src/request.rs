@@ -5,7 +5,7 @@ use super::{
     Body, OverTls, Peer, PendingRequest, RequestHandler, SMALL_BODY_BYTES, Server, Shared, State, count,
     reached,
 };
-use crate::wrong_keys::{Shown, Visit};
+use crate::wrong_keys::{SenderSlot, Shown};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, StreamBody};
@@ -68,8 +68,8 @@ impl Server {
         let began = Instant::now();
         let (mut head, body) = request.into_parts();
         let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
-        let visit = Visit::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
-        head.extensions.insert(Arc::clone(&visit));
+        let slot = SenderSlot::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
+        head.extensions.insert(Arc::clone(&slot));
         if peer.is_over_tls {
             head.extensions.insert(OverTls);
         }
@@ -90,7 +90,7 @@ impl Server {
                 response
             }
         };
-        if let Shown::WrongKey(pause) = visit.found() {
+        if let Shown::WrongKey(pause) = slot.found() {
             peer.stage.paused(tokio::time::sleep(pause)).await;
         }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

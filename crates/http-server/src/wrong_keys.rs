@@ -87,8 +87,8 @@ impl WrongKeys {
     }
 }
 
-/// One request, as far as its server wants to know who sent it. It stands among the extensions of the request.
-pub struct Visit {
+/// Where an API writes who sent a request, for the server. It stands among the extensions of the request.
+pub struct SenderSlot {
     address: Option<IpAddr>,
     found: Mutex<Shown>,
     /// Called as soon as it is known who sent it: the answer may take long.
@@ -109,13 +109,13 @@ pub enum Shown {
     WrongKey(Duration),
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for SenderSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visit").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("SenderSlot").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Visit {
+impl SenderSlot {
     pub fn new(address: IpAddr, on_shown: impl Fn(&Shown) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { address: Some(address), found: Mutex::default(), on_shown: Box::new(on_shown) })
     }
@@ -125,10 +125,10 @@ impl Visit {
     }
 
     fn note(extensions: &Extensions, shown: impl FnOnce(&Self) -> Shown) {
-        if let Some(visit) = extensions.get::<Arc<Self>>() {
-            let shown = shown(visit);
-            (visit.on_shown)(&shown);
-            *visit.found.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        if let Some(slot) = extensions.get::<Arc<Self>>() {
+            let shown = shown(slot);
+            (slot.on_shown)(&shown);
+            *slot.found.lock().unwrap_or_else(PoisonError::into_inner) = shown;
         }
     }
 
@@ -143,7 +143,7 @@ impl Visit {
     /// A key was shown that is not known. No key at all is not a wrong one.
     pub fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
         if !key.is_empty() {
-            Self::note(extensions, |visit| Shown::WrongKey(wrong_keys.note(visit.address, Instant::now())));
+            Self::note(extensions, |slot| Shown::WrongKey(wrong_keys.note(slot.address, Instant::now())));
         }
     }
 }
@@ -207,8 +207,8 @@ mod tests {
             for _ in 0..count {
                 guess += 1;
                 let mut extensions = Extensions::new();
-                extensions.insert(super::Visit::new(IpAddr::from([192, 0, 2, 1]), |_| {}));
-                super::Visit::note_wrong(&extensions, &format!("guess{guess:027}"), &keys);
+                extensions.insert(SenderSlot::new(IpAddr::from([192, 0, 2, 1]), |_| {}));
+                SenderSlot::note_wrong(&extensions, &format!("guess{guess:027}"), &keys);
             }
             lines.0.lock().unwrap().clone()
         };

@@ -4,21 +4,19 @@
 #![forbid(unsafe_code)]
 
 mod alerts;
-mod call;
 mod format;
 mod message;
 mod other_method;
-mod post;
 mod reach;
 mod sign;
+mod signed_call;
 
-pub use call::REMAINING_LIFE;
 pub use format::WebhookFormat;
 pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
+pub use signed_call::REMAINING_LIFE;
 
 use async_trait::async_trait;
-use call::call;
 use hyper::{StatusCode, Uri};
 use message::Message;
 use other_method::OtherMethods;
@@ -27,6 +25,7 @@ use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Timestamp, Webhook};
 use quittance_ports::{Clock, WebhookSender};
 use quittance_wire::call::Caller;
+use signed_call::{accepted_within, call};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -174,11 +173,9 @@ impl Webhooks {
 impl WebhookSender for Webhooks {
     async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
         let call = self.call_either_way(order, webhook);
-        match tokio::time::timeout(self.wait_for(webhook), call).await {
-            Ok(Ok(status)) if status.is_success() => DeliveryOutcome::Delivered,
-            Ok(Ok(status)) => DeliveryOutcome::NotDelivered { why: format!("HTTP {}", status.as_u16()) },
-            Ok(Err(why)) => DeliveryOutcome::NotDelivered { why },
-            Err(_) => DeliveryOutcome::NotDelivered { why: "no answer in time".into() },
+        match accepted_within(self.wait_for(webhook), call).await {
+            Ok(()) => DeliveryOutcome::Delivered,
+            Err(why) => DeliveryOutcome::NotDelivered { why },
         }
     }
 }

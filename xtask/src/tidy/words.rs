@@ -32,9 +32,7 @@ const MAY_SAY: &[(&str, &str)] = &[
 ];
 
 /// Files with doc comments that still lean on others; they are being changed on branches of their own.
-const LEAN_STILL: &[&str] = &[
-    "crates/store-embedded/tests/",
-];
+const LEAN_STILL: &[&str] = &["crates/store-embedded/tests/"];
 
 /// Names, comments, strings and the names of tests.
 pub(super) fn sources_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {

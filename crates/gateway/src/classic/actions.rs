@@ -13,7 +13,7 @@ use quittance_engine::Outcome;
 use quittance_ports::Threads;
 use quittance_protocol::classic::Form;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// A store that does not tell for so long is as good as away.
 const LOOK_WAIT: Duration = Duration::from_secs(3);
@@ -119,13 +119,13 @@ impl ClassicApi {
         is_good: bool,
     ) -> ClassicReply {
         let id = order_id(form.text("id").unwrap_or_default())?;
-        let orders = self.orders.clone();
-        let reporting = tokio::spawn(async move { orders.report(&caller, id, is_good).await });
-        let code = match timeout(PLACE_WAIT, reporting).await {
-            Ok(Ok(Ok(Reported::Recorded))) => return Ok(response_format.bare("OK_REPORT_RECORDED")),
-            Ok(Ok(Ok(Reported::Contradicted))) => "ERROR_DUPLICATE_REPORT",
-            Ok(Ok(Err(NotSeen::Unknown))) => codes::UNKNOWN_ID,
-            _ => "ERROR_REPORT_NOT_RECORDED",
+        let code = match self.orders.report_within(caller, id, is_good, PLACE_WAIT).await {
+            Some(Ok(Reported::Recorded)) => return Ok(response_format.bare("OK_REPORT_RECORDED")),
+            Some(Ok(Reported::Contradicted)) => "ERROR_DUPLICATE_REPORT",
+            Some(Err(NotSeen::Unknown)) => codes::UNKNOWN_ID,
+            Some(Ok(Reported::NothingToReport) | Err(NotSeen::StoreAway(_))) | None => {
+                "ERROR_REPORT_NOT_RECORDED"
+            }
         };
         Err(code.into())
     }

@@ -6,7 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
 use hyper::header::{AUTHORIZATION, HeaderMap};
-use quittance_http_server::Visit;
+use quittance_http_server::SenderSlot;
 use std::time::Duration;
 
 /// The longest that one request may wait.
@@ -41,7 +41,7 @@ impl Sender {
 
     fn unknown(&self, parts: &Parts, orders: &OrderService) -> Refused {
         let Some(key) = &self.key else { return Code::Unauthorized.because("No key was sent.") };
-        Visit::note_wrong(&parts.extensions, key, orders.wrong_keys());
+        SenderSlot::note_wrong(&parts.extensions, key, orders.wrong_keys());
         Code::Unauthorized.because("This key is not known.")
     }
 }
@@ -60,11 +60,11 @@ where
         let orders = OrderService::from_ref(state);
         let mut sender = Sender::of(parts, &orders);
         if let Some(caller) = sender.caller.take().or_else(|| orders.tenants().local()) {
-            Visit::note_tenant(&parts.extensions, caller.tenant.name());
+            SenderSlot::note_tenant(&parts.extensions, caller.tenant.name());
             return Ok(Self(caller));
         }
         if sender.is_operator {
-            Visit::note_operator(&parts.extensions);
+            SenderSlot::note_operator(&parts.extensions);
             return Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."));
         }
         Err(sender.unknown(parts, &orders))
@@ -86,11 +86,11 @@ where
         let orders = OrderService::from_ref(state);
         let sender = Sender::of(parts, &orders);
         if sender.is_operator {
-            Visit::note_operator(&parts.extensions);
+            SenderSlot::note_operator(&parts.extensions);
             return Ok(Self);
         }
         if let Some(caller) = &sender.caller {
-            Visit::note_tenant(&parts.extensions, caller.tenant.name());
+            SenderSlot::note_tenant(&parts.extensions, caller.tenant.name());
             return Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."));
         }
         Err(sender.unknown(parts, &orders))
@@ -110,7 +110,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         if Sender::of(parts, &OrderService::from_ref(state)).is_operator {
-            Visit::note_operator(&parts.extensions);
+            SenderSlot::note_operator(&parts.extensions);
             return Ok(Self(None));
         }
         Tenanted::from_request_parts(parts, state).await.map(|Tenanted(caller)| Self(Some(caller)))

@@ -4,7 +4,7 @@ use super::orders::{LOOK_SOONEST, address};
 use super::problem::{Code, Refused};
 use crate::{Declined, NotSeen};
 use quittance_engine::PlaceError;
-use quittance_engine::targets::NotAllowed;
+use quittance_engine::targets::{NotAllowed, NotAllowedPart};
 use quittance_lifecycle::{BadRequest, Refusal, Timestamp};
 use quittance_ports::StoreError;
 use std::time::Duration;
@@ -51,26 +51,11 @@ pub fn declined(why: Declined, now: Timestamp) -> Refused {
 }
 
 pub fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
-    match why {
-        NotAllowed::Host { field, .. }
-        | NotAllowed::Vendor { field, .. }
-        | NotAllowed::NoPage { field }
-        | NotAllowed::NoVendorAddress { field }
-        | NotAllowed::Unreadable { field }
-        | NotAllowed::Packed { field } => {
-            Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
-        }
-        NotAllowed::NoProxy { field }
-        | NotAllowed::Name { field, .. }
-        | NotAllowed::NoChoice { field, .. }
-        | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
-            Refused::bad("params", detail)
-        }
-        NotAllowed::Images { .. }
-        | NotAllowed::Undescribed { .. }
-        | NotAllowed::Tenant { .. }
-        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+    match why.part() {
+        NotAllowedPart::Host(field) => Code::TargetNotAllowed.because(detail).at(&format!("params.{field}")),
+        NotAllowedPart::Param(field) => Refused::bad(&format!("params.{field}"), detail),
+        NotAllowedPart::Params => Refused::bad("params", detail),
+        NotAllowedPart::Kind => Code::KindNotAllowed.because(detail).at("kind"),
     }
 }
 

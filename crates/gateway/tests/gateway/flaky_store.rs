@@ -12,18 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct FlakyStore {
     inner: MemoryStore,
     is_away: Arc<AtomicBool>,
-    hangs: Arc<AtomicBool>,
+    /// Whether it gives no answer at all.
+    pub(crate) hangs: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
     /// Away for as long as the flag says so.
     pub(crate) fn new(is_away: &Arc<AtomicBool>) -> Self {
         Self { inner: MemoryStore::default(), is_away: Arc::clone(is_away), hangs: Arc::default() }
-    }
-
-    /// Gives no answer for as long as this flag is set.
-    pub(crate) fn that_hangs(self, hangs: &Arc<AtomicBool>) -> Self {
-        Self { hangs: Arc::clone(hangs), ..self }
     }
 
     async fn there(&self) -> Result<&MemoryStore, StoreError> {

@@ -105,10 +105,12 @@ impl Fixture {
     }
 
     pub(super) fn with(tenants: Vec<TenantSettings>, dialect: Option<Dialect>) -> Self {
-        let (store_is_away, store_hangs) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let store_is_away = Arc::<AtomicBool>::default();
+        let store = FlakyStore::new(&store_is_away);
+        let store_hangs = Arc::clone(&store.hangs);
         let provider = Arc::new(Scripted::default());
         let world = World {
-            store: Arc::new(FlakyStore::new(&store_is_away).that_hangs(&store_hangs)),
+            store: Arc::new(store),
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
