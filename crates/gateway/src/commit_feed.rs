@@ -33,12 +33,12 @@ struct Reserved {
 
 /// A place among a tenant's open orders, given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct PlaceReservation {
     reserved: Arc<Reserved>,
     tenant: String,
 }
 
-impl Drop for Reservation {
+impl Drop for PlaceReservation {
     fn drop(&mut self) {
         let mut by_tenant = self.reserved.by_tenant.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = by_tenant.get_mut(&self.tenant) {
@@ -55,7 +55,7 @@ impl Drop for Reservation {
 /// What is found by a placement that needs a place among its tenant's open orders.
 #[derive(Debug)]
 pub(crate) enum OpenPlace {
-    Reserved(Reservation),
+    Reserved(PlaceReservation),
     /// As many are open as may be.
     Full {
         open: usize,
@@ -185,7 +185,10 @@ impl CommitFeed {
             return OpenPlace::Contested(given_back);
         }
         *by_tenant.entry(tenant.to_owned()).or_default() += 1;
-        OpenPlace::Reserved(Reservation { reserved: Arc::clone(&self.reserved), tenant: tenant.to_owned() })
+        OpenPlace::Reserved(PlaceReservation {
+            reserved: Arc::clone(&self.reserved),
+            tenant: tenant.to_owned(),
+        })
     }
 
     #[must_use]

@@ -2,9 +2,9 @@
 
 use crate::api::{self, ApiRequest, Body};
 use crate::callbacks::CallbackApi;
-use crate::classic::{self, ClassicApi};
+use crate::classic_api::{self, ClassicApi};
 use crate::early_key::early_key;
-use crate::json::JsonApi;
+use crate::json_api::JsonApi;
 use crate::log_once::LogOnce;
 use crate::orders::OrderService;
 use crate::route::Route;
@@ -212,7 +212,7 @@ impl RoutedRequest {
     fn forbid(&self, why: &str) -> Response<Body> {
         match self.request.route {
             Route::V1 | Route::Operator => v1::forbidden(why),
-            Route::Classic(_) => classic::forbid(&self.request, NOT_LET_IN, why),
+            Route::Classic(_) => classic_api::forbid(&self.request, NOT_LET_IN, why),
             Route::Json(_) => self.apis.json.forbid(&self.request, NOT_LET_IN, why),
             Route::Callback(_) | Route::Page(_) | Route::Unknown => {
                 api::answer(StatusCode::FORBIDDEN, PLAIN, why.to_owned())
@@ -257,7 +257,7 @@ impl PendingRequest for RoutedRequest {
     fn refuse(&self, why: RequestError) -> Response<Body> {
         let Self { apis, request } = self;
         match request.route {
-            Route::Classic(page) => classic::refuse_unread(page, request, why),
+            Route::Classic(page) => classic_api::refuse_unread(page, request, why),
             Route::Json(method) => apis.json.refuse_unread(method, request, why),
             Route::Callback(ref segment) => apis.callbacks.refuse(segment, why),
             Route::V1 | Route::Operator => v1::refuse_unread(why),

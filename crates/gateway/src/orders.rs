@@ -1,21 +1,20 @@
 //! The order service behind all APIs. An API only translates: what a caller may do, get and see is decided here, once.
 
-mod limits;
 mod reading;
 mod reuse;
+mod tenant_limits;
 
 pub(crate) use reading::is_placed_by;
 
 use crate::api::carry_out;
 use crate::commit_feed::CommitFeed;
-use crate::id::OrderId;
 use crate::id_cache::IdCache;
 use crate::log_once::LogOnce;
+use crate::order_id::OrderId;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::tenant_permits::TenantPermits;
 use hashbrown::HashMap;
-use limits::Admission;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
 use quittance_http_server::{Limits, WrongKeys};
@@ -31,6 +30,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tenant_limits::Admission;
 use tokio::sync::watch;
 
 /// How many orders are read from the store at once, to find those of one tenant.
@@ -179,7 +179,7 @@ impl OrderService {
                 logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
-                waits: limits::waits(Limits::default().requests_max),
+                waits: tenant_limits::waits(Limits::default().requests_max),
                 streams,
                 wrong_keys: WrongKeys::default(),
                 quotas: None,

@@ -1,7 +1,7 @@
 //! What a webhook says: what a poll would have returned, as the caller's protocol writes it.
 
 use crate::codes::{code_of_outcome, in_classic};
-use crate::id::OrderId;
+use crate::order_id::OrderId;
 use crate::v1::{OrderInFull, Source, json_text};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Order, Phase, Timestamp};
@@ -31,7 +31,7 @@ pub fn webhook_text(
     let id = OrderId::new(&order.key, is_from_stock);
     Some(match format {
         WebhookFormat::Classic(_) => pairs(id, outcome),
-        WebhookFormat::Json(dialect) => crate::json::webhook_body(dialect, order, id, outcome),
+        WebhookFormat::Json(dialect) => crate::json_api::webhook_body(dialect, order, id, outcome),
         WebhookFormat::V1 => {
             let data = OrderInFull::of(id, Source::by(id, order), order, outcome, now, currency)?;
             json_text(&WebhookBody { r#type: "order.settled", timestamp: rfc3339(now), data })

@@ -5,15 +5,15 @@
 
 mod connections;
 mod cross_site;
+mod exchange;
 mod limits;
-mod request;
 mod timed_io;
 mod tls;
 mod wrong_keys;
 
 pub use cross_site::{CrossSite, RequestReach, is_from_elsewhere};
+pub use exchange::RequestError;
 pub use limits::{Counts, Limits};
-pub use request::RequestError;
 pub use tls::Tls;
 pub use wrong_keys::{SenderSlot, Shown, WrongKeys};
 
@@ -175,7 +175,7 @@ impl Server {
         }
         let shared = Shared {
             seats: Arc::new(Semaphore::new(limits.connections_max)),
-            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / request::KIB)),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / exchange::KIB)),
             requests: Semaphore::new(limits.requests_max),
             own_requests: Semaphore::new(OWN_REQUESTS_MAX),
             connections: Connections::new(limits.connections_max),

@@ -24,7 +24,7 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::follow_up::WEBHOOK_URL_BYTES_MAX;
 use quittance_lifecycle::{DeliveryOutcome, DeliveryState, Order, Timestamp, Webhook};
 use quittance_ports::{Clock, WebhookSender};
-use quittance_wire::call::Caller;
+use quittance_wire::call::HttpCaller;
 use signed_call::{accepted_within, call};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -90,7 +90,7 @@ pub struct Webhooks {
     settings: Arc<WebhookSettings>,
     root_secret: Arc<RwLock<[u8; 32]>>,
     clock: Arc<dyn Clock>,
-    caller: Caller,
+    caller: HttpCaller,
     write_text: WriteText,
     other_methods: Arc<OtherMethods>,
 }
@@ -108,7 +108,7 @@ impl Webhooks {
             root_secret: Arc::new(RwLock::new(settings.root_secret)),
             settings: Arc::new(settings),
             clock,
-            caller: Caller::default(),
+            caller: HttpCaller::default(),
             write_text,
             other_methods: Arc::default(),
         }

@@ -9,14 +9,14 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderName};
 use hyper::{Method, StatusCode, Uri};
 use quittance_telemetry::AlertWebhook;
-use quittance_wire::call::{CallError, Caller, request_to};
+use quittance_wire::call::{CallError, HttpCaller, request_to};
 use std::time::Duration;
 
 /// How many seconds the answer still lives, rounded down. Absent if it lives for ever.
 pub const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance-remaining-life");
 
 pub(super) async fn call(
-    caller: &Caller,
+    caller: &HttpCaller,
     message: &Message,
     signed: &SignedHeaders,
     allowed: &[Allowed],

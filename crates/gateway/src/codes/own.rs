@@ -179,7 +179,7 @@ mod tests {
         for code in codes {
             assert!(own_code(code).is_some(), "{code}");
             for dialect in Dialect::ALL {
-                let spelled = crate::json::spelled(dialect, code);
+                let spelled = crate::json_api::spelled(dialect, code);
                 assert!(own_code(spelled).is_some(), "{spelled}");
             }
         }

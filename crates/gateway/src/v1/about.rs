@@ -166,19 +166,20 @@ pub(super) struct ShownKind {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(super) struct Kinds {
+#[schema(as = Kinds)]
+pub(super) struct KindList {
     kinds: Vec<ShownKind>,
 }
 
 /// List the kinds
 #[utoipa::path(
     get, path = "/v1/kinds", operation_id = "kinds", tag = "about",
-    responses((status = 200, body = Kinds, description = "Every described kind."), AnyProblems),
+    responses((status = 200, body = KindList, description = "Every described kind."), AnyProblems),
 )]
 pub(super) async fn kinds(State(state): State<AppState>) -> Response {
     // What the operator has changed about a kind counts.
     let kinds = quittance_protocol::kinds::kinds().filter_map(|kind| state.orders.engine().kind(&kind.name));
-    super::json(StatusCode::OK, &Kinds { kinds: kinds.map(|kind| shown(&kind)).collect() })
+    super::json(StatusCode::OK, &KindList { kinds: kinds.map(|kind| shown(&kind)).collect() })
 }
 
 fn shown(kind: &Kind) -> ShownKind {

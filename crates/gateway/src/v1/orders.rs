@@ -6,7 +6,7 @@ use super::errors::{declined, not_seen, store_away, store_problem};
 use super::order_view::{OrderInFull, OrderInShort, Source};
 use super::page::{PageQuery, PageRange};
 use super::problem::{Code, Refused, retry_after};
-use super::request::{JsonBody, NewOrder, Verdict};
+use super::request::{JsonBody, NewOrder, ReportBody};
 use super::{AppState, PLACE_WAIT};
 use crate::api::IDEMPOTENT_REPLAYED;
 use crate::cursor::CursorOf;
@@ -173,7 +173,7 @@ pub(super) struct Recorded {
 #[utoipa::path(
     post, path = "/v1/orders/{id}/report", operation_id = "reportOrder", tag = "orders",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
-    request_body = Verdict,
+    request_body = ReportBody,
     responses((status = 200, body = Recorded, description = "The report is on record."), ReportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]

@@ -17,6 +17,7 @@ use quittance_lifecycle::{Draft, Reuse, Value as Param};
 use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -388,11 +389,15 @@ impl PartialSchema for NewOrder {
 }
 
 /// Whether an answer was any good.
-pub(super) struct Verdict;
+pub(super) struct ReportBody;
 
-impl ToSchema for Verdict {}
+impl ToSchema for ReportBody {
+    fn name() -> Cow<'static, str> {
+        "Verdict".into()
+    }
+}
 
-impl PartialSchema for Verdict {
+impl PartialSchema for ReportBody {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .description(Some("Whether an answer was good."))

@@ -6,20 +6,20 @@
 
 mod body;
 mod dialect_guess;
-mod error;
-mod refusal;
+mod json_error;
+mod unread_json;
 
-pub(crate) use error::spelled;
+pub(crate) use json_error::spelled;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
-use crate::id::OrderId;
+use crate::order_id::OrderId;
 use crate::orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
 use crate::route::JsonMethod;
 use crate::tenant::Caller;
-use body::JsonBody;
-use error::JsonError;
+use body::TaskRequest;
 use hyper::{Method, Response, StatusCode};
+use json_error::JsonError;
 use quittance_engine::Outcome;
 use quittance_http_server::SenderSlot;
 use quittance_lifecycle::{Answer, Order, Origin, Terms};
@@ -49,9 +49,9 @@ impl JsonApi {
     }
 
     pub(crate) async fn answer(&self, method: JsonMethod, request: &mut ApiRequest) -> Response<Body> {
-        let (body, broken) = match JsonBody::read(&request.body) {
+        let (body, broken) = match TaskRequest::read(&request.body) {
             Ok(body) => (body, None),
-            Err(wrong) => (JsonBody::default(), Some(wrong)),
+            Err(wrong) => (TaskRequest::default(), Some(wrong)),
         };
         request.drop_large_body();
         let caller = body.key().and_then(|key| self.caller(key));
@@ -87,7 +87,7 @@ impl JsonApi {
         method: JsonMethod,
         dialect: Dialect,
         caller: Caller,
-        request_body: JsonBody,
+        request_body: TaskRequest,
         asked: &ApiRequest,
     ) -> Result<Response<Body>, JsonError> {
         let body = match method {
@@ -125,7 +125,7 @@ impl JsonApi {
     }
 
     /// The dialect in the path, of the tenant, or of the gateway, whichever is set first; else the one that the request looks like.
-    fn dialect(&self, request: &ApiRequest, body: &JsonBody, caller: Option<&Caller>) -> Dialect {
+    fn dialect(&self, request: &ApiRequest, body: &TaskRequest, caller: Option<&Caller>) -> Dialect {
         speaks_json(request.dialect)
             .or_else(|| speaks_json(caller?.tenant.settings.dialect))
             .or(self.dialect)
@@ -185,7 +185,7 @@ impl JsonApi {
         &self,
         dialect: Dialect,
         caller: &Caller,
-        request_body: &JsonBody,
+        request_body: &TaskRequest,
     ) -> Result<Response<Body>, JsonError> {
         let id = request_body.task_id()?;
         let processing = || Ok(in_json(json::processing(dialect.json_reply(), TaskId(id.number()))));

@@ -1,8 +1,8 @@
 //! The body of a request: one JSON object, whatever its Content-Type is. Each field is read here. A field of the wrong type and a
 //! missing field have different errors only where clients know the difference.
 
-use super::error::JsonError;
-use crate::id::OrderId;
+use super::json_error::JsonError;
+use crate::order_id::OrderId;
 use crate::order_options::{self, BadOption, OptionFields};
 use crate::orders::OrderRequest;
 use crate::tenant::{Caller, without_suffix};
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
-pub(super) struct JsonBody(Map<String, Value>);
+pub(super) struct TaskRequest(Map<String, Value>);
 
-impl JsonBody {
+impl TaskRequest {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, JsonError> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);

@@ -2,10 +2,10 @@
 //! the provider for an order: clients poll without a pause, and providers ban a gateway that passes that on.
 
 use super::response_format::{ResponseFormat, plain};
-use super::{ClassicApi, ClassicReply, Code, PLACE_WAIT, code_of_not_seen};
+use super::{ClassicApi, ClassicRefusal, ClassicReply, PLACE_WAIT, code_of_not_seen};
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
-use crate::id::OrderId;
+use crate::order_id::OrderId;
 use crate::orders::{NotSeen, OrderView, Reported};
 use crate::tenant::Caller;
 use hyper::Response;
@@ -51,12 +51,12 @@ impl ClassicApi {
         }
     }
 
-    async fn read(&self, caller: &Caller, form: &Form) -> Result<OrderView, Code> {
+    async fn read(&self, caller: &Caller, form: &Form) -> Result<OrderView, ClassicRefusal> {
         let id = order_id(form.text("id").unwrap_or_default())?;
         self.look(caller, id, Instant::now() + LOOK_WAIT).await
     }
 
-    async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<OrderView, Code> {
+    async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<OrderView, ClassicRefusal> {
         match timeout_at(until, self.orders.look(caller, id)).await {
             Ok(Ok(seen)) => Ok(seen),
             Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen)),
@@ -92,7 +92,7 @@ impl ClassicApi {
                     codes::BAD_PARAMETERS.to_owned()
                 }
                 Ok(Outcome::Answered(answer)) => plain(&answer.payload).to_owned(),
-                Ok(outcome) => Code::of_outcome(&outcome).code,
+                Ok(outcome) => ClassicRefusal::of_outcome(&outcome).code,
                 Err(why) => why.code,
             });
         }
@@ -131,6 +131,6 @@ impl ClassicApi {
     }
 }
 
-fn order_id(text: &str) -> Result<OrderId, Code> {
+fn order_id(text: &str) -> Result<OrderId, ClassicRefusal> {
     text.trim().parse().map_err(|_| codes::NO_ID.into())
 }

@@ -5,8 +5,8 @@
 //! ready.
 
 mod actions;
-mod refusal;
 mod response_format;
+mod unread_classic;
 
 use crate::api::{self, ApiRequest, Body};
 use crate::codes;
@@ -25,34 +25,34 @@ use quittance_protocol::Dialect;
 use quittance_protocol::classic::code::CodePlace;
 use quittance_protocol::classic::{BadForm, Form, Part, method};
 use quittance_webhooks::WebhookFormat;
-pub(crate) use refusal::{forbid, refuse_unread};
 use response_format::ResponseFormat;
 use std::fmt;
 use std::time::Duration;
+pub(crate) use unread_classic::{forbid, refuse_unread};
 
 /// Some clients hang up after five seconds, and an order that is on record by then is not lost.
 const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
 const SOLVE_WAIT: Duration = Duration::from_secs(55);
 
-type ClassicReply = Result<Response<Body>, Code>;
+type ClassicReply = Result<Response<Body>, ClassicRefusal>;
 
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Code {
+pub(crate) struct ClassicRefusal {
     /// As the protocol spells it: the whole answer to a client that wants plain text.
     code: String,
     /// The true reason in our own words, for a client that reads JSON (`error_text`).
     reason: Option<String>,
 }
 
-impl<T: AsRef<str>> From<T> for Code {
+impl<T: AsRef<str>> From<T> for ClassicRefusal {
     fn from(code: T) -> Self {
         Self { code: codes::in_classic(code.as_ref()).to_owned(), reason: None }
     }
 }
 
-impl Code {
+impl ClassicRefusal {
     fn because(code: impl AsRef<str>, reason: impl fmt::Display) -> Self {
         Self { reason: Some(reason.to_string()), ..Self::from(code) }
     }
@@ -88,12 +88,17 @@ impl ClassicApi {
             match Form::read_with_doubles(request.query(), request.content_type(), &request.body) {
                 Ok(read) => read,
                 Err(bad @ BadForm::Document(_)) => {
-                    return refusal::refuse(request, &Code::because(codes::BAD_PARAMETERS, bad));
+                    return unread_classic::refuse(
+                        request,
+                        &ClassicRefusal::because(codes::BAD_PARAMETERS, bad),
+                    );
                 }
                 Err(BadForm::Malformed { .. }) if page == ClassicPage::Res => {
-                    return refusal::refuse(request, &codes::BAD_PARAMETERS.into());
+                    return unread_classic::refuse(request, &codes::BAD_PARAMETERS.into());
                 }
-                Err(BadForm::Malformed { .. }) => return refusal::refuse(request, &"ERROR_UPLOAD".into()),
+                Err(BadForm::Malformed { .. }) => {
+                    return unread_classic::refuse(request, &"ERROR_UPLOAD".into());
+                }
             };
         doubled.retain(|name| decides(name));
         request.drop_large_body();
@@ -114,7 +119,7 @@ impl ClassicApi {
     }
 
     /// In the form, or as other services want it, in the head.
-    fn caller(&self, asked: &ApiRequest, form: &Form) -> Result<Caller, Code> {
+    fn caller(&self, asked: &ApiRequest, form: &Form) -> Result<Caller, ClassicRefusal> {
         let in_head = || {
             let header = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
             let (scheme, key) = header.split_once(' ')?;
@@ -144,10 +149,10 @@ impl ClassicApi {
         asked: &ApiRequest,
         caller: &Caller,
         mut form: Form,
-    ) -> Result<OrderRequest, Code> {
+    ) -> Result<OrderRequest, ClassicRefusal> {
         let fields = take_options(&mut form).map_err(bad_option)?;
-        let wanted =
-            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_method(&bad), &bad))?;
+        let wanted = method::understand(&form)
+            .map_err(|bad| ClassicRefusal::because(codes::code_of_bad_method(&bad), &bad))?;
         let draft = fields.draft(&asked.head.headers).map_err(bad_option)?;
         let dialect = asked.dialect.or(caller.tenant.settings.dialect).or(self.dialect);
         let format = WebhookFormat::Classic(dialect.unwrap_or(Dialect::TwoCaptcha));
@@ -160,9 +165,9 @@ impl ClassicApi {
         })
     }
 
-    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, Code> {
+    async fn place(&self, caller: Caller, request: OrderRequest) -> Result<Accepted, ClassicRefusal> {
         let placed = self.orders.place(caller, request, PLACE_WAIT).await;
-        placed.map_err(|declined| Code::because(codes::code_of_declined(&declined), &declined))
+        placed.map_err(|declined| ClassicRefusal::because(codes::code_of_declined(&declined), &declined))
     }
 
     /// What an order has come to, and how long its answer still lives.
@@ -171,7 +176,7 @@ impl ClassicApi {
         seen: &OrderView,
         response_format: &ResponseFormat,
         with_price: bool,
-    ) -> Result<Response<Body>, Code> {
+    ) -> Result<Response<Body>, ClassicRefusal> {
         let response = response_format.answer(seen, with_price)?;
         Ok(api::with_remaining_life(response, seen.outcome.remaining_life(self.orders.clock().now())))
     }
@@ -182,7 +187,7 @@ impl ClassicApi {
         asked: &ApiRequest,
         form: Form,
         response_format: &ResponseFormat,
-    ) -> Result<Response<Body>, Code> {
+    ) -> Result<Response<Body>, ClassicRefusal> {
         let caller = self.caller(asked, &form)?;
         let request = self.order_request(asked, &caller, form)?;
         if !request.draft.params.values().any(|value| matches!(value, Value::Bytes(_))) {
@@ -217,8 +222,8 @@ fn take_options(form: &mut Form) -> Result<OptionFields, BadOption> {
     Ok(fields)
 }
 
-fn bad_option(bad: BadOption) -> Code {
-    Code::because(codes::BAD_PARAMETERS, bad)
+fn bad_option(bad: BadOption) -> ClassicRefusal {
+    ClassicRefusal::because(codes::BAD_PARAMETERS, bad)
 }
 
 /// Some clients upload everything as if it were a file.
@@ -230,11 +235,11 @@ fn as_text(part: &Part) -> String {
 }
 
 /// A store that is away says nothing about the order, which may be paid for.
-fn code_of_not_seen(not_seen: &NotSeen) -> Code {
+fn code_of_not_seen(not_seen: &NotSeen) -> ClassicRefusal {
     match not_seen {
         NotSeen::Unknown => codes::UNKNOWN_ID.into(),
         NotSeen::StoreAway(StoreError::Corrupt { .. }) => {
-            Code::because(codes::DAMAGED, codes::DAMAGED_REASON)
+            ClassicRefusal::because(codes::DAMAGED, codes::DAMAGED_REASON)
         }
         NotSeen::StoreAway(StoreError::Unavailable { .. }) => codes::NOT_READY.into(),
     }

@@ -1,7 +1,7 @@
 //! The dialect of a client that names none. A wrong guess costs the client its answer, so nothing is guessed that no
 //! other dialect's client would ever send.
 
-use super::body::JsonBody;
+use super::body::TaskRequest;
 use hyper::HeaderMap;
 use hyper::header::USER_AGENT;
 use quittance_protocol::Dialect;
@@ -14,7 +14,7 @@ const CAP_SOLVER_KEY: &str = "CAP-";
 /// What its own client says of itself; it sends types that others have, too.
 const CAP_SOLVER_HEADER: &str = "x-capsolver-client-user-agent";
 
-pub(super) fn guess(headers: &HeaderMap, body: &JsonBody) -> Dialect {
+pub(super) fn guess(headers: &HeaderMap, body: &TaskRequest) -> Dialect {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let agent = agent.to_ascii_lowercase();
     let is_spelled = |name: &str| CAP_SOLVER_SPELLINGS.iter().any(|spelling| name.contains(spelling));

@@ -1,7 +1,7 @@
 //! What a tenant may take of what all tenants share, and what it may see of it.
 
 use super::{Declined, Inner, OrderService, PAGE};
-use crate::commit_feed::{OpenPlace, Reservation, is_counted};
+use crate::commit_feed::{OpenPlace, PlaceReservation, is_counted};
 use crate::tenant::{Caller, TenantSettings};
 use crate::tenant_permits::{TenantPermit, TenantPermits};
 use futures_util::FutureExt;
@@ -30,11 +30,11 @@ pub(super) fn waits(requests_max: usize) -> TenantPermits {
 
 /// A place among a tenant's open orders, for a placement under way.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum HeldPlace {
     /// The tenant has no limit.
     NotNeeded,
     /// On the only node.
-    Reserved(#[expect(dead_code, reason = "it is given back when it is dropped")] Reservation),
+    Reserved(#[expect(dead_code, reason = "it is given back when it is dropped")] PlaceReservation),
     /// Of several nodes.
     Leased(Unit),
 }
@@ -45,10 +45,10 @@ pub(super) enum Admission {
     /// It opened no order, and is done.
     Repeat(PlacedOrder),
     /// It may open an order with this place.
-    Place(Place),
+    Place(HeldPlace),
 }
 
-impl Place {
+impl HeldPlace {
     /// Places an order with it, within the time for which the place is leased.
     pub(super) async fn with<T>(
         self,
@@ -126,7 +126,7 @@ impl OrderService {
         let Inner { engine, commit_feed, quotas, .. } = &*self.inner;
         let TenantSettings { name, open_max, rate, .. } = &caller.tenant.settings;
         if open_max.is_none() && rate.is_none() {
-            return Ok(Admission::Place(Place::NotNeeded));
+            return Ok(Admission::Place(HeldPlace::NotNeeded));
         }
         let mut full = None;
         let place = loop {
@@ -137,16 +137,16 @@ impl OrderService {
             if let Some(open) = full {
                 return Err(Declined::TooManyOpen { open });
             }
-            let Some(most) = *open_max else { break Place::NotNeeded };
+            let Some(most) = *open_max else { break HeldPlace::NotNeeded };
             if let Some(quotas) = quotas {
                 match self.lease(quotas, name, most).await? {
-                    Taken::Unit(unit) => break Place::Leased(unit),
+                    Taken::Unit(unit) => break HeldPlace::Leased(unit),
                     Taken::Full { in_use } => full = Some(usize::try_from(in_use).unwrap_or(usize::MAX)),
                 }
                 continue;
             }
             match commit_feed.reserve(name, most) {
-                OpenPlace::Reserved(reservation) => break Place::Reserved(reservation),
+                OpenPlace::Reserved(reservation) => break HeldPlace::Reserved(reservation),
                 OpenPlace::Full { open } => full = Some(open),
                 // It ends soon: each of those placements takes no longer than a placement may take.
                 OpenPlace::Contested(mut given_back) => _ = given_back.changed().await,

@@ -1,6 +1,6 @@
 //! How one client wants to be answered: plain or in JSON, readable for any page or not. No newline ends an answer.
 
-use super::Code;
+use super::ClassicRefusal;
 use crate::api::{self, Body};
 use crate::gateway::PLAIN;
 use crate::orders::OrderView;
@@ -48,8 +48,8 @@ impl ResponseFormat {
     }
 
     /// The answer to a request that is refused, or whose order has no answer.
-    pub(super) fn refuse(&self, why: &Code) -> Response<Body> {
-        let Code { code, reason } = why;
+    pub(super) fn refuse(&self, why: &ClassicRefusal) -> Response<Body> {
+        let ClassicRefusal { code, reason } = why;
         let sent = match reason {
             _ if !self.is_json => code.clone(),
             None => format!(r#"{{"status":0,"request":{}}}"#, quoted(code)),
@@ -90,9 +90,13 @@ impl ResponseFormat {
     }
 
     /// What an order has come to.
-    pub(super) fn answer(&self, seen: &OrderView, with_price: bool) -> Result<Response<Body>, Code> {
+    pub(super) fn answer(
+        &self,
+        seen: &OrderView,
+        with_price: bool,
+    ) -> Result<Response<Body>, ClassicRefusal> {
         let Outcome::Answered(answer) = &seen.outcome else {
-            return Err(Code::of_outcome(&seen.outcome));
+            return Err(ClassicRefusal::of_outcome(&seen.outcome));
         };
         // A price that is not known is left out, in JSON and in the plain form: 0 would be a lie.
         let price = answer.cost.filter(|_| with_price).map(price);

@@ -1,7 +1,7 @@
 //! Responses of the classic API to requests that did not reach it or cannot be read. Their parameters are not parsed, so a search for
 //! a few words in the query and the body decides whether they want JSON.
 
-use super::Code;
+use super::ClassicRefusal;
 use super::response_format::ResponseFormat;
 use crate::api::{ApiRequest, Body};
 use crate::codes;
@@ -35,10 +35,10 @@ pub(crate) fn refuse_unread(page: ClassicPage, request: &ApiRequest, why: Reques
 
 /// The response to a request that is not allowed at all.
 pub(crate) fn forbid(request: &ApiRequest, code: &str, why: &str) -> Response<Body> {
-    refuse(request, &Code::because(code, why))
+    refuse(request, &ClassicRefusal::because(code, why))
 }
 
-pub(super) fn refuse(request: &ApiRequest, code: &Code) -> Response<Body> {
+pub(super) fn refuse(request: &ApiRequest, code: &ClassicRefusal) -> Response<Body> {
     let sends_json = request.content_type().is_some_and(|kind| kind.contains("json"));
     let is_json = JSON_WANTED.iter().any(|word| says(request, word)) || sends_json;
     let is_open = OPEN_WANTED.iter().any(|word| says(request, word));
