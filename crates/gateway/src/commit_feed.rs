@@ -131,24 +131,9 @@ impl CommitFeed {
         &self.latencies
     }
 
-    /// The open orders that are counted, as far as this node knows; nothing, if no tenant has a limit.
-    pub(crate) fn counted(&self) -> Option<HashSet<Key>> {
-        let open = self.open();
-        (!open.is_empty()).then(|| open.values().flatten().copied().collect())
-    }
-
-    /// What the store says is open, against what was counted before it was asked: other nodes begin orders and end them,
-    /// too, and tell us nothing. What this node wrote meanwhile is in neither, and stays as it is.
-    pub(crate) fn recount(&self, before: &HashSet<Key>, found: &HashMap<Key, String>) {
-        let mut open = self.open();
-        for counted in open.values_mut() {
-            counted.retain(|key| found.contains_key(key) || !before.contains(key));
-        }
-        for (key, tenant) in found {
-            if let Some(counted) = open.get_mut(tenant) {
-                counted.insert(*key);
-            }
-        }
+    /// The tenants that have a limit.
+    pub(crate) fn limited(&self) -> Vec<String> {
+        self.open().keys().cloned().collect()
     }
 
     /// The open orders of one tenant that are counted, as far as this node knows.
@@ -156,17 +141,13 @@ impl CommitFeed {
         self.open().get(tenant).cloned().unwrap_or_default()
     }
 
-    /// What the store says is open of one tenant, against what was counted before it was asked. What this node wrote meanwhile is
-    /// in neither, and stays as it is.
+    /// What the store says is open of one tenant, against what was counted before it was asked: other nodes begin and end orders
+    /// without a notice. What this node wrote meanwhile is in neither, and stays as it is.
     pub(crate) fn recount_of(&self, tenant: &str, before: &HashSet<Key>, found: &HashSet<Key>) {
         if let Some(counted) = self.open().get_mut(tenant) {
             counted.retain(|key| found.contains(key) || !before.contains(key));
             counted.extend(found);
         }
-    }
-
-    pub(crate) fn is_limited(&self, tenant: &str) -> bool {
-        self.open().contains_key(tenant)
     }
 
     /// Keeps a place among this tenant's open orders for one that is about to be placed, unless there are as many as `most`: two

@@ -60,7 +60,7 @@ impl JsonApi {
             // If any key is accepted, there is none to guess.
             (None, _) if self.orders.tenants().is_open() => {}
             (None, Some(key)) => {
-                SenderSlot::note_wrong(&request.head.extensions, key, self.orders.wrong_keys())
+                SenderSlot::note_wrong(&request.head.extensions, key, self.orders.wrong_keys());
             }
             (None, None) => {}
         }

@@ -14,12 +14,11 @@ use crate::order_id::OrderId;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::tenant_permits::TenantPermits;
-use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
 use quittance_http_server::{Limits, WrongKeys};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Timestamp, WhyIgnored};
-use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
+use quittance_ports::{Account, Clock, Day, StoreError, UsageRow};
 use quittance_quota::Quotas;
 use quittance_telemetry::money::in_currency;
 use quittance_telemetry::trace::{Placing, TraceParent};
@@ -214,20 +213,9 @@ impl OrderService {
 
     /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
     pub async fn count_open(&self) -> Result<(), StoreError> {
-        let Some(before) = self.inner.commit_feed.counted() else { return Ok(()) };
-        let mut found = HashMap::new();
-        let mut after = None;
-        loop {
-            let page = self.inner.engine.list(Which::OPEN, after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            let orders = page.into_iter().flatten().map(|found| found.order);
-            let counted = orders
-                .filter(|order| crate::commit_feed::is_counted(order))
-                .filter(|order| self.inner.commit_feed.is_limited(&order.terms.tenant));
-            found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
+        for tenant in self.inner.commit_feed.limited() {
+            self.count_open_of(&tenant, usize::MAX).await?;
         }
-        self.inner.commit_feed.recount(&before, &found);
         Ok(())
     }
 

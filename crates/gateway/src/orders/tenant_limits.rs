@@ -172,7 +172,7 @@ impl OrderService {
     }
 
     /// Counts the open orders of a tenant in the store, up to as many as there may be.
-    async fn count_open_of(&self, tenant: &str, most: usize) -> Result<u64, StoreError> {
+    pub(super) async fn count_open_of(&self, tenant: &str, most: usize) -> Result<u64, StoreError> {
         let Inner { engine, commit_feed, .. } = &*self.inner;
         let (before, mut found, mut after) = (commit_feed.counted_of(tenant), HashSet::new(), None);
         loop {

@@ -4,7 +4,7 @@
 use super::caller::{Chosen, Id, Prefer, Tenanted};
 use super::errors::{declined, not_seen, store_away, store_problem};
 use super::order_view::{OrderInFull, OrderInShort, Source};
-use super::page::{PageQuery, PageRange};
+use super::page::{PageQuery, bad_query, read_limit};
 use super::problem::{Code, Refused, retry_after};
 use super::request::{JsonBody, NewOrder, ReportBody};
 use super::{AppState, PLACE_WAIT};
@@ -12,7 +12,8 @@ use crate::api::IDEMPOTENT_REPLAYED;
 use crate::cursor::CursorOf;
 use crate::problems;
 use crate::{Accepted, OrderId, OrderView, Reported};
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::response::Response;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{Method, StatusCode};
@@ -212,17 +213,18 @@ pub(super) struct OrderList {
 pub(super) async fn list(
     State(state): State<AppState>,
     Tenanted(caller): Tenanted,
-    asked: PageRange,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Response, Refused> {
-    let PageRange { which, after, limit } = asked;
-    let which = which.of(caller.tenant.name());
+    let Query(query) = query.map_err(bad_query)?;
+    let which = query.status.unwrap_or_default().which().of(caller.tenant.name());
+    let limit = read_limit(query.limit)?;
     let (root, list) = (state.orders.webhooks().root_secret(), CursorOf(which));
     let not_ours = || {
         let why = "`after` must be the `next` of the page before, of the same list: the same key, `status` and store. Leave it \
                    out to begin again.";
         Refused::bad("after", why)
     };
-    let after = match after {
+    let after = match query.after {
         Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
         None => None,
     };
