@@ -126,8 +126,11 @@ impl PendingRequest for CallbackRequest {
         Shown::Nothing
     }
 
-    fn answer(&mut self, body: Bytes) -> BoxFuture<'_, Response<Body>> {
+    fn set_body(&mut self, body: Bytes) {
         self.request.body = body;
+    }
+
+    fn answer(&mut self) -> BoxFuture<'_, Response<Body>> {
         async {
             match &self.request.route {
                 Route::Callback(segment) => self.api.answer(segment, &self.request).await,

@@ -246,8 +246,11 @@ impl PendingRequest for RoutedRequest {
         key.map_or(Shown::Nothing, of)
     }
 
-    fn answer(&mut self, body: Bytes) -> BoxFuture<'_, Response<Body>> {
+    fn set_body(&mut self, body: Bytes) {
         self.request.body = body;
+    }
+
+    fn answer(&mut self) -> BoxFuture<'_, Response<Body>> {
         match self.cross_site() {
             Some(why) => std::future::ready(self.forbid(&why)).boxed(),
             None => self.pass_on().boxed(),

@@ -83,7 +83,10 @@ impl Server {
             peer.stage.is_known()
         };
         let response = match peer.stage.paused(self.read(size, body, look)).await {
-            Ok((body, _memory)) => self.answer(&mut *request, body).await,
+            Ok((body, _memory)) => {
+                request.set_body(body);
+                self.answer(&mut *request).await
+            }
             Err(why) => {
                 let mut response = self.refuse(&*request, why);
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -99,13 +102,13 @@ impl Server {
         response
     }
 
-    async fn answer(&self, request: &mut dyn PendingRequest, body: Bytes) -> Response<Body> {
+    async fn answer(&self, request: &mut dyn PendingRequest) -> Response<Body> {
         let Shared { requests, own_requests, .. } = &*self.shared;
         let permits = if request.is_reserved() { own_requests } else { requests };
         let Ok(_permit) = permits.try_acquire() else {
             return self.refuse(request, RequestError::Overloaded);
         };
-        match AssertUnwindSafe(request.answer(body)).catch_unwind().await {
+        match AssertUnwindSafe(request.answer()).catch_unwind().await {
             Ok(response) => response,
             Err(_) => {
                 count(&self.shared.counters.panics);

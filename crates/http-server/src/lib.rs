@@ -87,10 +87,13 @@ pub trait PendingRequest: Send + Sync {
     /// its body. A key that is wrong here may be cut off, so it does not count as a wrong key.
     fn shown_early(&self, beginning: &[u8]) -> Shown;
 
-    /// Answers the request, which has arrived whole.
-    fn answer(&mut self, body: Bytes) -> BoxFuture<'_, Response<Body>>;
+    /// The body has arrived whole.
+    fn set_body(&mut self, body: Bytes);
 
-    /// The response to a request that could not be read or answered.
+    /// Answers the request, which has arrived whole.
+    fn answer(&mut self) -> BoxFuture<'_, Response<Body>>;
+
+    /// The response to a request that could not be read or answered, in the form that its body asks for, if that has arrived.
     fn refuse(&self, why: RequestError) -> Response<Body>;
 }
 

@@ -83,9 +83,14 @@ pub(super) async fn watch_one(
     let seat = state.orders.streams().take(Some(&caller.tenant))?;
     // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
     let watch = state.orders.engine().watch(&key).await.map_err(|error| store_problem(&error))?;
-    let mut events = OrderEvents { state, caller, id, key, commits, watch, sent: None, is_over: false };
-    let first = events.look().await;
-    Ok(stream(first, seat, unfold(events, |mut events| async { Some((events.next().await?, events)) })))
+    let events = OrderEvents { state, caller, id, key, commits, watch, sent: None, is_over: false };
+    Ok(stream(
+        seat,
+        unfold((events, true), |(mut events, is_first)| async move {
+            let text = if is_first { events.first().await } else { events.next().await? };
+            Some((text, (events, false)))
+        }),
+    ))
 }
 
 /// Watch all orders of the caller
@@ -110,7 +115,8 @@ pub(super) async fn watch_all(
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
     let commits = state.orders.commit_feed().watch();
     let events = ChangeEvents { state, tenant, commits };
-    Ok(stream(None, seat, unfold(events, |mut events| async { Some((events.next().await?, events)) })))
+    let changes = unfold(events, |mut events| async { Some((events.next().await?, events)) });
+    Ok(stream(seat, once(ready(GREETING.to_owned())).chain(changes)))
 }
 
 /// How far an order has come: it grows with everything that is worth telling.
@@ -166,6 +172,11 @@ struct OrderEvents {
 }
 
 impl OrderEvents {
+    /// What the stream begins with.
+    async fn first(&mut self) -> String {
+        format!("{GREETING}{}", self.look().await.unwrap_or_default())
+    }
+
     async fn next(&mut self) -> Option<String> {
         while !self.is_over {
             let Self { commits, watch, .. } = self;
@@ -223,13 +234,8 @@ fn event(name: &str, data: &impl Serialize) -> String {
 
 /// A response of events. The body makes the next event only when there is room for it; the seat is given back when the stream ends,
 /// however it does.
-fn stream(
-    first: Option<String>,
-    seat: StreamPermit,
-    events: impl Stream<Item = String> + Send + 'static,
-) -> Response {
-    let greeting = format!("{GREETING}{}", first.unwrap_or_default());
-    let texts = once(ready(greeting)).chain(events).map(move |text| {
+fn stream(seat: StreamPermit, events: impl Stream<Item = String> + Send + 'static) -> Response {
+    let texts = events.map(move |text| {
         let _seat = &seat;
         Ok::<_, Infallible>(text)
     });
