@@ -16,7 +16,7 @@ use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::Engine;
 use quittance_gateway::{
     CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
-    Webhooks,
+    Webhooks, webhook_text,
 };
 use quittance_ports::Clock;
 use std::convert::Infallible;
@@ -49,7 +49,7 @@ fn orders(engine: Arc<Engine>, commit_feed: CommitFeed) -> OrderService {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let tenants =
         Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
-    let webhooks = Webhooks::new(WebhookSettings::default(), clock);
+    let webhooks = Webhooks::new(WebhookSettings::default(), clock, webhook_text);
     OrderService::new(engine, tenants, commit_feed, webhooks)
 }
 

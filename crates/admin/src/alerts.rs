@@ -6,7 +6,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
@@ -97,7 +97,7 @@ pub(crate) async fn see(
     let subject = body.text("subject")?.unwrap_or_default();
     body.done()?;
     let acknowledged =
-        state.monitor.acknowledge(&rule, &subject).await.map_err(|error| store_error(&error))?;
+        state.monitor.acknowledge(&rule, &subject).await.map_err(|error| store_problem(&error))?;
     let note = acknowledged.ok_or_else(|| Code::UnknownAlert.plain())?;
     Ok(json(StatusCode::OK, &ShownAlert::of(&note)))
 }

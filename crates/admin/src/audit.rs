@@ -13,7 +13,7 @@ use quittance_gateway::OrderId;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::{Key, Order, Phase};
@@ -237,6 +237,6 @@ pub(crate) async fn audit(
     _: Operator,
     request: AuditRequest,
 ) -> Result<Response, Refused> {
-    let audit = state.audited(request).await.map_err(|error| store_error(&error))?;
+    let audit = state.audited(request).await.map_err(|error| store_problem(&error))?;
     Ok(json(StatusCode::OK, &audit))
 }

@@ -14,7 +14,7 @@ use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::{store_away, store_error};
+use quittance_gateway::v1::errors::{store_away, store_problem};
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
@@ -223,7 +223,7 @@ pub(crate) async fn begin(
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn list(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let bulks = state.orders.engine().bulks().await.map_err(|error| store_error(&error))?;
+    let bulks = state.orders.engine().bulks().await.map_err(|error| store_problem(&error))?;
     Ok(json(StatusCode::OK, &BulkList { bulks: bulks.iter().map(Bulk::of).collect() }))
 }
 
@@ -265,7 +265,7 @@ fn not_done(why: BulkError) -> Refused {
         BulkError::BadRate => Refused::bad("per_second", detail),
         BulkError::TooMany | BulkError::NoRoom => Code::TooManyBulks.because(detail),
         BulkError::Conflict => store_away(),
-        BulkError::Store(error) => store_error(&error),
+        BulkError::Store(error) => store_problem(&error),
     }
 }
 
@@ -283,7 +283,7 @@ impl FromRequestParts<AppState> for Number {
 
 impl AppState {
     pub(crate) async fn document(&self, number: u64) -> Result<BulkDocument, Refused> {
-        let bulks = self.orders.engine().bulks().await.map_err(|error| store_error(&error))?;
+        let bulks = self.orders.engine().bulks().await.map_err(|error| store_problem(&error))?;
         bulks.into_iter().find(|document| document.number == number).ok_or_else(|| Code::UnknownBulk.plain())
     }
 

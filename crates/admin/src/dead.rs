@@ -19,7 +19,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{AdoptOutcome, ApplyOutcome, DropOutcome};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::{not_allowed, store_error};
+use quittance_gateway::v1::errors::{not_allowed, store_problem};
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::{JSON_LINES, json_text};
@@ -183,7 +183,7 @@ pub(crate) async fn drop_dead(
             Ok(json(StatusCode::OK, &gone))
         }
         Err(error @ StoreError::Corrupt { .. }) => Err(Code::CannotDrop.because(error.to_string())),
-        Err(error) => Err(store_error(&error)),
+        Err(error) => Err(store_problem(&error)),
     }
 }
 
@@ -416,7 +416,7 @@ pub(crate) async fn import(
                 Ok(AdoptOutcome::ThereAlready) => result.there_already += 1,
                 Ok(AdoptOutcome::NoDeadLetter) => result.refuse(at, "it is no dead letter".into()),
                 Err(error @ StoreError::Corrupt { .. }) => result.refuse(at, error.to_string()),
-                Err(error) => return Err(store_error(&error)),
+                Err(error) => return Err(store_problem(&error)),
             }
         }
     }

@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_telemetry::ignored_reason;
@@ -78,7 +78,7 @@ pub struct ShownThreads {
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn release(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let released = state.orders.engine().release_for_all().await.map_err(|error| store_error(&error))?;
+    let released = state.orders.engine().release_for_all().await.map_err(|error| store_problem(&error))?;
     Ok(json(StatusCode::OK, &Released { released }))
 }
 

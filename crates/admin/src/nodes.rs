@@ -6,7 +6,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_ports::membership::SILENT_AFTER;
@@ -118,6 +118,7 @@ fn shown(signed: &Member, members: &Members, attended_by_all: u64) -> ShownNode 
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn nodes(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let members = state.orders.engine().membership().members().await.map_err(|error| store_error(&error))?;
+    let members =
+        state.orders.engine().membership().members().await.map_err(|error| store_problem(&error))?;
     Ok(json(StatusCode::OK, &ShownNodes::of(&members)))
 }

@@ -14,7 +14,7 @@ use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::PLACE_WAIT;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::{declined, not_placed, store_away, store_error};
+use quittance_gateway::v1::errors::{declined, not_placed, store_away, store_problem};
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
@@ -257,7 +257,7 @@ impl FromRequestParts<AppState> for PoolName {
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn list(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let pools = state.orders.engine().pools().await.map_err(|error| store_error(&error))?;
+    let pools = state.orders.engine().pools().await.map_err(|error| store_problem(&error))?;
     let now = state.orders.clock().now();
     let pools = pools.iter().map(|pool| ShownPool::of(pool, now)).collect();
     Ok(json(StatusCode::OK, &PoolList { pools }))
@@ -275,7 +275,7 @@ pub(crate) async fn read(
     _: Operator,
     PoolName(name): PoolName,
 ) -> Result<Response, Refused> {
-    let pools = state.orders.engine().pools().await.map_err(|error| store_error(&error))?;
+    let pools = state.orders.engine().pools().await.map_err(|error| store_problem(&error))?;
     let pool = pools.iter().find(|pool| pool.document.spec.name == name);
     let pool = pool.ok_or_else(|| Code::UnknownPool.plain())?;
     Ok(json(StatusCode::OK, &ShownPool::of(pool, state.orders.clock().now())))
@@ -322,7 +322,7 @@ pub(crate) async fn change(
     body: JsonBody,
 ) -> Result<Response, Refused> {
     let now = state.orders.clock().now();
-    let pools = state.orders.engine().pools().await.map_err(|error| store_error(&error))?;
+    let pools = state.orders.engine().pools().await.map_err(|error| store_problem(&error))?;
     let pool = pools.into_iter().find(|pool| pool.document.spec.name == name);
     let pool = pool.ok_or_else(|| Code::UnknownPool.plain())?;
     let spec = change_pool(body, &pool.document.spec)?;
@@ -349,7 +349,7 @@ pub(crate) async fn remove(
 ) -> Result<Response, Refused> {
     let orders = state.orders.clone();
     let removing = carry_out(async move { orders.engine().remove_pool(&name).await }, PLACE_WAIT);
-    match removing.await.ok_or_else(store_away)?.map_err(|error| store_error(&error))? {
+    match removing.await.ok_or_else(store_away)?.map_err(|error| store_problem(&error))? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Code::UnknownPool.plain()),
     }
@@ -387,6 +387,6 @@ fn not_set(why: PoolError, now: Timestamp) -> Refused {
         PoolError::SameTarget { .. } => Code::SameTarget.because(detail),
         PoolError::NoRoom => Code::TooManyPools.because(detail),
         PoolError::Conflict => Code::PoolBusy.because(detail),
-        PoolError::Store(error) => store_error(&error),
+        PoolError::Store(error) => store_problem(&error),
     }
 }

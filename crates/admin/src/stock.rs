@@ -13,7 +13,7 @@ use quittance_engine::TrustView;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Watcher;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::Counters;
@@ -213,10 +213,10 @@ pub(crate) async fn stock(
 ) -> Result<Response, Refused> {
     let engine = state.orders.engine();
     let is_shown = |tenant: &str| caller.as_ref().is_none_or(|caller| caller.tenant.name() == tenant);
-    let mut usage = state.orders.usage(from, to).await.map_err(|error| store_error(&error))?;
+    let mut usage = state.orders.usage(from, to).await.map_err(|error| store_problem(&error))?;
     usage.retain(|(line, _)| is_shown(&line.tenant));
-    let documents = engine.membership().documents().await.map_err(|error| store_error(&error))?;
-    let members = engine.membership().members().await.map_err(|error| store_error(&error))?;
+    let documents = engine.membership().documents().await.map_err(|error| store_problem(&error))?;
+    let members = engine.membership().members().await.map_err(|error| store_problem(&error))?;
     let mut trusts = engine.trusts_among(&documents);
     trusts.retain(|shown| is_shown(&shown.tenant));
     let pools = engine.pools_among(&documents, &members);

@@ -6,7 +6,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::{Key, Order};
@@ -135,5 +135,5 @@ pub(crate) async fn status(State(state): State<AppState>, _: Operator) -> Result
     let engine = state.orders.engine();
     let list = |after: Option<Key>| async move { engine.list(Which::ALL, after.as_ref(), PAGE).await };
     let status = StoreStatus::read(list, engine.membership().as_ref()).await;
-    Ok(json(StatusCode::OK, &status.map_err(|error| store_error(&error))?))
+    Ok(json(StatusCode::OK, &status.map_err(|error| store_problem(&error))?))
 }

@@ -12,7 +12,7 @@ use quittance_engine::{ApplyOutcome, Engine};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_gateway::v1::request::JsonBody;
@@ -328,7 +328,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
 pub(crate) fn operator_error(error: &StoreError) -> Refused {
     match error {
         StoreError::Corrupt { .. } => Code::Unreadable.because(error.to_string()),
-        StoreError::Unavailable { .. } => store_error(error),
+        StoreError::Unavailable { .. } => store_problem(error),
     }
 }
 

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
-use quittance_gateway::v1::errors::store_error;
+use quittance_gateway::v1::errors::store_problem;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::{Counters, provider_of};
@@ -229,7 +229,7 @@ pub(crate) async fn usage(
     _: Operator,
     UsageRequest { from, to, by }: UsageRequest,
 ) -> Result<Response, Refused> {
-    let usage = state.orders.all_usage(from, to).await.map_err(|error| store_error(&error))?;
+    let usage = state.orders.all_usage(from, to).await.map_err(|error| store_problem(&error))?;
     let currency = state.orders.engine().currency().to_owned();
     let others = other_currencies(&usage, &currency).into_iter().map(OtherCurrency::of).collect();
     let usage = in_currency(usage, &currency);

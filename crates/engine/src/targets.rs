@@ -120,6 +120,43 @@ pub enum NotAllowed {
     Kind { kind: String },
 }
 
+/// What of an order is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAllowedPart<'a> {
+    /// A host that this parameter names, or may name.
+    Host(&'a str),
+    /// The value of this parameter.
+    Param(&'a str),
+    /// The parameters together.
+    Params,
+    /// The kind, for this caller or at all.
+    Kind,
+}
+
+impl NotAllowed {
+    #[must_use]
+    pub fn part(&self) -> NotAllowedPart<'_> {
+        match self {
+            Self::Host { field, .. }
+            | Self::Vendor { field, .. }
+            | Self::NoPage { field }
+            | Self::NoVendorAddress { field }
+            | Self::Unreadable { field }
+            | Self::Packed { field } => NotAllowedPart::Host(field),
+            Self::NoProxy { field }
+            | Self::Name { field, .. }
+            | Self::NoChoice { field, .. }
+            | Self::NotText { field } => NotAllowedPart::Param(field),
+            Self::Unclear { .. } | Self::CannotSend { .. } | Self::Incomplete { .. } => {
+                NotAllowedPart::Params
+            }
+            Self::Images { .. } | Self::Undescribed { .. } | Self::Tenant { .. } | Self::Kind { .. } => {
+                NotAllowedPart::Kind
+            }
+        }
+    }
+}
+
 impl Targets {
     /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
     pub fn check(&self, kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), NotAllowed> {

@@ -56,6 +56,15 @@ impl OutcomeNow {
 }
 
 impl Outcome {
+    /// How long the answer still lives at `now`; `None` if there is none, or if it lives for ever.
+    #[must_use]
+    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
+        match self {
+            Self::Answered(answer) => answer.remaining_life(now),
+            _ => None,
+        }
+    }
+
     /// What an order has for its webhooks. The delivery collects the answer, so nothing has to be claimed.
     #[must_use]
     pub fn for_webhooks(order: &Order, now: Timestamp) -> Self {

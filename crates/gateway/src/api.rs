@@ -5,21 +5,15 @@ use crate::orders::Accepted;
 use crate::route::Route;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
+pub(crate) use quittance_http_server::Body;
+use quittance_http_server::SMALL_BODY_BYTES;
 use quittance_protocol::Dialect;
-use std::convert::Infallible;
+use quittance_webhooks::REMAINING_LIFE;
 use std::time::Duration;
-
-/// Whole, for nearly everything; a stream, for live events.
-pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
-
-/// An extension of a request that came over TLS.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OverTls;
 
 /// A request that has arrived whole.
 #[derive(Debug)]
@@ -31,13 +25,8 @@ pub(crate) struct ApiRequest {
     pub(crate) body: Bytes,
 }
 
-/// A body up to this size may stay in memory while its request is answered, and needs no permit.
-pub(crate) const SMALL_BODY_BYTES: usize = 16 * 1024;
-
 /// Where the answer of a placement comes from: `api`, `joined`, `cached`, `replayed` or `stock`.
 const QUITTANCE_ORIGIN: HeaderName = HeaderName::from_static("quittance-origin");
-/// How many seconds the answer still lives, rounded down. Absent if it lives for ever.
-pub(crate) const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance-remaining-life");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 impl ApiRequest {

@@ -6,12 +6,14 @@
 
 use crate::api::{ApiRequest, Body};
 use crate::route::Route;
-use crate::server::{Limits, RequestError, RequestHandler, Server};
-use crate::wrong_keys::Shown;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http_body_util::{Either, Full};
+use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Engine;
+use quittance_http_server::{Limits, PendingRequest, RequestError, RequestHandler, Server, Shown};
 use quittance_ports::{Callback, CallbackMessage};
 use std::fmt;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ impl CallbackApi {
     /// Listens until it is dropped or closed.
     pub async fn serve(self, listener: TcpListener) {
         self.engine.listens_for_callbacks();
-        self.server.clone().serve(self, listener, None).await;
+        self.server.clone().serve(Arc::new(self), listener, None).await;
     }
 
     /// Checks the address (the MAC in its last segment) first, then reads the body and applies what it says.
@@ -92,22 +94,8 @@ impl CallbackApi {
 }
 
 impl RequestHandler for CallbackApi {
-    async fn answer(&self, request: &mut ApiRequest) -> Response<Body> {
-        match &request.route {
-            Route::Callback(segment) => Self::answer(self, segment, request).await,
-            _ => empty(StatusCode::NOT_FOUND),
-        }
-    }
-
-    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
-        match &request.route {
-            Route::Callback(segment) => Self::refuse(self, segment, why),
-            _ => empty(StatusCode::NOT_FOUND),
-        }
-    }
-
-    fn shown_early(&self, _: &ApiRequest, _: &[u8]) -> Shown {
-        Shown::Nothing
+    fn begin(&self, head: Parts) -> Box<dyn PendingRequest> {
+        Box::new(CallbackRequest { api: self.clone(), request: ApiRequest::new(head) })
     }
 
     fn has_one_tenant(&self) -> bool {
@@ -116,6 +104,47 @@ impl RequestHandler for CallbackApi {
 
     fn needs_no_key(&self) -> bool {
         false
+    }
+}
+
+/// A request to a node that has no other API.
+struct CallbackRequest {
+    api: CallbackApi,
+    request: ApiRequest,
+}
+
+impl PendingRequest for CallbackRequest {
+    fn route_name(&self) -> &'static str {
+        self.request.route.name()
+    }
+
+    fn is_reserved(&self) -> bool {
+        self.request.route.is_reserved()
+    }
+
+    fn shown_early(&self, _: &[u8]) -> Shown {
+        Shown::Nothing
+    }
+
+    fn set_body(&mut self, body: Bytes) {
+        self.request.body = body;
+    }
+
+    fn answer(&mut self) -> BoxFuture<'_, Response<Body>> {
+        async {
+            match &self.request.route {
+                Route::Callback(segment) => self.api.answer(segment, &self.request).await,
+                _ => empty(StatusCode::NOT_FOUND),
+            }
+        }
+        .boxed()
+    }
+
+    fn refuse(&self, why: RequestError) -> Response<Body> {
+        match &self.request.route {
+            Route::Callback(segment) => self.api.refuse(segment, why),
+            _ => empty(StatusCode::NOT_FOUND),
+        }
     }
 }
 

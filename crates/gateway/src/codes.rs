@@ -1,5 +1,5 @@
-//! What the protocols call a refusal: our reasons, in the codes that their clients know. Every door that speaks codes asks
-//! here, so the same trouble has the same name at each.
+//! What the protocols call a refusal: our reasons, in the codes that their clients know. Every API that answers with
+//! codes takes them from here, so the same error has the same name in each.
 
 mod ending;
 mod own;
@@ -11,7 +11,7 @@ pub use own::{OWN_CODES, OwnCode, own_code};
 use crate::orders::Declined;
 use crate::tenant::NotKnown;
 use quittance_engine::PlaceError;
-use quittance_engine::targets::NotAllowed;
+use quittance_engine::targets::{NotAllowed, NotAllowedPart};
 use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
 use quittance_protocol::classic::method::BadMethod;
@@ -28,7 +28,7 @@ pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 pub(crate) const TIMEOUT: &str = "ERROR_TASK_TIMEOUT";
 /// The account at the provider has no money: to try again at once is for nothing.
 const ZERO_BALANCE: &str = "ERROR_ZERO_BALANCE";
-/// Nobody's order, or somebody else's.
+/// There is no such order, or it is another tenant's.
 pub(crate) const UNKNOWN_ID: &str = "ERROR_WRONG_CAPTCHA_ID";
 /// The record of the order is there and damaged. No service has such a code: a client must neither wait nor buy again.
 pub(crate) const DAMAGED: &str = "ERROR_RECORD_DAMAGED";
@@ -76,25 +76,10 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
     }
 }
 
-const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
-    match why {
-        NotAllowed::Host { .. }
-        | NotAllowed::Vendor { .. }
-        | NotAllowed::NoPage { .. }
-        | NotAllowed::NoVendorAddress { .. }
-        | NotAllowed::Unreadable { .. }
-        | NotAllowed::Packed { .. } => DOMAIN,
-        NotAllowed::Images { .. }
-        | NotAllowed::Undescribed { .. }
-        | NotAllowed::NoProxy { .. }
-        | NotAllowed::NoChoice { .. }
-        | NotAllowed::NotText { .. }
-        | NotAllowed::CannotSend { .. }
-        | NotAllowed::Unclear { .. }
-        | NotAllowed::Name { .. }
-        | NotAllowed::Tenant { .. }
-        | NotAllowed::Incomplete { .. }
-        | NotAllowed::Kind { .. } => BAD_PARAMETERS,
+fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
+    match why.part() {
+        NotAllowedPart::Host(_) => DOMAIN,
+        NotAllowedPart::Param(_) | NotAllowedPart::Params | NotAllowedPart::Kind => BAD_PARAMETERS,
     }
 }
 

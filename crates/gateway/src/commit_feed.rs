@@ -1,5 +1,5 @@
-//! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
-//! of each commit, keeps no order, and never makes anybody wait.
+//! What this node writes, passed on to those that watch: live events, and how many orders each tenant has open. It gets each
+//! commit, keeps no order, and delays no request.
 
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 
-/// How many events a slow watcher may lag behind before he misses some, and is told that he has.
+/// How many events a slow watcher may lag behind before it misses some, and gets their number.
 const EVENTS_KEPT: usize = 4096;
 
 /// Make it first: the engine wants its [`on_commit`](Self::on_commit).
@@ -33,12 +33,12 @@ struct Reserved {
 
 /// A place among a tenant's open orders, given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct PlaceReservation {
     reserved: Arc<Reserved>,
     tenant: String,
 }
 
-impl Drop for Reservation {
+impl Drop for PlaceReservation {
     fn drop(&mut self) {
         let mut by_tenant = self.reserved.by_tenant.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = by_tenant.get_mut(&self.tenant) {
@@ -55,7 +55,7 @@ impl Drop for Reservation {
 /// What is found by a placement that needs a place among its tenant's open orders.
 #[derive(Debug)]
 pub(crate) enum OpenPlace {
-    Reserved(Reservation),
+    Reserved(PlaceReservation),
     /// As many are open as may be.
     Full {
         open: usize,
@@ -85,7 +85,7 @@ impl CommitFeed {
         }
     }
 
-    /// With whoever collects traces.
+    /// With the collector of traces.
     #[must_use]
     pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
         self.traces = traces;
@@ -119,7 +119,7 @@ impl CommitFeed {
             traces.note(order);
         }
         self.latencies.note(order);
-        // Nobody watching is no error.
+        // It is no error if there is no watcher.
         if self.events.receiver_count() > 0 {
             _ = self.events.send(Arc::clone(order));
         }
@@ -131,24 +131,9 @@ impl CommitFeed {
         &self.latencies
     }
 
-    /// The open orders that are counted, as far as this node knows; nothing, if nobody has a limit.
-    pub(crate) fn counted(&self) -> Option<HashSet<Key>> {
-        let open = self.open();
-        (!open.is_empty()).then(|| open.values().flatten().copied().collect())
-    }
-
-    /// What the store says is open, against what was counted before it was asked: other nodes begin orders and end them,
-    /// too, and tell us nothing. What this node wrote meanwhile is in neither, and stays as it is.
-    pub(crate) fn recount(&self, before: &HashSet<Key>, found: &HashMap<Key, String>) {
-        let mut open = self.open();
-        for counted in open.values_mut() {
-            counted.retain(|key| found.contains_key(key) || !before.contains(key));
-        }
-        for (key, tenant) in found {
-            if let Some(counted) = open.get_mut(tenant) {
-                counted.insert(*key);
-            }
-        }
+    /// The tenants that have a limit.
+    pub(crate) fn limited(&self) -> Vec<String> {
+        self.open().keys().cloned().collect()
     }
 
     /// The open orders of one tenant that are counted, as far as this node knows.
@@ -156,17 +141,13 @@ impl CommitFeed {
         self.open().get(tenant).cloned().unwrap_or_default()
     }
 
-    /// What the store says is open of one tenant, against what was counted before it was asked. What this node wrote meanwhile is
-    /// in neither, and stays as it is.
+    /// What the store says is open of one tenant, against what was counted before it was asked: other nodes begin and end orders
+    /// without a notice. What this node wrote meanwhile is in neither, and stays as it is.
     pub(crate) fn recount_of(&self, tenant: &str, before: &HashSet<Key>, found: &HashSet<Key>) {
         if let Some(counted) = self.open().get_mut(tenant) {
             counted.retain(|key| found.contains(key) || !before.contains(key));
             counted.extend(found);
         }
-    }
-
-    pub(crate) fn is_limited(&self, tenant: &str) -> bool {
-        self.open().contains_key(tenant)
     }
 
     /// Keeps a place among this tenant's open orders for one that is about to be placed, unless there are as many as `most`: two
@@ -185,7 +166,10 @@ impl CommitFeed {
             return OpenPlace::Contested(given_back);
         }
         *by_tenant.entry(tenant.to_owned()).or_default() += 1;
-        OpenPlace::Reserved(Reservation { reserved: Arc::clone(&self.reserved), tenant: tenant.to_owned() })
+        OpenPlace::Reserved(PlaceReservation {
+            reserved: Arc::clone(&self.reserved),
+            tenant: tenant.to_owned(),
+        })
     }
 
     #[must_use]
@@ -193,7 +177,7 @@ impl CommitFeed {
         self.events.subscribe()
     }
 
-    /// How many orders of this tenant are open, if he has a limit.
+    /// How many orders of this tenant are open, if it has a limit.
     #[must_use]
     pub fn open_orders(&self, tenant: &str) -> usize {
         self.open().get(tenant).map_or(0, HashSet::len)
@@ -204,7 +188,7 @@ impl CommitFeed {
     }
 }
 
-/// Whether this write only says that the answer has reached a caller: what came before it has been told already.
+/// Whether this write only records that the answer has reached a caller: all before it has been passed on already.
 fn is_collection(order: &Order) -> bool {
     let last = order.timeline.entries.last().map(|entry| &entry.event);
     match &order.phase {
@@ -220,7 +204,7 @@ fn is_collection(order: &Order) -> bool {
     }
 }
 
-/// Whether it counts against what its tenant may have open. What fills a pool of his is not of his doing.
+/// Whether it counts against what its tenant may have open. An order that fills a pool was not placed by the tenant.
 pub(crate) fn is_counted(order: &Order) -> bool {
     order.is_awaited() && order.terms.slot.is_none()
 }

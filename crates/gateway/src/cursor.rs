@@ -1,5 +1,5 @@
 //! Where a list goes on, as its reader sees it: opaque, and good only for the list that it was given out for. It holds the key of
-//! an order, which is for this process only, and nobody may make one up.
+//! an order, which is for this process only, and no caller may make one up.
 
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::Key;

@@ -1,5 +1,5 @@
 //! Text from outside, where a person may see it raw: characters that move a cursor, ring a bell or turn the direction of writing
-//! around are told by their number.
+//! around are written as their number.
 
 use std::borrow::Cow;
 use std::fmt::Write;

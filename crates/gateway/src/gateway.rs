@@ -1,25 +1,27 @@
 //! All APIs behind one address. A request finds its API here, and a refused request gets a response in the protocol of its API.
 
-mod guard;
-
 use crate::api::{self, ApiRequest, Body};
 use crate::callbacks::CallbackApi;
-use crate::classic::{self, ClassicApi};
-use crate::json::JsonApi;
+use crate::classic_api::{self, ClassicApi};
+use crate::early_key::early_key;
+use crate::json_api::JsonApi;
 use crate::log_once::LogOnce;
 use crate::orders::OrderService;
 use crate::route::Route;
-use crate::server::{Counts, Limits, RequestError, RequestHandler, Server};
-use crate::tls::Tls;
 use crate::v1::{self, Endpoints, V1Api};
-use crate::wrong_keys::{Shown, early_key};
 use bytes::Bytes;
-use guard::Reach;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
+use quittance_http_server::{
+    Counts, Limits, PendingRequest, RequestError, RequestHandler, RequestReach, Server, Shown, Tls,
+    is_from_elsewhere,
+};
 use quittance_protocol::Dialect;
 use std::convert::Infallible;
 use std::fmt;
@@ -29,6 +31,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The code of a request from another site, for clients that read only codes.
+const NOT_LET_IN: &str = "ERROR_IP_NOT_ALLOWED";
 
 /// The response at an unknown path.
 const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.php (classic), /createTask and \
@@ -114,12 +119,15 @@ impl Gateway {
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
     pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
         self.apis.orders.engine().listens_for_callbacks();
-        self.server.clone().serve(self.clone(), listener, tls)
+        self.server.clone().serve(Arc::new(self.clone()), listener, tls)
     }
 
-    /// A request to `/v1` without a socket: a command gets the same response as from the daemon.
+    /// A request without a socket: a command gets the same response as from the daemon.
     pub async fn ask(&self, request: Request<Bytes>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
-        self.apis.v1.answer(request).await.map(|body| match body {
+        let (head, body) = request.into_parts();
+        let request = ApiRequest { body, ..ApiRequest::new(head) };
+        let mut request = RoutedRequest { apis: Arc::clone(&self.apis), request };
+        request.pass_on().await.map(|body| match body {
             Either::Left(whole) => whole.boxed_unsync(),
             Either::Right(live) => live,
         })
@@ -145,33 +153,67 @@ impl Gateway {
 
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts { senseless_callbacks: self.apis.callbacks.senseless(), ..self.server.counts() }
+        self.server.counts()
     }
 }
 
-impl Gateway {
+impl RequestHandler for Gateway {
+    fn begin(&self, head: Parts) -> Box<dyn PendingRequest> {
+        Box::new(RoutedRequest { apis: Arc::clone(&self.apis), request: ApiRequest::new(head) })
+    }
+
+    fn has_one_tenant(&self) -> bool {
+        self.apis.orders.tenants().is_only_one()
+    }
+
+    fn needs_no_key(&self) -> bool {
+        self.apis.orders.tenants().local().is_some()
+    }
+}
+
+/// A request on its way to its API.
+struct RoutedRequest {
+    apis: Arc<Apis>,
+    request: ApiRequest,
+}
+
+impl RoutedRequest {
+    async fn pass_on(&mut self) -> Response<Body> {
+        let Self { apis, request } = self;
+        match request.route {
+            Route::Classic(page) => apis.classic.answer(page, request).await,
+            Route::Json(method) => apis.json.answer(method, request).await,
+            Route::Callback(ref segment) => apis.callbacks.answer(segment, request).await,
+            Route::V1 | Route::Operator => apis.v1.answer(request.take()).await,
+            Route::Page(ref path) => (apis.page)(&request.head.method, path, &request.head.headers)
+                .map_or_else(not_found, |response| response.map(Either::Left)),
+            Route::Unknown => not_found(),
+        }
+    }
+
     /// Why a request may come from a web page of another site. Without keys, such a page must not be able to act for the person who
     /// uses the browser.
-    fn cross_site(&self, request: &ApiRequest) -> Option<String> {
+    fn cross_site(&self) -> Option<String> {
+        let Self { apis, request } = self;
         let reach = match request.route {
             Route::Callback(_) => return None,
-            _ if !self.apis.orders.tenants().is_open() => return None,
-            Route::Classic(_) | Route::Json(_) => Reach::Acts,
-            Route::V1 | Route::Operator if request.head.method != Method::GET => Reach::Acts,
-            _ => Reach::Reads,
+            _ if !apis.orders.tenants().is_open() => return None,
+            Route::Classic(_) | Route::Json(_) => RequestReach::Acts,
+            Route::V1 | Route::Operator if request.head.method != Method::GET => RequestReach::Acts,
+            _ => RequestReach::Reads,
         };
-        let why = guard::is_from_elsewhere(&request.head, reach, &self.apis.hosts)?.to_string();
-        if self.apis.logged.is_first(&why) {
+        let why = is_from_elsewhere(&request.head, reach, &apis.hosts)?.to_string();
+        if apis.logged.is_first(&why) {
             tracing::warn!("refused a request: {why}");
         }
         Some(why)
     }
 
-    fn forbid(&self, request: &ApiRequest, why: &str) -> Response<Body> {
-        match request.route {
+    fn forbid(&self, why: &str) -> Response<Body> {
+        match self.request.route {
             Route::V1 | Route::Operator => v1::forbidden(why),
-            Route::Classic(_) => classic::forbid(request, guard::CODE, why),
-            Route::Json(_) => self.apis.json.forbid(request, guard::CODE, why),
+            Route::Classic(_) => classic_api::forbid(&self.request, NOT_LET_IN, why),
+            Route::Json(_) => self.apis.json.forbid(&self.request, NOT_LET_IN, why),
             Route::Callback(_) | Route::Page(_) | Route::Unknown => {
                 api::answer(StatusCode::FORBIDDEN, PLAIN, why.to_owned())
             }
@@ -179,36 +221,18 @@ impl Gateway {
     }
 }
 
-impl RequestHandler for Gateway {
-    async fn answer(&self, request: &mut ApiRequest) -> Response<Body> {
-        let Apis { callbacks, classic, json, v1, page, .. } = &*self.apis;
-        if let Some(why) = self.cross_site(request) {
-            return self.forbid(request, &why);
-        }
-        match request.route {
-            Route::Classic(page) => classic.answer(page, request).await,
-            Route::Json(method) => json.answer(method, request).await,
-            Route::Callback(ref segment) => callbacks.answer(segment, request).await,
-            Route::V1 | Route::Operator => v1.answer(request.take()).await,
-            Route::Page(ref path) => page(&request.head.method, path, &request.head.headers)
-                .map_or_else(not_found, |response| response.map(Either::Left)),
-            Route::Unknown => not_found(),
-        }
+impl PendingRequest for RoutedRequest {
+    fn route_name(&self) -> &'static str {
+        self.request.route.name()
     }
 
-    fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
-        match request.route {
-            Route::Classic(page) => classic::refuse_unread(page, request, why),
-            Route::Json(method) => self.apis.json.refuse_unread(method, request, why),
-            Route::Callback(ref segment) => self.apis.callbacks.refuse(segment, why),
-            Route::V1 | Route::Operator => v1::refuse_unread(why),
-            Route::Page(_) => refuse_page(why),
-            Route::Unknown => not_found(),
-        }
+    fn is_reserved(&self) -> bool {
+        self.request.route.is_reserved()
     }
 
-    fn shown_early(&self, request: &ApiRequest, beginning: &[u8]) -> Shown {
-        let tenants = self.apis.orders.tenants();
+    fn shown_early(&self, beginning: &[u8]) -> Shown {
+        let Self { apis, request } = self;
+        let tenants = apis.orders.tenants();
         let of = |key: &str| match tenants.caller(key) {
             Ok(caller) => Shown::Tenant(caller.tenant.name().to_owned()),
             Err(_) if tenants.is_admin(key) => Shown::Operator,
@@ -222,12 +246,27 @@ impl RequestHandler for Gateway {
         key.map_or(Shown::Nothing, of)
     }
 
-    fn has_one_tenant(&self) -> bool {
-        self.apis.orders.tenants().is_only_one()
+    fn set_body(&mut self, body: Bytes) {
+        self.request.body = body;
     }
 
-    fn needs_no_key(&self) -> bool {
-        self.apis.orders.tenants().local().is_some()
+    fn answer(&mut self) -> BoxFuture<'_, Response<Body>> {
+        match self.cross_site() {
+            Some(why) => std::future::ready(self.forbid(&why)).boxed(),
+            None => self.pass_on().boxed(),
+        }
+    }
+
+    fn refuse(&self, why: RequestError) -> Response<Body> {
+        let Self { apis, request } = self;
+        match request.route {
+            Route::Classic(page) => classic_api::refuse_unread(page, request, why),
+            Route::Json(method) => apis.json.refuse_unread(method, request, why),
+            Route::Callback(ref segment) => apis.callbacks.refuse(segment, why),
+            Route::V1 | Route::Operator => v1::refuse_unread(why),
+            Route::Page(_) => refuse_page(why),
+            Route::Unknown => not_found(),
+        }
     }
 }
 

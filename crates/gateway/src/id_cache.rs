@@ -1,7 +1,7 @@
 //! Which key an id stands for, as far as this node remembers. An id follows from its key, so what is remembered is never
 //! out of date; what is forgotten is found in the store.
 
-use crate::id::OrderId;
+use crate::order_id::OrderId;
 use hashbrown::{Equivalent, HashMap};
 use quittance_lifecycle::Key;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -205,8 +205,8 @@ mod tests {
         let long = "k".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
         assert_eq!(key(None, &[("idempotency_key", &long)]), Ok(Some(long.clone())));
         for bad in ["", " ", "a b", "a\n", "\u{e9}", "\u{7f}", &format!("{long}k")] {
-            let told = key(None, &[("idempotency_key", bad)]);
-            assert_eq!(told, Err(BadOption::Key { bytes: bad.len() }), "{bad:?}");
+            let response = key(None, &[("idempotency_key", bad)]);
+            assert_eq!(response, Err(BadOption::Key { bytes: bad.len() }), "{bad:?}");
         }
         assert_eq!(key(Some(""), &[]), Err(BadOption::Key { bytes: 0 }));
         let mut headers = HeaderMap::new();
@@ -232,14 +232,14 @@ mod tests {
 
     #[test]
     fn no_cache_asks_for_an_answer_of_its_own_whatever_reuse_says() {
-        let said =
+        let body =
             |fields: &[(&str, &str)]| read(None, fields).map(|options| (options.reuse, options.no_stock));
-        assert_eq!(said(&[]), Ok((None, false)));
-        assert_eq!(said(&[("reuse", "shared")]), Ok((Some(Reuse::Shared), false)));
-        assert_eq!(said(&[("reuse", "exclusive"), ("no_stock", "1")]), Ok((Some(Reuse::Exclusive), true)));
-        assert_eq!(said(&[("reuse", "shared"), ("nocache", "true")]), Ok((Some(Reuse::Exclusive), true)));
-        assert_eq!(said(&[("nocache", "0"), ("no_stock", "False")]), Ok((None, false)));
-        assert_eq!(said(&[("reuse", "Shared")]), Err(BadOption::Reuse { field: "reuse".to_owned() }));
+        assert_eq!(body(&[]), Ok((None, false)));
+        assert_eq!(body(&[("reuse", "shared")]), Ok((Some(Reuse::Shared), false)));
+        assert_eq!(body(&[("reuse", "exclusive"), ("no_stock", "1")]), Ok((Some(Reuse::Exclusive), true)));
+        assert_eq!(body(&[("reuse", "shared"), ("nocache", "true")]), Ok((Some(Reuse::Exclusive), true)));
+        assert_eq!(body(&[("nocache", "0"), ("no_stock", "False")]), Ok((None, false)));
+        assert_eq!(body(&[("reuse", "Shared")]), Err(BadOption::Reuse { field: "reuse".to_owned() }));
     }
 
     #[test]

@@ -1,44 +1,42 @@
 //! The order service behind all APIs. An API only translates: what a caller may do, get and see is decided here, once.
 
-mod limits;
 mod reading;
 mod reuse;
+mod tenant_limits;
 
 pub(crate) use reading::is_placed_by;
 
 use crate::api::carry_out;
 use crate::commit_feed::CommitFeed;
-use crate::id::OrderId;
 use crate::id_cache::IdCache;
 use crate::log_once::LogOnce;
-use crate::quota::Quotas;
-use crate::server::Limits;
+use crate::order_id::OrderId;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::tenant_permits::TenantPermits;
-use crate::webhooks::{BadCallback, WebhookFormat, Webhooks};
-use crate::wrong_keys::WrongKeys;
-use hashbrown::HashMap;
-use limits::Admission;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
+use quittance_http_server::{Limits, WrongKeys};
 use quittance_lifecycle::{Counters, Draft, Key, Order, Origin, Timestamp, WhyIgnored};
-use quittance_ports::{Account, Clock, Day, StoreError, UsageRow, Which};
+use quittance_ports::{Account, Clock, Day, StoreError, UsageRow};
+use quittance_quota::Quotas;
 use quittance_telemetry::money::in_currency;
 use quittance_telemetry::trace::{Placing, TraceParent};
 use quittance_telemetry::{AccountCache, ApiCounts, Traces};
+use quittance_webhooks::{BadCallback, WebhookFormat, Webhooks};
 use reuse::SharedSingleUse;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tenant_limits::Admission;
 use tokio::sync::watch;
 
 /// How many orders are read from the store at once, to find those of one tenant.
 const PAGE: usize = 256;
 /// How many pages one listing may read before it says "go on from here".
 const PAGES_MAX: usize = 8;
-/// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
+/// How often the open orders of tenants with a limit are counted again where other nodes work on the same orders.
 const COUNT_SPAN: Duration = Duration::from_secs(10);
 
 /// What a caller requests. Every API makes one.
@@ -114,17 +112,6 @@ pub struct OrderView {
     pub outcome: Outcome,
 }
 
-impl OrderView {
-    /// How long the answer still lives at `now`; `None` if there is none, or if it lives for ever.
-    #[must_use]
-    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
-        match &self.outcome {
-            Outcome::Answered(answer) => answer.remaining_life(now),
-            _ => None,
-        }
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum NotSeen {
     /// There is no such order, or it belongs to another tenant. A caller cannot learn which.
@@ -191,7 +178,7 @@ impl OrderService {
                 logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
-                waits: limits::waits(Limits::default().requests_max),
+                waits: tenant_limits::waits(Limits::default().requests_max),
                 streams,
                 wrong_keys: WrongKeys::default(),
                 quotas: None,
@@ -226,20 +213,9 @@ impl OrderService {
 
     /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
     pub async fn count_open(&self) -> Result<(), StoreError> {
-        let Some(before) = self.inner.commit_feed.counted() else { return Ok(()) };
-        let mut found = HashMap::new();
-        let mut after = None;
-        loop {
-            let page = self.inner.engine.list(Which::OPEN, after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            let orders = page.into_iter().flatten().map(|found| found.order);
-            let counted = orders
-                .filter(|order| crate::commit_feed::is_counted(order))
-                .filter(|order| self.inner.commit_feed.is_limited(&order.terms.tenant));
-            found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
+        for tenant in self.inner.commit_feed.limited() {
+            self.count_open_of(&tenant, usize::MAX).await?;
         }
-        self.inner.commit_feed.recount(&before, &found);
         Ok(())
     }
 
@@ -252,7 +228,7 @@ impl OrderService {
         }
     }
 
-    /// Ends every wait for an answer, now and from now on: each caller is told that its order is on its way. Another node,
+    /// Ends every wait for an answer, now and from now on: each caller gets its order as pending. Another node,
     /// or the next process, has the answer for it.
     pub fn stop_waiting(&self) {
         self.inner.is_closing.send_replace(true);
@@ -418,6 +394,18 @@ impl OrderService {
         })
     }
 
+    /// Reports as [`report`](Self::report) does, to the end also if the caller disconnects. `None` if the timeout passes.
+    pub(crate) async fn report_within(
+        &self,
+        caller: Caller,
+        id: OrderId,
+        is_good: bool,
+        timeout: Duration,
+    ) -> Option<Result<Reported, NotSeen>> {
+        let orders = self.clone();
+        carry_out(async move { orders.report(&caller, id, is_good).await }, timeout).await
+    }
+
     /// What was counted on these days, both included, by all nodes. Amounts in another currency than the node's are not known.
     pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         Ok(in_currency(self.all_usage(from, to).await?, self.engine().currency()))
@@ -428,7 +416,7 @@ impl OrderService {
         self.inner.engine.usage(from, to).await
     }
 
-    /// The provider's account as it was told a moment ago; nothing, if it has never been.
+    /// The provider's account as it was read a moment ago; nothing, if it has never been.
     pub async fn account(&self) -> Option<Account> {
         self.inner.account.read(self.inner.engine.now()).await
     }

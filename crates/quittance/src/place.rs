@@ -331,7 +331,7 @@ impl Opened {
         }
     }
 
-    /// Whether a store on this machine goes on with the copy that was saved when its files were gone.
+    /// Whether a store on this machine continues with the copy that was saved when its files were gone.
     pub(crate) fn is_restored(&self) -> bool {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -340,7 +340,7 @@ impl Opened {
         }
     }
 
-    /// All orders of a store that goes on with a copy are listed for a person.
+    /// All orders of a store that continues with a copy are listed for a person.
     pub(crate) fn forget_restored(&self) {
         match &self.keeper {
             #[cfg(feature = "embedded")]

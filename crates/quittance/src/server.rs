@@ -8,7 +8,7 @@ use quittance_engine::{CallbackAddress, Engine, Settings, TenantRule};
 pub(crate) use quittance_gateway::Webhooks;
 use quittance_gateway::{
     CALLBACK_PATH, CallbackApi, CommitFeed, Gateway, GatewaySettings, KeyDigest, Limits, OrderService,
-    ReuseRule, TenantSettings, Tenants, WebhookSettings,
+    ReuseRule, TenantSettings, Tenants, WebhookSettings, webhook_text,
 };
 use quittance_ports::{Clock, Leases};
 use quittance_telemetry::{TraceSettings, Traces};
@@ -154,7 +154,8 @@ impl ServerSetup {
         }
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
         let currency = settings.currency.clone();
-        let webhooks = Webhooks::new(WebhookSettings { root_secret, currency, ..self.webhooks }, clock);
+        let webhooks =
+            Webhooks::new(WebhookSettings { root_secret, currency, ..self.webhooks }, clock, webhook_text);
         let commit_feed = self.gateway.as_ref().map(|setup| {
             CommitFeed::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
         });

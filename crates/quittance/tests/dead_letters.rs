@@ -102,9 +102,9 @@ fn resident_mib(line: &str) -> u64 {
     found.and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
 }
 
-struct Office(Quittance);
+struct AdminClient(Quittance);
 
-impl Office {
+impl AdminClient {
     /// Calls `each` with every part of the answer.
     async fn ask(&self, method: &str, path: &str, body: &str, mut each: impl FnMut(&[u8])) {
         let mut request = http_request(method, path, body);
@@ -153,7 +153,7 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
     let node =
         Quittance::builder().embedded(dir.path()).gateway(GatewaySetup::default()).open().await.unwrap();
     println!("opened in {:.1?}", began.elapsed());
-    let office = Office(node);
+    let admin = AdminClient(node);
     // From here on the peak is counted again.
     _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = resident_mib("VmRSS:");
@@ -166,22 +166,22 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
         );
     };
     let began = Instant::now();
-    let first = office.json("GET", "/v1/admin/dead?limit=200", "").await;
+    let first = admin.json("GET", "/v1/admin/dead?limit=200", "").await;
     assert_eq!(first["orders"].as_array().unwrap().len() as u64, size.min(200));
     report_time("the first 200 listed", began);
     let began = Instant::now();
-    let (dead_letters, requests) = office.list("").await;
+    let (dead_letters, requests) = admin.list("").await;
     assert_eq!(dead_letters, size);
     report_time(&format!("all {dead_letters} listed by {requests} requests"), began);
     let began = Instant::now();
-    let (dead_letters, requests) = office.list("&tenant=rare").await;
+    let (dead_letters, requests) = admin.list("&tenant=rare").await;
     assert_eq!(dead_letters, size.div_ceil(RARE));
     report_time(&format!("{dead_letters} of one tenant listed by {requests} requests"), began);
     let began = Instant::now();
     let (mut rehearsed, mut after) = (0, String::new());
     loop {
         let body = format!("{{\"action\":\"replay\",\"dry_run\":true{after}}}");
-        let report_time = office.json("POST", "/v1/admin/dead/bulk", &body).await;
+        let report_time = admin.json("POST", "/v1/admin/dead/bulk", &body).await;
         rehearsed += report_time["would_pay"].as_u64().unwrap();
         match report_time["next"].as_str() {
             Some(next) => after = format!(",\"after\":\"{next}\""),
@@ -192,7 +192,7 @@ async fn a_great_many_dead_letters_are_listed_filtered_and_exported_in_bounded_m
     report_time(&format!("a replay of {rehearsed} rehearsed"), began);
     let began = Instant::now();
     let (mut lines, mut bytes) = (0_u64, 0);
-    office
+    admin
         .ask("GET", "/v1/admin/dead/export", "", |part| {
             lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
             bytes += part.len();

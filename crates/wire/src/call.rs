@@ -37,17 +37,17 @@ pub enum CallError {
 
 /// Makes calls over HTTP and HTTPS, each on a connection of its own. Clones share the TLS settings.
 #[derive(Clone)]
-pub struct Caller {
+pub struct HttpCaller {
     tls: TlsConnector,
 }
 
-impl fmt::Debug for Caller {
+impl fmt::Debug for HttpCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Caller")
+        f.write_str("HttpCaller")
     }
 }
 
-impl Default for Caller {
+impl Default for HttpCaller {
     fn default() -> Self {
         let mut roots = RootCertStore::empty();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -56,7 +56,7 @@ impl Default for Caller {
     }
 }
 
-impl Caller {
+impl HttpCaller {
     /// Posts JSON to an address that the operator has configured, also inside the operator's network.
     pub async fn post_json(&self, uri: &Uri, body: Bytes) -> Result<StatusCode, CallError> {
         let request = request_to(&Method::POST, uri).header(CONTENT_TYPE, "application/json");

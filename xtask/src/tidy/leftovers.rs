@@ -26,7 +26,10 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ("crates/gateway/tests/gateway/v1/fixture.rs", "sleep_until"),
     ("crates/gateway/tests/gateway/webhooks/fixture.rs", "sleep_until"),
     // Time is what they test: how long a socket may be idle, and that nothing happens meanwhile.
-    ("crates/gateway/tests/gateway/server/limits.rs", "whoever_takes_too_long_over_his_head_is_let_go"),
+    (
+        "crates/gateway/tests/gateway/server/limits.rs",
+        "a_connection_that_takes_too_long_over_its_head_is_closed",
+    ),
     (
         "crates/gateway/tests/gateway/server/limits.rs",
         "a_connection_is_kept_between_requests_for_longer_than_a_head_may_take_and_not_for_ever",

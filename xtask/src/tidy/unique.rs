@@ -24,7 +24,6 @@ const BEING_RENAMED: &[&str] = &[
     "crates/admin/",
     "crates/cli/",
     "crates/config/",
-    "crates/gateway/",
     "crates/mock-provider/",
     "crates/provider/",
     "crates/quittance/",

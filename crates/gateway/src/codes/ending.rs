@@ -1,4 +1,4 @@
-//! What a caller is told about an order that has no answer for it: a code that is true, and the reason in our own words. The
+//! What a caller gets for an order that has no answer for it: a code that is true, and the reason in our own words. The
 //! reason names what happened, never more than one caller may know of the account.
 
 use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_at_the_provider_is_never_told_as_a_task_that_cannot_be_solved() {
+    fn no_room_at_the_provider_never_becomes_a_task_that_cannot_be_solved() {
         let busy = || Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
         for cause in [
             DeadCause::Spent(busy()),

@@ -155,7 +155,7 @@ mod tests {
         assert!(OWN_CODES.iter().all(|own| own.meaning.len() > 10 && own.advice.len() > 10));
     }
 
-    /// Our refusals, in every dialect: what a caller can be told is in the list.
+    /// Our refusals, in every dialect: each code that a caller can get is in the list.
     #[test]
     fn every_code_that_the_gateway_borrows_is_explained() {
         use quittance_protocol::Dialect;
@@ -179,7 +179,7 @@ mod tests {
         for code in codes {
             assert!(own_code(code).is_some(), "{code}");
             for dialect in Dialect::ALL {
-                let spelled = crate::json::spelled(dialect, code);
+                let spelled = crate::json_api::spelled(dialect, code);
                 assert!(own_code(spelled).is_some(), "{spelled}");
             }
         }

@@ -1,7 +1,7 @@
 //! Reading: what an order has for its caller, now or after a wait. An order that a caller may not see is unknown to it.
 
 use super::{Accepted, Inner, NotSeen, OrderService, OrderView, PAGE, PAGES_MAX};
-use crate::id::OrderId;
+use crate::order_id::OrderId;
 use crate::tenant::Caller;
 use quittance_engine::{Outcome, PlacedOrder};
 use quittance_lifecycle::{Key, Order, Origin, Phase, Timestamp};

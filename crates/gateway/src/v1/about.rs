@@ -1,11 +1,10 @@
-//! What this place is and what it can do: the index, the caller himself, the kinds, the codes, the document, and whether
+//! What this gateway is and what it can do: the index, the caller itself, the kinds, the codes, the document, and whether
 //! it is alive and ready.
 
 use super::AppState;
 use super::caller::Tenanted;
 use super::problem::{Code, Refused};
 use crate::problems;
-use crate::webhooks::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Kind, Shape};
 use quittance_ports::Which;
 use quittance_telemetry::STORE_ERROR_PERIOD;
+use quittance_webhooks::secret_for_people;
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -166,19 +166,20 @@ pub(super) struct ShownKind {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(super) struct Kinds {
+#[schema(as = Kinds)]
+pub(super) struct KindList {
     kinds: Vec<ShownKind>,
 }
 
 /// List the kinds
 #[utoipa::path(
     get, path = "/v1/kinds", operation_id = "kinds", tag = "about",
-    responses((status = 200, body = Kinds, description = "Every described kind."), AnyProblems),
+    responses((status = 200, body = KindList, description = "Every described kind."), AnyProblems),
 )]
 pub(super) async fn kinds(State(state): State<AppState>) -> Response {
     // What the operator has changed about a kind counts.
     let kinds = quittance_protocol::kinds::kinds().filter_map(|kind| state.orders.engine().kind(&kind.name));
-    super::json(StatusCode::OK, &Kinds { kinds: kinds.map(|kind| shown(&kind)).collect() })
+    super::json(StatusCode::OK, &KindList { kinds: kinds.map(|kind| shown(&kind)).collect() })
 }
 
 fn shown(kind: &Kind) -> ShownKind {

@@ -1,12 +1,12 @@
 //! The caller of a request, by its key, and the request's other headers: whether it waits, and its idempotency key.
 
 use super::problem::{Code, Refused};
-use crate::wrong_keys::Visit;
 use crate::{Caller, OrderId, OrderService, order_options};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use quittance_http_server::SenderSlot;
 use std::time::Duration;
 
 /// The longest that one request may wait.
@@ -21,6 +21,31 @@ pub(crate) fn key_in_headers(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok())
 }
 
+/// Who sent a request, by its key.
+struct Sender {
+    key: Option<String>,
+    /// The tenant of the key.
+    caller: Option<Caller>,
+    is_operator: bool,
+}
+
+impl Sender {
+    fn of(parts: &Parts, orders: &OrderService) -> Self {
+        let key = key_in_headers(&parts.headers);
+        Self {
+            key: key.map(str::to_owned),
+            caller: key.and_then(|key| orders.tenants().caller(key).ok()),
+            is_operator: orders.tenants().is_admin(key.unwrap_or_default()),
+        }
+    }
+
+    fn unknown(&self, parts: &Parts, orders: &OrderService) -> Refused {
+        let Some(key) = &self.key else { return Code::Unauthorized.because("No key was sent.") };
+        SenderSlot::note_wrong(&parts.extensions, key, orders.wrong_keys());
+        Code::Unauthorized.because("This key is not known.")
+    }
+}
+
 /// A request of a tenant.
 pub(super) struct Tenanted(pub(super) Caller);
 
@@ -33,24 +58,16 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let orders = OrderService::from_ref(state);
-        let tenants = orders.tenants();
-        let key = key_in_headers(&parts.headers);
-        let caller = key.and_then(|key| tenants.caller(key).ok()).or_else(|| tenants.local());
-        if let Some(caller) = caller {
-            Visit::note_tenant(&parts.extensions, caller.tenant.name());
+        let mut sender = Sender::of(parts, &orders);
+        if let Some(caller) = sender.caller.take().or_else(|| orders.tenants().local()) {
+            SenderSlot::note_tenant(&parts.extensions, caller.tenant.name());
             return Ok(Self(caller));
         }
-        match key {
-            Some(key) if tenants.is_admin(key) => {
-                Visit::note_operator(&parts.extensions);
-                Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."))
-            }
-            Some(key) => {
-                Visit::note_wrong(&parts.extensions, key, orders.wrong_keys());
-                Err(Code::Unauthorized.because("This key is not known."))
-            }
-            None => Err(Code::Unauthorized.because("No key was sent.")),
+        if sender.is_operator {
+            SenderSlot::note_operator(&parts.extensions);
+            return Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."));
         }
+        Err(sender.unknown(parts, &orders))
     }
 }
 
@@ -67,23 +84,16 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let orders = OrderService::from_ref(state);
-        let tenants = orders.tenants();
-        let key = key_in_headers(&parts.headers);
-        if tenants.is_admin(key.unwrap_or_default()) {
-            Visit::note_operator(&parts.extensions);
+        let sender = Sender::of(parts, &orders);
+        if sender.is_operator {
+            SenderSlot::note_operator(&parts.extensions);
             return Ok(Self);
         }
-        match key.map(|key| (key, tenants.caller(key))) {
-            Some((_, Ok(caller))) => {
-                Visit::note_tenant(&parts.extensions, caller.tenant.name());
-                Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."))
-            }
-            Some((key, Err(_))) => {
-                Visit::note_wrong(&parts.extensions, key, orders.wrong_keys());
-                Err(Code::Unauthorized.because("This key is not known."))
-            }
-            None => Err(Code::Unauthorized.because("No key was sent.")),
+        if let Some(caller) = &sender.caller {
+            SenderSlot::note_tenant(&parts.extensions, caller.tenant.name());
+            return Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."));
         }
+        Err(sender.unknown(parts, &orders))
     }
 }
 
@@ -99,11 +109,8 @@ where
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        if OrderService::from_ref(state)
-            .tenants()
-            .is_admin(key_in_headers(&parts.headers).unwrap_or_default())
-        {
-            Visit::note_operator(&parts.extensions);
+        if Sender::of(parts, &OrderService::from_ref(state)).is_operator {
+            SenderSlot::note_operator(&parts.extensions);
             return Ok(Self(None));
         }
         Tenanted::from_request_parts(parts, state).await.map(|Tenanted(caller)| Self(Some(caller)))

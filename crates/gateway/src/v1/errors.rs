@@ -4,7 +4,7 @@ use super::orders::{LOOK_SOONEST, address};
 use super::problem::{Code, Refused};
 use crate::{Declined, NotSeen};
 use quittance_engine::PlaceError;
-use quittance_engine::targets::NotAllowed;
+use quittance_engine::targets::{NotAllowed, NotAllowedPart};
 use quittance_lifecycle::{BadRequest, Refusal, Timestamp};
 use quittance_ports::StoreError;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub fn store_away() -> Refused {
     Code::StoreUnavailable.plain().again_in(STORE_PAUSE)
 }
 
-pub fn store_error(error: &StoreError) -> Refused {
+pub fn store_problem(error: &StoreError) -> Refused {
     match error {
         StoreError::Unavailable { .. } => store_away(),
         StoreError::Corrupt { .. } => {
@@ -31,7 +31,7 @@ pub fn store_error(error: &StoreError) -> Refused {
 pub(super) fn not_seen(why: NotSeen) -> Refused {
     match why {
         NotSeen::Unknown => Code::UnknownOrder.plain(),
-        NotSeen::StoreAway(error) => store_error(&error),
+        NotSeen::StoreAway(error) => store_problem(&error),
     }
 }
 
@@ -51,26 +51,11 @@ pub fn declined(why: Declined, now: Timestamp) -> Refused {
 }
 
 pub fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
-    match why {
-        NotAllowed::Host { field, .. }
-        | NotAllowed::Vendor { field, .. }
-        | NotAllowed::NoPage { field }
-        | NotAllowed::NoVendorAddress { field }
-        | NotAllowed::Unreadable { field }
-        | NotAllowed::Packed { field } => {
-            Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
-        }
-        NotAllowed::NoProxy { field }
-        | NotAllowed::Name { field, .. }
-        | NotAllowed::NoChoice { field, .. }
-        | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
-            Refused::bad("params", detail)
-        }
-        NotAllowed::Images { .. }
-        | NotAllowed::Undescribed { .. }
-        | NotAllowed::Tenant { .. }
-        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+    match why.part() {
+        NotAllowedPart::Host(field) => Code::TargetNotAllowed.because(detail).at(&format!("params.{field}")),
+        NotAllowedPart::Param(field) => Refused::bad(&format!("params.{field}"), detail),
+        NotAllowedPart::Params => Refused::bad("params", detail),
+        NotAllowedPart::Kind => Code::KindNotAllowed.because(detail).at("kind"),
     }
 }
 
@@ -81,11 +66,11 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
         }
         PlaceError::BadRequest(why) => Refused::bad(&field(&why), detail),
         PlaceError::NotAllowed(why) => not_allowed(&why, detail),
-        PlaceError::Store(error) => store_error(&error),
+        PlaceError::Store(error) => store_problem(&error),
         PlaceError::Refused(refusal) => match refusal {
             Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
             Refusal::HeldBack { fault, until } => {
-                Code::Refused.because(detail).said(fault.code).again_in(until.since(now))
+                Code::Refused.because(detail).with_provider_code(fault.code).again_in(until.since(now))
             }
             Refusal::Expired => Code::AnswerExpired.because(detail),
             Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),

@@ -3,17 +3,16 @@
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
-use super::errors::{not_seen, store_error};
+use super::errors::{not_seen, store_problem};
 use super::order_view::{Change, Source};
 use super::problem::Refused;
 use crate::orders::is_placed_by;
 use crate::problems;
 use crate::streams::{KEEP_ALIVE, StreamPermit};
-use crate::{Caller, OrderId, OrderView};
+use crate::{Caller, NotSeen, OrderId, OrderView};
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
-use hyper::body::{Body, Frame};
+use futures_util::stream::{Stream, StreamExt, once, unfold};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Key, Order, Timestamp};
@@ -21,16 +20,17 @@ use quittance_ports::{StoreError, Watch};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{sleep, timeout};
 use utoipa::ToSchema;
 
 /// The beginning of every stream: how soon a client may reconnect.
 pub const GREETING: &str = "retry: 2000\n\n";
+/// Sent by a stream that has nothing to send.
+const STILL_HERE: &str = ": still here\n\n";
 
 /// Content type of a stream.
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -78,13 +78,19 @@ pub(super) async fn watch_one(
     Id(id): Id,
 ) -> Result<Response, Refused> {
     // Subscribe first: every later commit is received, and what is read next is at least as new.
-    let heard = state.orders.commit_feed().watch();
+    let commits = state.orders.commit_feed().watch();
     let key = state.orders.find(&caller, id).await.map_err(not_seen)?.key;
-    let _seat = state.orders.streams().take(Some(&caller.tenant))?;
+    let seat = state.orders.streams().take(Some(&caller.tenant))?;
     // Commits of other nodes are not in the commit feed, but the watch sees the end of the order on any node.
-    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_error(&error))?;
-    let watched = Watched::One { caller, id, key, told: None, watch };
-    Ok(stream(Live { state, heard, watched, _seat, is_greeted: false, is_over: false }))
+    let watch = state.orders.engine().watch(&key).await.map_err(|error| store_problem(&error))?;
+    let events = OrderEvents { state, caller, id, key, commits, watch, sent: None, is_over: false };
+    Ok(stream(
+        seat,
+        unfold((events, true), |(mut events, is_first)| async move {
+            let text = if is_first { events.first().await } else { events.next().await? };
+            Some((text, (events, false)))
+        }),
+    ))
 }
 
 /// Watch all orders of the caller
@@ -105,40 +111,12 @@ pub(super) async fn watch_all(
     State(state): State<AppState>,
     Watcher(caller): Watcher,
 ) -> Result<Response, Refused> {
-    let heard = state.orders.commit_feed().watch();
-    let _seat = state.orders.streams().take(caller.as_ref().map(|caller| &*caller.tenant))?;
+    let seat = state.orders.streams().take(caller.as_ref().map(|caller| &*caller.tenant))?;
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
-    Ok(stream(Live {
-        state,
-        heard,
-        watched: Watched::All { tenant },
-        _seat,
-        is_greeted: false,
-        is_over: false,
-    }))
-}
-
-enum Watched {
-    One {
-        caller: Caller,
-        id: OrderId,
-        key: Key,
-        /// How much of its story was told.
-        told: Option<Mark>,
-        watch: Watch,
-    },
-    /// Of one tenant, or of all.
-    All { tenant: Option<String> },
-}
-
-impl Watched {
-    /// The order was written by some node, and is no longer awaited.
-    async fn changed(&mut self) {
-        match self {
-            Self::One { watch, .. } => watch.changed().await,
-            Self::All { .. } => std::future::pending().await,
-        }
-    }
+    let commits = state.orders.commit_feed().watch();
+    let events = ChangeEvents { state, tenant, commits };
+    let changes = unfold(events, |mut events| async { Some((events.next().await?, events)) });
+    Ok(stream(seat, once(ready(GREETING.to_owned())).chain(changes)))
 }
 
 /// How far an order has come: it grows with everything that is worth telling.
@@ -148,14 +126,11 @@ fn mark(order: &Order) -> Mark {
     (order.born, order.life, order.timeline.entries.len() + order.timeline.left_out as usize)
 }
 
-struct Live {
+/// The changes of all orders of one tenant, or (`None`) of all tenants.
+struct ChangeEvents {
     state: AppState,
-    heard: Receiver<Arc<Order>>,
-    watched: Watched,
-    /// Given back when the stream ends, however it does.
-    _seat: StreamPermit,
-    is_greeted: bool,
-    is_over: bool,
+    tenant: Option<String>,
+    commits: Receiver<Arc<Order>>,
 }
 
 #[derive(Serialize)]
@@ -164,91 +139,89 @@ struct Lagged {
     missed: Option<u64>,
 }
 
-impl Live {
-    /// What is sent next; nothing when it is over.
+impl ChangeEvents {
     async fn next(&mut self) -> Option<String> {
-        if self.is_over {
-            return None;
-        }
-        if !self.is_greeted {
-            self.is_greeted = true;
-            let first = match self.watched {
-                Watched::One { .. } => self.look().await.unwrap_or_default(),
-                Watched::All { .. } => String::new(),
-            };
-            return Some(format!("{GREETING}{first}"));
-        }
         loop {
-            let Self { heard, watched, .. } = self;
+            match timeout(KEEP_ALIVE, self.commits.recv()).await {
+                Ok(Ok(order)) if self.tenant.as_ref().is_none_or(|tenant| is_placed_by(&order, tenant)) => {
+                    return Some(event("change", &Change::of(&order, self.state.orders.clock().now())));
+                }
+                Ok(Ok(_)) => {}
+                Ok(Err(RecvError::Lagged(missed))) => {
+                    let missed = self.tenant.is_none().then_some(missed);
+                    return Some(event("lagged", &Lagged { missed }));
+                }
+                Ok(Err(RecvError::Closed)) => return None,
+                Err(_) => return Some(STILL_HERE.to_owned()),
+            }
+        }
+    }
+}
+
+/// One order until its end.
+struct OrderEvents {
+    state: AppState,
+    caller: Caller,
+    id: OrderId,
+    key: Key,
+    commits: Receiver<Arc<Order>>,
+    watch: Watch,
+    /// How much of its timeline was sent.
+    sent: Option<Mark>,
+    is_over: bool,
+}
+
+impl OrderEvents {
+    /// What the stream begins with.
+    async fn first(&mut self) -> String {
+        format!("{GREETING}{}", self.look().await.unwrap_or_default())
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        while !self.is_over {
+            let Self { commits, watch, .. } = self;
             let event = tokio::select! {
-                heard = heard.recv() => match heard {
-                    Ok(order) => self.tell(&order).await,
-                    Err(RecvError::Lagged(missed)) => self.catch_up(missed).await,
+                commit = commits.recv() => match commit {
+                    Ok(order) if order.key != self.key => None,
+                    Ok(order) if order.is_awaited() => {
+                        self.show_news(&OrderView { order, outcome: Outcome::NotYet })
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => self.look().await,
                     Err(RecvError::Closed) => return None,
                 },
-                () = watched.changed() => self.look().await,
-                () = tokio::time::sleep(KEEP_ALIVE) => {
-                    Some(self.look().await.unwrap_or_else(|| ": still here\n\n".to_owned()))
-                }
+                () = watch.changed() => self.look().await,
+                () = sleep(KEEP_ALIVE) => Some(self.look().await.unwrap_or_else(|| STILL_HERE.to_owned())),
             };
             if event.is_some() {
                 return event;
             }
         }
+        None
     }
 
-    async fn tell(&mut self, order: &Arc<Order>) -> Option<String> {
-        match &self.watched {
-            Watched::All { tenant } => {
-                let is_shown = tenant.as_ref().is_none_or(|tenant| is_placed_by(order, tenant));
-                is_shown.then(|| event("change", &Change::of(order, self.state.orders.clock().now())))
-            }
-            Watched::One { key, .. } if *key != order.key => None,
-            Watched::One { id, told, .. } if order.is_awaited() => {
-                // Older than what was told at the beginning.
-                if told.is_some_and(|told| told >= mark(order)) {
-                    return None;
-                }
-                let seen = OrderView { order: Arc::clone(order), outcome: Outcome::NotYet };
-                self.show(*id, &seen)
-            }
-            Watched::One { .. } => self.look().await,
-        }
-    }
-
-    /// Reads the order anew, and tells it if it has changed.
+    /// Reads the order again, and shows it if it has changed.
     async fn look(&mut self) -> Option<String> {
-        let Watched::One { caller, id, told, .. } = &self.watched else { return None };
-        let seen = match self.state.orders.look(caller, *id).await {
-            Ok(seen) if seen.outcome != Outcome::Forgotten => seen,
+        match self.state.orders.look(&self.caller, self.id).await {
+            Ok(view) if view.outcome == Outcome::NotYet => self.show_news(&view),
             // A store that is away comes back; a record that is gone does not.
-            Err(crate::NotSeen::StoreAway(StoreError::Unavailable { .. })) => return None,
-            _ => {
+            Err(NotSeen::StoreAway(StoreError::Unavailable { .. })) => None,
+            ended => {
                 self.is_over = true;
-                return None;
+                self.show(&ended.ok().filter(|view| view.outcome != Outcome::Forgotten)?)
             }
-        };
-        self.is_over = seen.outcome != Outcome::NotYet;
-        if !self.is_over && told.is_some_and(|told| told >= mark(&seen.order)) {
-            return None;
         }
-        self.show(*id, &seen)
     }
 
-    fn show(&mut self, id: OrderId, seen: &OrderView) -> Option<String> {
-        let Watched::One { told, .. } = &mut self.watched else { return None };
-        *told = Some(mark(&seen.order));
-        let shown = self.state.view(id, Source::by(id, &seen.order), seen).ok()?;
+    /// Shows a pending order, unless it is no newer than what was sent.
+    fn show_news(&mut self, view: &OrderView) -> Option<String> {
+        let is_known = self.sent.is_some_and(|sent| sent >= mark(&view.order));
+        if is_known { None } else { self.show(view) }
+    }
+
+    fn show(&mut self, view: &OrderView) -> Option<String> {
+        self.sent = Some(mark(&view.order));
+        let shown = self.state.view(self.id, Source::by(self.id, &view.order), view).ok()?;
         Some(event("order", &shown))
-    }
-
-    async fn catch_up(&mut self, missed: u64) -> Option<String> {
-        match self.watched {
-            Watched::All { ref tenant } => {
-                Some(event("lagged", &Lagged { missed: tenant.is_none().then_some(missed) }))
-            }
-            Watched::One { .. } => self.look().await,
-        }
     }
 }
 
@@ -259,37 +232,14 @@ fn event(name: &str, data: &impl Serialize) -> String {
     text
 }
 
-type Next = Pin<Box<dyn Future<Output = (Live, Option<String>)> + Send>>;
-
-/// The body of a stream: it makes an event only when there is room for it.
-struct LiveBody {
-    next: Option<Next>,
-}
-
-fn next_of(mut live: Live) -> Next {
-    Box::pin(async move {
-        let text = live.next().await;
-        (live, text)
-    })
-}
-
-impl Body for LiveBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(next) = &mut self.next else { return Poll::Ready(None) };
-        let Poll::Ready((live, text)) = next.as_mut().poll(context) else { return Poll::Pending };
-        self.next = text.is_some().then(|| next_of(live));
-        Poll::Ready(text.map(|text| Ok(Frame::data(Bytes::from(text)))))
-    }
-}
-
-fn stream(live: Live) -> Response {
-    let mut response = Response::new(axum::body::Body::new(LiveBody { next: Some(next_of(live)) }));
+/// A response of events. The body makes the next event only when there is room for it; the seat is given back when the stream ends,
+/// however it does.
+fn stream(seat: StreamPermit, events: impl Stream<Item = String> + Send + 'static) -> Response {
+    let texts = events.map(move |text| {
+        let _seat = &seat;
+        Ok::<_, Infallible>(text)
+    });
+    let mut response = Response::new(axum::body::Body::from_stream(texts));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     response
 }

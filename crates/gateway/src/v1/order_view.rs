@@ -53,7 +53,7 @@ impl Source {
     }
 
     /// For a request by id: bought, or taken from the stock.
-    pub(super) fn by(id: OrderId, order: &Order) -> Self {
+    pub(crate) fn by(id: OrderId, order: &Order) -> Self {
         if id.is_from_stock() || order.is_from_stock() { Self::Stock } else { Self::Api }
     }
 
@@ -231,7 +231,7 @@ impl OrderInShort {
 
 impl OrderInFull {
     /// `None` if the record is gone.
-    pub(super) fn of(
+    pub(crate) fn of(
         id: OrderId,
         origin: Source,
         order: &Order,

@@ -2,17 +2,18 @@
 //! continues.
 
 use super::caller::{Chosen, Id, Prefer, Tenanted};
-use super::errors::{declined, not_seen, store_away, store_error};
+use super::errors::{declined, not_seen, store_away, store_problem};
 use super::order_view::{OrderInFull, OrderInShort, Source};
-use super::page::{PageQuery, PageRange};
+use super::page::{PageQuery, bad_query, read_limit};
 use super::problem::{Code, Refused, retry_after};
-use super::request::{JsonBody, NewOrder, Verdict};
+use super::request::{JsonBody, NewOrder, ReportBody};
 use super::{AppState, PLACE_WAIT};
 use crate::api::IDEMPOTENT_REPLAYED;
 use crate::cursor::CursorOf;
 use crate::problems;
 use crate::{Accepted, OrderId, OrderView, Reported};
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::response::Response;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{Method, StatusCode};
@@ -72,9 +73,9 @@ pub(super) async fn place(
     Chosen(chosen): Chosen,
     prefer: Prefer,
     headers: HeaderMap,
-    said: JsonBody,
+    body: JsonBody,
 ) -> Result<Response, Refused> {
-    let mut request = said.request(chosen)?;
+    let mut request = body.request(chosen)?;
     request.is_strict = prefer.is_strict;
     request.draft.trace = crate::api::trace_of(&headers);
     let now = state.orders.clock().now();
@@ -131,7 +132,7 @@ pub(super) async fn read(
     };
     let seen = seen.map_err(not_seen)?;
     let mut response = state.show(id, Source::by(id, &seen.order), &seen, prefer)?;
-    // The order was found, whatever has become of it. A caller whose wait was cut short is told to come again, as when it places.
+    // The order was found, whatever has become of it. A caller whose wait was cut short is asked to come again, as when it places.
     if timeout.is_zero() || !state.orders.is_closing() {
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().remove(LOCATION);
@@ -157,7 +158,7 @@ pub(super) async fn cancel(
         return Err(Code::AlreadyOver.plain());
     }
     let order = state.orders.find(&caller, id).await.map_err(not_seen)?;
-    // Whatever goes on with it is for the stock, and nothing to him.
+    // If its task continues, the answer is for the stock and not for this caller.
     let outcome = Outcome::Failed(FailCause::Cancelled);
     state.show(id, Source::by(id, &order), &OrderView { order, outcome }, Prefer::default())
 }
@@ -173,7 +174,7 @@ pub(super) struct Recorded {
 #[utoipa::path(
     post, path = "/v1/orders/{id}/report", operation_id = "reportOrder", tag = "orders",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
-    request_body = Verdict,
+    request_body = ReportBody,
     responses((status = 200, body = Recorded, description = "The report is on record."), ReportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
@@ -181,9 +182,9 @@ pub(super) async fn report(
     State(state): State<AppState>,
     Tenanted(caller): Tenanted,
     Id(id): Id,
-    said: JsonBody,
+    body: JsonBody,
 ) -> Result<Response, Refused> {
-    let is_good = said.verdict()?;
+    let is_good = body.verdict()?;
     match state.orders.report(&caller, id, is_good).await.map_err(not_seen)? {
         Reported::Recorded => Ok(super::json(StatusCode::OK, &Recorded { recorded: true })),
         Reported::Contradicted => Err(Code::Contradicted.plain()),
@@ -212,22 +213,23 @@ pub(super) struct OrderList {
 pub(super) async fn list(
     State(state): State<AppState>,
     Tenanted(caller): Tenanted,
-    asked: PageRange,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Response, Refused> {
-    let PageRange { which, after, limit } = asked;
-    let which = which.of(caller.tenant.name());
+    let Query(query) = query.map_err(bad_query)?;
+    let which = query.status.unwrap_or_default().which().of(caller.tenant.name());
+    let limit = read_limit(query.limit)?;
     let (root, list) = (state.orders.webhooks().root_secret(), CursorOf(which));
     let not_ours = || {
         let why = "`after` must be the `next` of the page before, of the same list: the same key, `status` and store. Leave it \
                    out to begin again.";
         Refused::bad("after", why)
     };
-    let after = match after {
+    let after = match query.after {
         Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
         None => None,
     };
     let listed = state.orders.list(which, after, limit).await;
-    let (orders, next) = listed.map_err(|error| store_error(&error))?;
+    let (orders, next) = listed.map_err(|error| store_problem(&error))?;
     let now = state.orders.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
     Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| list.seal(&root, &key)) }))

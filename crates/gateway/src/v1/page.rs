@@ -2,8 +2,6 @@
 
 use super::problem::Refused;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Query};
-use axum::http::request::Parts;
 use quittance_lifecycle::Key;
 use quittance_ports::Which;
 use serde::{Deserialize, Serialize};
@@ -41,20 +39,13 @@ impl Listed {
 pub(super) struct PageQuery {
     /// Which orders; default the open ones.
     #[param(inline)]
-    status: Option<Listed>,
+    pub(super) status: Option<Listed>,
     /// `next` of the page before, of the same list.
     #[param(pattern = "^[0-9a-f]{96}$")]
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// Most rows in a page; default 50.
     #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-}
-
-/// The page that a query asks for.
-pub(super) struct PageRange {
-    pub(super) which: Which<'static>,
-    pub(super) after: Option<String>,
-    pub(super) limit: usize,
+    pub(super) limit: Option<usize>,
 }
 
 /// The key after which a page begins.
@@ -74,15 +65,4 @@ pub fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
 /// The problem of a query that cannot be read.
 pub fn bad_query(_: QueryRejection) -> Refused {
     Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for PageRange {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let query = Query::from_request_parts(parts, state).await.map_err(bad_query)?;
-        let Query(PageQuery { status, after, limit }) = query;
-        let which = status.unwrap_or_default().which();
-        Ok(Self { which, after, limit: read_limit(limit)? })
-    }
 }

@@ -199,7 +199,7 @@ impl Refused {
         self
     }
 
-    pub fn said(mut self, provider_code: String) -> Self {
+    pub fn with_provider_code(mut self, provider_code: String) -> Self {
         self.provider_code = Some(provider_code);
         self
     }

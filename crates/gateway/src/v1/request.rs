@@ -2,7 +2,6 @@
 //! the OpenAPI document.
 
 use super::problem::{Code, Refused};
-use crate::webhooks::WebhookFormat;
 use crate::{OrderRequest, order_options};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
@@ -16,7 +15,9 @@ use quittance_lifecycle::terms::{
 };
 use quittance_lifecycle::{Draft, Reuse, Value as Param};
 use quittance_protocol::classic::json_document::{self, BadDocument};
+use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -290,10 +291,10 @@ pub fn or_null(kind: Type) -> SchemaType {
 
 fn base64_text() -> ObjectBuilder {
     // Four letters for three bytes, and one such group for what is left.
-    let dead_letters_max = FILE_BYTES_MAX.div_ceil(3) * 4;
+    let characters_max = FILE_BYTES_MAX.div_ceil(3) * 4;
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .max_length(Some(dead_letters_max))
+        .max_length(Some(characters_max))
         .pattern(Some(BASE64_PATTERN))
         .content_encoding("base64")
 }
@@ -388,11 +389,15 @@ impl PartialSchema for NewOrder {
 }
 
 /// Whether an answer was any good.
-pub(super) struct Verdict;
+pub(super) struct ReportBody;
 
-impl ToSchema for Verdict {}
+impl ToSchema for ReportBody {
+    fn name() -> Cow<'static, str> {
+        "Verdict".into()
+    }
+}
 
-impl PartialSchema for Verdict {
+impl PartialSchema for ReportBody {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .description(Some("Whether an answer was good."))

@@ -1,4 +1,4 @@
-//! The classic door, over real sockets: what every client may send, and what it is told, to the byte.
+//! The classic API, over real sockets: what every client may send, and what it receives, to the byte.
 
 mod answers;
 mod broken;

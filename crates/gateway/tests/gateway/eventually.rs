@@ -1,4 +1,4 @@
-//! Waiting for a condition that nobody sends a notice of. Several test binaries share it.
+//! Waiting for a condition that sends no notice. Several test binaries share it.
 
 use std::time::Duration;
 

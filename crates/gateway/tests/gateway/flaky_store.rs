@@ -1,4 +1,4 @@
-//! A store that can be away. Several test binaries share it.
+//! A store that can be away or hang.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -12,15 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct FlakyStore {
     inner: MemoryStore,
     is_away: Arc<AtomicBool>,
+    /// Whether it gives no answer at all.
+    pub(crate) hangs: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
     /// Away for as long as the flag says so.
     pub(crate) fn new(is_away: &Arc<AtomicBool>) -> Self {
-        Self { inner: MemoryStore::default(), is_away: Arc::clone(is_away) }
+        Self { inner: MemoryStore::default(), is_away: Arc::clone(is_away), hangs: Arc::default() }
     }
 
-    fn there(&self) -> Result<&MemoryStore, StoreError> {
+    async fn there(&self) -> Result<&MemoryStore, StoreError> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         if self.is_away.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
         }
@@ -31,7 +36,7 @@ impl FlakyStore {
 #[async_trait]
 impl Store for FlakyStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        self.there()?.load(key).await
+        self.there().await?.load(key).await
     }
     async fn commit(
         &self,
@@ -40,10 +45,10 @@ impl Store for FlakyStore {
         counters: &Counters,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.there()?.commit(expected, next, counters, at).await
+        self.there().await?.commit(expected, next, counters, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.there()?.claim_due(now, until, limit).await
+        self.there().await?.claim_due(now, until, limit).await
     }
     async fn take(
         &self,
@@ -53,7 +58,7 @@ impl Store for FlakyStore {
         at: Timestamp,
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError> {
-        self.there()?.take(target, good_until, by, at, counters).await
+        self.there().await?.take(target, good_until, by, at, counters).await
     }
     async fn list_stock(
         &self,
@@ -61,10 +66,10 @@ impl Store for FlakyStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Key>, StoreError> {
-        self.there()?.list_stock(target, now, limit).await
+        self.there().await?.list_stock(target, now, limit).await
     }
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.there()?.watch(key).await
+        self.there().await?.watch(key).await
     }
     async fn list(
         &self,
@@ -72,27 +77,27 @@ impl Store for FlakyStore {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.there()?.list(which, after, limit).await
+        self.there().await?.list(which, after, limit).await
     }
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.there()?.purge(now, limit).await
+        self.there().await?.purge(now, limit).await
     }
-    /// Nothing here is unreadable; whoever stands before it has said that this one is.
+    /// Nothing here is unreadable, unless the store around it reports that this one is.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(self.there()?.lose(key))
+        Ok(self.there().await?.lose(key))
     }
     async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError> {
-        self.there()?.count(line, counters).await
+        self.there().await?.count(line, counters).await
     }
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
-        self.there()?.usage(from, to).await
+        self.there().await?.usage(from, to).await
     }
 
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
-        self.there()?.compact_usage(detail, sums).await
+        self.there().await?.compact_usage(detail, sums).await
     }
 
     async fn order_counts(&self) -> Result<OrderCounts, StoreError> {
-        self.there()?.order_counts().await
+        self.there().await?.order_counts().await
     }
 }

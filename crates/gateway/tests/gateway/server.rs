@@ -1,4 +1,4 @@
-//! The server around the doors: limits, slow and silent callers, certificates, and how it closes.
+//! The server around the APIs: limits, slow and silent callers, certificates, and how it closes.
 
 mod closing;
 mod keep_alive;

@@ -1,4 +1,4 @@
-//! A clock that stands still, so that nothing depends on how fast a test runs. The tests of all doors share it.
+//! A clock that stands still, so that nothing depends on how fast a test runs. The tests of all APIs share it.
 
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
@@ -16,7 +16,7 @@ impl Clock for StillClock {
         NOW
     }
 
-    /// Nobody waits for a moment that never comes, but whoever is put off for a blink comes back.
+    /// No task waits for a moment that never comes, but a pause of a blink ends.
     async fn sleep_until(&self, moment: Timestamp) {
         if moment > NOW + Duration::from_secs(1) {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Callers who asked to be called, over real HTTP: what they are told, in which form, with which signature, and where nobody
+//! Callers that asked to be called, over real HTTP: what they receive, in which form, with which signature, and where none
 //! is ever called.
 
 mod fixture;
@@ -65,12 +65,12 @@ async fn each_protocol_is_called_in_the_form_that_it_promises() {
                 }
             }
         }
-        // All APIs are told how long the answer lives: `/v1` in the body, too.
+        // Callers of all APIs learn how long the answer lives: of `/v1` in the body, too.
         let life: u64 = heard.header("quittance-remaining-life").parse().unwrap();
         assert!((290..=300).contains(&life), "{dialect}: {life}");
-        // What is said is signed: the body, or else the query.
-        let said = if heard.method == "GET" { heard.target.split_once('?').unwrap().1 } else { &heard.body };
-        let signed = format!("{}.{}.{said}", heard.header("webhook-id"), heard.header("webhook-timestamp"));
+        // What is sent is signed: the body, or else the query.
+        let text = if heard.method == "GET" { heard.target.split_once('?').unwrap().1 } else { &heard.body };
+        let signed = format!("{}.{}.{text}", heard.header("webhook-id"), heard.header("webhook-timestamp"));
         assert_eq!(heard.header("webhook-signature"), receiver::signature(&SECRET, &signed));
     }
     world.stop().await;
@@ -108,9 +108,9 @@ async fn a_webhook_about_an_order_without_an_answer_has_a_code_of_its_dialect_an
     world.stop().await;
 }
 
-/// A word that was not taken is said again, under the same name, so that whoever got it twice can tell.
+/// A message that was not accepted is sent again, under the same name, so that a caller that got it twice can see that.
 #[tokio::test]
-async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
+async fn a_message_that_was_not_accepted_is_sent_again_under_the_same_name() {
     let receiver = Receiver::start(&[500]).await;
     let world = World::start(&["127.0.0.1"]).await;
     let request = turnstile("again", Some((receiver.url("/"), "2captcha")));
@@ -118,7 +118,7 @@ async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
     let (first, second) = (receiver.next().await, receiver.next().await);
     assert_eq!(first.body, second.body);
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
-    world.until_told(accepted.placed.key).await;
+    world.until_delivered(accepted.placed.key).await;
     world.stop().await;
 }
 
@@ -132,7 +132,7 @@ async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_
             |site: &'static str| turnstile(site, Some((receiver.url(&format!("/hook?of={site}")), dialect)));
         let accepted = world.place(place("one")).await.unwrap();
         assert_eq!([receiver.next().await.method, receiver.next().await.method], [first, then]);
-        world.until_told(accepted.placed.key).await;
+        world.until_delivered(accepted.placed.key).await;
         world.place(place("two")).await.unwrap();
         assert_eq!(receiver.next().await.method, then, "it is remembered");
         world.stop().await;
@@ -178,14 +178,14 @@ async fn a_name_that_leads_inside_is_not_called() {
         dialect: "2captcha".into(),
         state: DeliveryState::Owed { at: Timestamp::ZERO, tries: 0 },
     };
-    let told = world.webhooks.tell(&order, &webhook).await;
-    assert!(format!("{told:?}").contains("operator's network"), "{told:?}");
+    let response = world.webhooks.tell(&order, &webhook).await;
+    assert!(format!("{response:?}").contains("operator's network"), "{response:?}");
     assert_eq!(receiver.heard(), 0);
     world.stop().await;
 }
 
 #[tokio::test]
-async fn whoever_comes_after_the_answer_is_called_too() {
+async fn a_caller_that_comes_after_the_answer_is_called_too() {
     let receiver = Receiver::start(&[]).await;
     let world = World::start(&["127.0.0.1"]).await;
     let first = world.place(turnstile("shared", None)).await.unwrap();

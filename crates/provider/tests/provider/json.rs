@@ -1,4 +1,4 @@
-//! The provider through its own door, against real sockets on this machine that end a call in every way there is.
+//! The provider through its own interface, against real sockets on this machine that end a call in every way there is.
 
 mod account;
 mod polls;

@@ -26,11 +26,14 @@ fn has_feature(line: &str, feature: &str) -> bool {
     features.split(',').any(|listed| listed == feature)
 }
 
-const SERVER: [&str; 8] = [
+const SERVER: [&str; 11] = [
     "axum",
     "quittance-admin",
     "quittance-gateway",
+    "quittance-http-server",
+    "quittance-quota",
     "quittance-telemetry",
+    "quittance-webhooks",
     "tower",
     "tower-http",
     "utoipa",

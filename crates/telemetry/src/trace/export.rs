@@ -5,7 +5,7 @@ use super::{Placing, Span, TraceParent, encode, handed_out, news_of, placed};
 use bytes::Bytes;
 use hyper::Uri;
 use quittance_lifecycle::{Order, Origin, Timestamp};
-use quittance_wire::call::Caller;
+use quittance_wire::call::HttpCaller;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ impl Traces {
         let (queue, messages) = channel(WAITING_MAX);
         let counts = Arc::<Counts>::default();
         let exporter =
-            Exporter { settings, caller: Caller::default(), counts: Arc::clone(&counts), is_down: false };
+            Exporter { settings, caller: HttpCaller::default(), counts: Arc::clone(&counts), is_down: false };
         tokio::spawn(exporter.run(messages));
         Self { queue, counts }
     }
@@ -147,7 +147,7 @@ impl Traces {
 
 struct Exporter {
     settings: TraceSettings,
-    caller: Caller,
+    caller: HttpCaller,
     counts: Arc<Counts>,
     is_down: bool,
 }

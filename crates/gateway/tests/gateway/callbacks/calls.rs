@@ -1,4 +1,4 @@
-//! What a callback changes, what it does not, and what its caller is told.
+//! What a callback changes, what it does not, and what its caller gets.
 
 use super::fixture::Fixture;
 use quittance_gateway::Limits;
@@ -38,7 +38,7 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
     let mut forged = fixture.path.clone();
     let last = forged.pop().unwrap();
     forged.push(if last == '0' { '1' } else { '0' });
-    for path in [forged.as_str(), "/callback/", "/callback/nobody", "/callback/a/b", "/callback/%00%ff"] {
+    for path in [forged.as_str(), "/callback/", "/callback/unknown", "/callback/a/b", "/callback/%00%ff"] {
         assert_eq!(fixture.get(&format!("{path}?id=7&code=stolen")).await, OK, "{path}");
         assert_eq!(fixture.phase().await, "solving", "{path}");
     }
@@ -63,7 +63,7 @@ async fn a_callback_of_another_node_is_not_forged_while_its_secret_is_on_its_way
     let path = format!("{}?id=7&code=true", fixture.path);
     let mut calling = std::pin::pin!(fixture.get(&path));
     let early = tokio::time::timeout(Duration::from_millis(300), &mut calling).await;
-    assert!(early.is_err(), "it was answered before anybody could know: {early:?}");
+    assert!(early.is_err(), "it was answered before its result could be known: {early:?}");
     address.set_secrets(vec![[9; 32], [7; 32]]);
     assert_eq!(calling.await, OK);
     assert_eq!((fixture.phase().await, fixture.engine.forged()), ("solved", 0));
@@ -80,15 +80,19 @@ async fn what_makes_no_sense_is_counted_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_provider_is_told_200_only_when_the_result_is_safe() {
+async fn the_provider_gets_200_only_when_the_result_is_safe() {
     let fixture = fixture().await;
-    fixture.troubles.store_is_away.store(true, Ordering::Relaxed);
-    fixture.troubles.spill_is_full.store(true, Ordering::Relaxed);
+    fixture.outages.store_is_away.store(true, Ordering::Relaxed);
+    fixture.outages.spill_is_full.store(true, Ordering::Relaxed);
     let address = format!("{}?id=7&code=token", fixture.path);
     assert_eq!(fixture.get(&address).await, "HTTP/1.1 503 Service Unavailable");
-    fixture.troubles.spill_is_full.store(false, Ordering::Relaxed);
+    fixture.outages.spill_is_full.store(false, Ordering::Relaxed);
     assert_eq!(fixture.get(&address).await, OK);
-    assert_eq!(fixture.spill.waiting().unwrap().len(), 1, "it is in the spill before the provider is told");
+    assert_eq!(
+        fixture.spill.waiting().unwrap().len(),
+        1,
+        "it is in the spill before the provider gets its 200"
+    );
 }
 
 #[tokio::test]
@@ -120,12 +124,12 @@ async fn other_paths_other_methods_and_oversized_requests_are_turned_away() {
     assert_eq!(
         fixture.get(&format!("{}?id=7&code=token", fixture.path)).await,
         OK,
-        "and the door is still open"
+        "and the API still answers"
     );
 }
 
 #[tokio::test]
-async fn a_caller_who_never_ends_his_sentence_does_not_keep_the_door_from_others() {
+async fn a_caller_that_never_ends_its_request_does_not_keep_others_out() {
     let limits =
         Limits { connections_max: 1, read_wait: std::time::Duration::from_millis(50), ..Limits::default() };
     let fixture = Fixture::with_one_order(limits).await;
@@ -137,7 +141,7 @@ async fn a_caller_who_never_ends_his_sentence_does_not_keep_the_door_from_others
 }
 
 #[tokio::test]
-async fn a_door_that_closes_answers_whoever_is_being_heard_and_lets_nobody_else_in() {
+async fn a_server_that_closes_answers_open_requests_and_lets_no_other_in() {
     let fixture = fixture().await;
     assert_eq!(fixture.get(&format!("{}?id=7&code=token", fixture.path)).await, OK);
     let half = format!(
@@ -146,13 +150,13 @@ async fn a_door_that_closes_answers_whoever_is_being_heard_and_lets_nobody_else_
     );
     let mut caller = fixture.connect().await;
     fixture.send(&mut caller, &half).await;
-    assert_eq!(fixture.word(&mut caller).await, "HTTP/1.1 100 Continue", "he is being heard");
+    assert_eq!(fixture.word(&mut caller).await, "HTTP/1.1 100 Continue", "it is being read");
     let closing = fixture.api.clone();
     let closed = tokio::spawn(async move { closing.close().await });
     while fixture.knock().await {
         tokio::task::yield_now().await;
     }
-    assert!(!closed.is_finished(), "somebody is inside");
+    assert!(!closed.is_finished(), "a connection is open");
     fixture.send(&mut caller, "id=7&code=again").await;
     assert_eq!(fixture.answer(caller).await, OK);
     closed.await.unwrap();

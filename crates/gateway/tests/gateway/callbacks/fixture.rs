@@ -1,4 +1,4 @@
-//! An engine behind a real door: a store that can be away, a spill that can be full, and a provider that takes everything and
+//! An engine behind a real server: a store that can be away, a spill that can be full, and a provider that takes everything and
 //! says nothing, so that the test can speak for it.
 
 use crate::flaky_store::FlakyStore;
@@ -39,7 +39,7 @@ impl Provider for Silent {
     }
 
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        self.addresses.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
+        self.addresses.lock().unwrap().push(submission.callback.expect("there is an address").to_owned());
         SubmitOutcome::Accepted { task: "7".into() }
     }
 
@@ -81,12 +81,12 @@ impl Provider for Silent {
 }
 
 #[derive(Default)]
-pub(crate) struct Troubles {
+pub(crate) struct Outages {
     pub(crate) store_is_away: Arc<AtomicBool>,
     pub(crate) spill_is_full: AtomicBool,
 }
 
-struct SmallSpill(MemorySpill, Arc<Troubles>);
+struct SmallSpill(MemorySpill, Arc<Outages>);
 
 impl Spill for SmallSpill {
     fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError> {
@@ -105,7 +105,7 @@ impl Spill for SmallSpill {
 
 pub(crate) struct Fixture {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) troubles: Arc<Troubles>,
+    pub(crate) outages: Arc<Outages>,
     pub(crate) spill: MemorySpill,
     pub(crate) api: CallbackApi,
     pub(crate) placed: PlacedOrder,
@@ -116,17 +116,17 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// One order, taken by the provider, and a door at which its callback may come in.
+    /// One order, taken by the provider, and an address at which its callback may come in.
     pub(crate) async fn with_one_order(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let troubles = Arc::new(Troubles::default());
+        let outages = Arc::new(Outages::default());
         let (spill, silent) = (MemorySpill::default(), Arc::new(Silent::default()));
         let world = World {
-            store: Arc::new(FlakyStore::new(&troubles.store_is_away)),
+            store: Arc::new(FlakyStore::new(&outages.store_is_away)),
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
-            spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),
+            spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&outages))),
             webhook_sender: Arc::new(quittance_ports::MemoryWebhooks::default()),
             membership: Arc::new(quittance_ports::MemoryMembership::default()),
         };
@@ -149,7 +149,7 @@ impl Fixture {
         while engine.read(&placed.key).await.unwrap().unwrap().phase.name() != "solving" {
             tokio::task::yield_now().await;
         }
-        Self { engine, troubles, spill, api, placed, path, address, silent }
+        Self { engine, outages, spill, api, placed, path, address, silent }
     }
 
     /// How many callbacks the provider's adapter was given to read.
@@ -161,17 +161,17 @@ impl Fixture {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Whether anybody is let in.
+    /// Whether a connection is let in.
     pub(crate) async fn knock(&self) -> bool {
         TcpStream::connect(self.address).await.is_ok()
     }
 
     pub(crate) async fn send(&self, caller: &mut TcpStream, words: &str) {
-        // A door that turns a large request away may do so before it has read all of it.
+        // A server that refuses a large request may do so before it has read all of it.
         _ = caller.write_all(words.as_bytes()).await;
     }
 
-    /// The first thing that he is told, while he still speaks.
+    /// The first line of the response, while the caller still sends.
     pub(crate) async fn word(&self, caller: &mut TcpStream) -> String {
         let mut heard = Vec::new();
         while !heard.ends_with(b"\r\n\r\n") {

@@ -149,7 +149,7 @@ async fn a_report_is_recorded_once_and_passed_on_once() {
 }
 
 #[tokio::test]
-async fn the_balance_and_the_threads_are_asked_for_once_and_told_often() {
+async fn the_balance_and_the_threads_are_read_once_and_answered_often() {
     let fixture = Fixture::open().await;
     *fixture.silent.account.lock().unwrap() =
         Some(Account { balance: Some(Money(3_500_000)), threads: Some(Threads { total: 5, working: 2 }) });
@@ -210,10 +210,13 @@ async fn what_is_wrong_with_an_order_has_its_code() {
         ),
     ] {
         assert_eq!(fixture.place(form).await, code, "{form}");
-        let told = fixture.place(&format!("{form}&json=1")).await;
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        assert_eq!((&told["status"], &told["request"]), (&0.into(), &code.into()), "{form}");
-        assert!(told["error_text"].as_str().is_some_and(|reason| reason.len() > 20), "{form}: {told}");
+        let response = fixture.place(&format!("{form}&json=1")).await;
+        let response: serde_json::Value = serde_json::from_str(&response).unwrap();
+        assert_eq!((&response["status"], &response["request"]), (&0.into(), &code.into()), "{form}");
+        assert!(
+            response["error_text"].as_str().is_some_and(|reason| reason.len() > 20),
+            "{form}: {response}"
+        );
     }
     for query in ["", "action=", "action=nonsense"] {
         assert_eq!(fixture.res(query).await, "ERROR_EMPTY_ACTION", "{query}");
@@ -226,7 +229,7 @@ async fn what_is_wrong_with_an_order_has_its_code() {
 }
 
 #[tokio::test]
-async fn a_method_that_nobody_has_described_is_ordered_all_the_same() {
+async fn a_method_that_is_not_described_is_ordered_all_the_same() {
     let fixture = Fixture::open().await;
     let id = fixture.place("method=brand_new&a=1").await[3..].to_owned();
     fixture.solve(&id, Payload::text("new")).await;
@@ -261,8 +264,8 @@ async fn solve_php_answers_in_the_same_breath() {
     let form = format!("key={KEY}&method=base64&body={body}");
     let placed = fixture.post("/in.php", FORM, &form).await.body[3..].to_owned();
     let asking = fixture.post("/solve.php", FORM, format!("{form}&json=1"));
-    let ((), told) = tokio::join!(fixture.solve(&placed, Payload::text("w9h5k")), asking);
-    assert_eq!((told.status, told.body.as_str()), (200, r#"{"status":1,"request":"w9h5k"}"#));
+    let ((), response) = tokio::join!(fixture.solve(&placed, Payload::text("w9h5k")), asking);
+    assert_eq!((response.status, response.body.as_str()), (200, r#"{"status":1,"request":"w9h5k"}"#));
     assert_eq!(fixture.post("/captchaai/solve.php", FORM, &form).await.body, "OK|w9h5k");
     let none = fixture.post("/solve.php", FORM, format!("key={KEY}&method=turnstile&sitekey=k")).await;
     assert_eq!(none.body, "ERROR_UPLOAD");
@@ -275,12 +278,15 @@ async fn a_price_that_is_not_known_is_left_out_and_never_zero() {
     let unpriced = ProviderAnswer { payload: Payload::text("t"), solved_at: None, cost: None };
     fixture.settle(&id, None, CallbackResult::Answered(unpriced)).await;
     assert_eq!(fixture.res(&format!("action=get2&id={id}")).await, "OK|t");
-    let told = fixture.res(&format!("action=get2&id={id}&json=1")).await;
-    assert_eq!(told, r#"{"status":1,"request":"t"}"#);
+    let response = fixture.res(&format!("action=get2&id={id}&json=1")).await;
+    assert_eq!(response, r#"{"status":1,"request":"t"}"#);
     for dialect in ["2captcha", "anticaptcha", "capmonster"] {
         let ask = format!(r#"{{"clientKey":"{KEY}","taskId":{id}}}"#);
-        let told = fixture.post(&format!("/{dialect}/getTaskResult"), "application/json", ask).await.body;
-        assert!(told.contains(r#""status":"ready""#) && !told.contains("cost"), "{dialect}: {told}");
+        let response = fixture.post(&format!("/{dialect}/getTaskResult"), "application/json", ask).await.body;
+        assert!(
+            response.contains(r#""status":"ready""#) && !response.contains("cost"),
+            "{dialect}: {response}"
+        );
     }
 }
 

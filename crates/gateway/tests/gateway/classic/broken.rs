@@ -1,8 +1,8 @@
-//! Whatever comes in: an answer of the protocol, never a 5xx, never a panic, and the door stays open.
+//! Whatever comes in: an answer of the protocol, never a 5xx, never a panic, and the API goes on.
 
 use super::fixture::{Fixture, KEY};
 
-/// The same requests in every run.
+/// Requests that are equal in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -87,7 +87,7 @@ fn request(dice: &mut Dice) -> (String, String, String, Vec<u8>) {
     }
     let mut query = String::new();
     for _ in 0..dice.draw(6) {
-        // What no address may hold is refused before any door is asked.
+        // What no address may hold is refused before any API is asked.
         query.extend(
             dice.one_of(&WORDS).chars().filter(|c| c.is_ascii_alphanumeric() || "=&%,-_:;.".contains(*c)),
         );
@@ -102,7 +102,7 @@ async fn three_thousand_broken_requests_get_three_thousand_answers() {
     let mut dice = Dice(0x5eed);
     for number in 0..3000 {
         let (method, path, content_type, body) = request(&mut dice);
-        // A HEAD has no body in its answer, and is not told apart by our small client.
+        // A HEAD has no body in its answer, and our small client cannot see the difference.
         let mut connection = fixture.connect().await;
         let headers = [("Content-Type", content_type.as_str())];
         let reply = tokio::time::timeout(
@@ -114,7 +114,7 @@ async fn three_thousand_broken_requests_get_three_thousand_answers() {
         assert_eq!(status, if is_asked { 200 } else { 405 }, "request {number}: {method} {path} {body:?}");
     }
     assert_eq!(fixture.gateway.counts().panics, 0);
-    assert_eq!(fixture.res("action=get_pingback").await, "OK|", "and the door is still open");
+    assert_eq!(fixture.res("action=get_pingback").await, "OK|", "and the API still answers");
 }
 
 async fn answered(

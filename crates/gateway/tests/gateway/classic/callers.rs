@@ -1,4 +1,4 @@
-//! Who may ask, and what each sees: his own orders, and nobody else's.
+//! Who may ask, and what each sees: its own orders, and no others.
 
 use super::fixture::{FORM, Fixture, KEY, tenant};
 use quittance_gateway::{GatewaySettings, Rate};
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 const ANNA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const BERT: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-const WISH: &str = "method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared";
+const ORDER_FIELDS: &str = "method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared";
 
 async fn two() -> Fixture {
     Fixture::with(vec![tenant("anna", ANNA), tenant("bert", BERT)], GatewaySettings::default()).await
 }
 
 async fn place(fixture: &Fixture, key: &str) -> String {
-    let told = fixture.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body;
-    told.strip_prefix("OK|").unwrap_or_else(|| panic!("{told}")).to_owned()
+    let response = fixture.post("/in.php", FORM, format!("key={key}&{ORDER_FIELDS}")).await.body;
+    response.strip_prefix("OK|").unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[tokio::test]
-async fn a_key_of_the_wrong_length_and_one_that_nobody_has_are_told_apart() {
+async fn a_key_of_the_wrong_length_and_an_unknown_one_have_different_codes() {
     let fixture = two().await;
     for (key, code) in [
         ("", "ERROR_WRONG_USER_KEY"),
@@ -28,7 +28,7 @@ async fn a_key_of_the_wrong_length_and_one_that_nobody_has_are_told_apart() {
         (&"x".repeat(33), "ERROR_WRONG_USER_KEY"),
         (KEY, "ERROR_KEY_DOES_NOT_EXIST"),
     ] {
-        assert_eq!(fixture.post("/in.php", FORM, format!("key={key}&{WISH}")).await.body, code);
+        assert_eq!(fixture.post("/in.php", FORM, format!("key={key}&{ORDER_FIELDS}")).await.body, code);
         assert_eq!(fixture.get(&format!("/res.php?key={key}&action=get&id=5")).await.body, code);
         assert_eq!(
             fixture.get(&format!("/res.php?key={key}&action=threadsinfo&json=1")).await.body,
@@ -77,14 +77,14 @@ async fn one_tenants_order_is_nothing_to_another() {
 }
 
 #[tokio::test]
-async fn whoever_is_too_fast_is_told_that_there_is_no_slot() {
+async fn a_caller_that_is_too_fast_gets_that_there_is_no_slot() {
     let mut anna = tenant("anna", ANNA);
     anna.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
     let fixture = Fixture::with(vec![anna], GatewaySettings::default()).await;
     let id = place(&fixture, ANNA).await;
     assert_eq!(place(&fixture, ANNA).await, id, "a repeat is not limited");
-    let told = fixture.post("/in.php", FORM, format!("key={ANNA}&{WISH}&data=other")).await;
-    assert_eq!((told.status, told.body.as_str()), (200, "ERROR_NO_SLOT_AVAILABLE"));
+    let response = fixture.post("/in.php", FORM, format!("key={ANNA}&{ORDER_FIELDS}&data=other")).await;
+    assert_eq!((response.status, response.body.as_str()), (200, "ERROR_NO_SLOT_AVAILABLE"));
     assert_eq!(
         fixture.get(&format!("/res.php?key={ANNA}&action=get&id={id}")).await.body,
         "CAPCHA_NOT_READY",
@@ -97,7 +97,7 @@ async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() 
     let fixture = Fixture::open().await;
     let id = fixture.token("k").await;
     fixture.store_is_away.store(true, Ordering::Relaxed);
-    for (query, said) in [
+    for (query, sent) in [
         (format!("action=get&id={id}"), "CAPCHA_NOT_READY"),
         (format!("action=get2&id={id}&json=1"), r#"{"status":0,"request":"CAPCHA_NOT_READY"}"#),
         (format!("action=get&ids={id},{id}"), "CAPCHA_NOT_READY|CAPCHA_NOT_READY"),
@@ -105,7 +105,7 @@ async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() 
         (format!("action=reportbad&id={id}"), "ERROR_REPORT_NOT_RECORDED"),
         ("action=getbalance".to_owned(), "ERROR_NO_SLOT_AVAILABLE"),
     ] {
-        assert_eq!(fixture.res(&query).await, said, "{query}");
+        assert_eq!(fixture.res(&query).await, sent, "{query}");
     }
     assert_eq!(fixture.place("method=base64&body=".to_owned().as_str()).await, "ERROR_ZERO_CAPTCHA_FILESIZE");
     assert_eq!(
@@ -117,7 +117,7 @@ async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() 
 }
 
 #[tokio::test]
-async fn a_pingback_is_on_record_in_the_manners_of_the_flavour() {
+async fn a_pingback_is_on_record_with_its_dialect() {
     let fixture = Fixture::open().await;
     for (path, sitekey, dialect) in [
         ("/in.php", "a", "2captcha"),
@@ -127,10 +127,10 @@ async fn a_pingback_is_on_record_in_the_manners_of_the_flavour() {
         let form = format!(
             "key={KEY}&method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&pingback=https://example.com/hook"
         );
-        let told = fixture.post(path, FORM, form).await.body;
+        let response = fixture.post(path, FORM, form).await.body;
         let orders = fixture.gateway.orders();
         let caller = orders.tenants().local().unwrap();
-        let order = orders.find(&caller, told[3..].parse().unwrap()).await.unwrap();
+        let order = orders.find(&caller, response[3..].parse().unwrap()).await.unwrap();
         assert_eq!(order.webhooks[0].dialect, dialect);
     }
 }

@@ -93,11 +93,11 @@ async fn a_picture_is_ordered_as_a_file_as_base64_and_beside_a_query_and_it_is_o
 #[tokio::test]
 async fn a_question_without_a_method_is_one_too() {
     let fixture = Fixture::open().await;
-    let told = fixture
+    let response = fixture
         .post("/in.php", "application/json", format!(r#"{{"key":"{KEY}","json":1,"textcaptcha":"2+2?"}}"#))
         .await;
-    assert!(told.body.starts_with(r#"{"status":1,"request":""#), "{}", told.body);
-    assert_eq!(told.headers["content-type"], "application/json");
+    assert!(response.body.starts_with(r#"{"status":1,"request":""#), "{}", response.body);
+    assert_eq!(response.headers["content-type"], "application/json");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, CallbackOutcome, Engine, Settings, World};
 use quittance_gateway::{
     CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants, WebhookSettings,
-    Webhooks,
+    Webhooks, webhook_text,
 };
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, Key, Money, Order, Payload, PollOutcome, ProviderAnswer,
@@ -154,7 +154,7 @@ impl Fixture {
             Arc::clone(&engine),
             Tenants::new(tenants, None),
             commit_feed,
-            Webhooks::new(WebhookSettings::default(), clock),
+            Webhooks::new(WebhookSettings::default(), clock, webhook_text),
         );
         let gateway = Gateway::new(orders, settings);
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -232,10 +232,10 @@ impl Fixture {
 
     /// An order for a token, shared with equal ones, and its id.
     pub(crate) async fn token(&self, sitekey: &str) -> String {
-        let told = self
+        let response = self
             .place(&format!("method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&reuse=shared"))
             .await;
-        told.strip_prefix("OK|").unwrap_or_else(|| panic!("{told}")).to_owned()
+        response.strip_prefix("OK|").unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 }
 

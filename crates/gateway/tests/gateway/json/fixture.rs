@@ -3,7 +3,7 @@
 use crate::still_clock::StillClock;
 use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{
-    CommitFeed, Gateway, GatewaySettings, OrderService, Tenants, WebhookSettings, Webhooks,
+    CommitFeed, Gateway, GatewaySettings, OrderService, Tenants, WebhookSettings, Webhooks, webhook_text,
 };
 use quittance_lifecycle::{Money, Payload, ProviderAnswer, SubmitOutcome};
 use quittance_ports::{Account, FixedProvider, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks};
@@ -21,11 +21,11 @@ fn prompt() -> FixedProvider {
     FixedProvider { reply: SubmitOutcome::Answered(answer), account: Some(account) }
 }
 
-pub(crate) struct RequestHandler {
+pub(crate) struct JsonServer {
     address: SocketAddr,
 }
 
-impl RequestHandler {
+impl JsonServer {
     pub(crate) async fn open() -> Self {
         let world = World {
             store: Arc::new(MemoryStore::default()),
@@ -39,7 +39,7 @@ impl RequestHandler {
         let worker = Arc::clone(&engine);
         tokio::spawn(async move { worker.work().await });
         let tenants = Tenants::new(Vec::new(), None);
-        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock));
+        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::new(StillClock), webhook_text);
         let orders = OrderService::new(engine, tenants, CommitFeed::new([]), webhooks);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -47,20 +47,20 @@ impl RequestHandler {
         Self { address }
     }
 
-    pub(crate) async fn connect(&self) -> UsageRow {
+    pub(crate) async fn connect(&self) -> Connection {
         self.connect_as("127.0.0.1").await
     }
 
     /// A client that says another host than the address it connects to.
-    pub(crate) async fn connect_as(&self, host: &str) -> UsageRow {
-        UsageRow(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
+    pub(crate) async fn connect_as(&self, host: &str) -> Connection {
+        Connection(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
     }
 }
 
 /// One connection, used again and again.
-pub(crate) struct UsageRow(TcpStream, String);
+pub(crate) struct Connection(TcpStream, String);
 
-impl UsageRow {
+impl Connection {
     /// The head of an answer in small letters, and its body.
     pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
         let length = body.len();
@@ -79,7 +79,7 @@ impl UsageRow {
         (head, String::from_utf8(body).unwrap())
     }
 
-    /// What the JSON door answers: always 200, always JSON.
+    /// What the JSON API answers: always 200, always JSON.
     pub(crate) async fn ask(&mut self, path: &str, body: &Value) -> Value {
         let (head, body) = self.exchange("POST", path, &body.to_string()).await;
         assert!(head.starts_with("http/1.1 200 ok\r\n"), "{path}: {head}");
@@ -91,9 +91,9 @@ impl UsageRow {
     pub(crate) async fn result(&mut self, prefix: &str, id: &Value) -> Value {
         let poll = serde_json::json!({"clientKey": "any", "taskId": id});
         loop {
-            let told = self.ask(&format!("{prefix}/getTaskResult"), &poll).await;
-            if told["status"] != "processing" {
-                return told;
+            let response = self.ask(&format!("{prefix}/getTaskResult"), &poll).await;
+            if response["status"] != "processing" {
+                return response;
             }
         }
     }

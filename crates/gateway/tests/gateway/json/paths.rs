@@ -1,6 +1,6 @@
-//! One address, several doors, the same orders.
+//! One address, several APIs, the same orders.
 
-use super::fixture::RequestHandler;
+use super::fixture::JsonServer;
 use serde_json::{Value, json};
 
 /// Equal ones are one job.
@@ -11,7 +11,7 @@ fn turnstile(key: &str) -> Value {
 
 #[tokio::test]
 async fn each_dialect_has_a_prefix_and_all_share_one_connection() {
-    let handler = RequestHandler::open().await;
+    let handler = JsonServer::open().await;
     let mut line = handler.connect().await;
     for prefix in ["", "/2captcha", "/anticaptcha", "/capmonster", "/capsolver"] {
         let created = line.ask(&format!("{prefix}/createTask"), &turnstile(&format!("k{prefix}"))).await;
@@ -19,13 +19,13 @@ async fn each_dialect_has_a_prefix_and_all_share_one_connection() {
         assert_eq!(created["taskId"].is_string(), prefix == "/capsolver");
         let ready = line.result(prefix, &created["taskId"]).await;
         assert_eq!((&ready["status"], &ready["solution"]["token"]), (&json!("ready"), &json!("solved")));
-        assert_eq!(ready.get("taskId").is_some(), prefix == "/capsolver", "nobody else has it: {ready}");
+        assert_eq!(ready.get("taskId").is_some(), prefix == "/capsolver", "no other dialect has it: {ready}");
     }
 }
 
 #[tokio::test]
-async fn an_order_placed_at_one_door_is_read_at_the_other_under_the_same_id() {
-    let handler = RequestHandler::open().await;
+async fn an_order_placed_by_one_api_is_read_by_the_other_under_the_same_id() {
+    let handler = JsonServer::open().await;
     let mut line = handler.connect().await;
     let key = "0123456789abcdef0123456789abcdef";
     let placed =
@@ -44,7 +44,7 @@ async fn an_order_placed_at_one_door_is_read_at_the_other_under_the_same_id() {
 
 #[tokio::test]
 async fn a_wrong_method_and_a_broken_body_are_errors_of_the_protocol_and_not_of_http() {
-    let handler = RequestHandler::open().await;
+    let handler = JsonServer::open().await;
     let mut line = handler.connect().await;
     for (method, body, code) in [
         ("GET", "", "ERROR_NO_SUCH_METHOD"),
@@ -56,21 +56,21 @@ async fn a_wrong_method_and_a_broken_body_are_errors_of_the_protocol_and_not_of_
         for path in
             ["/createTask", "/capsolver/createTask", "/getTaskResult", "/getBalance", "/reportCorrect"]
         {
-            let (head, told) = line.exchange(method, path, body).await;
+            let (head, response) = line.exchange(method, path, body).await;
             assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
-            let told: Value = serde_json::from_str(&told).unwrap();
+            let response: Value = serde_json::from_str(&response).unwrap();
             let code = match code {
                 "ERROR_NO_SUCH_METHOD" if path.starts_with("/capsolver") => "ERROR_BAD_REQUEST",
                 code => code,
             };
-            assert_eq!(told["errorCode"], code, "{method} {path} {body}");
+            assert_eq!(response["errorCode"], code, "{method} {path} {body}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_blank_behind_a_path_does_not_count() {
-    let handler = RequestHandler::open().await;
+    let handler = JsonServer::open().await;
     let mut line = handler.connect().await;
     for path in ["/anticaptcha/createTask%20", "/createTask%20%0A", "//createTask/%20"] {
         let created = line.ask(path, &turnstile(path)).await;
@@ -80,14 +80,14 @@ async fn a_blank_behind_a_path_does_not_count() {
 
 #[tokio::test]
 async fn a_host_that_is_not_ours_is_named_in_the_refusal_on_every_api() {
-    let handler = RequestHandler::open().await;
+    let handler = JsonServer::open().await;
     let mut line = handler.connect_as("api.capsolver.com").await;
     let words = ["`api.capsolver.com`", "`listener.hosts`"];
-    let told = line.ask("/createTask", &turnstile("k")).await;
-    assert_eq!(told["errorCode"], "ERROR_IP_NOT_ALLOWED");
+    let response = line.ask("/createTask", &turnstile("k")).await;
+    assert_eq!(response["errorCode"], "ERROR_IP_NOT_ALLOWED");
     let (_, classic) = line.exchange("GET", "/res.php?action=getbalance&json=1", "").await;
     let (_, native) = line.exchange("GET", "/v1/orders", "").await;
-    for said in [told.to_string(), classic, native] {
-        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    for text in [response.to_string(), classic, native] {
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server that closes: nobody new, an answer for whoever is inside, and nothing left behind.
+//! A server that closes: no new connection, an answer for each open one, and nothing left behind.
 
 use crate::classic::fixture::{Connection, FORM, Fixture, KEY};
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn until_busy(fixture: &Fixture) {
 }
 
 #[tokio::test]
-async fn whoever_is_inside_is_answered_and_nobody_else_gets_in() {
+async fn open_connections_are_answered_and_no_other_gets_in() {
     let fixture = Fixture::open().await;
     let form = format!("key={KEY}&method=base64&body={}", "A".repeat(800));
     let mut idle = fixture.connect().await;
@@ -31,13 +31,13 @@ async fn whoever_is_inside_is_answered_and_nobody_else_gets_in() {
     while TcpStream::connect(fixture.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(asking.await.unwrap().body, "CAPCHA_NOT_READY", "a caller that waits is told at once");
+    assert_eq!(asking.await.unwrap().body, "CAPCHA_NOT_READY", "a caller that waits gets it at once");
     assert!(drained.await.unwrap(), "all were answered");
     assert_eq!(fixture.gateway.counts().connections_open, 0);
 }
 
 #[tokio::test]
-async fn whoever_stays_beyond_all_timeout_is_cut_off() {
+async fn a_connection_that_stays_beyond_the_timeout_is_cut_off() {
     let fixture = Fixture::open().await;
     let mut waiting = Connection::new(TcpStream::connect(fixture.address).await.unwrap());
     // The body that it announces does not come.
@@ -61,9 +61,9 @@ async fn a_live_stream_does_not_keep_the_server_from_closing() {
     assert_eq!(fixture.gateway.counts().connections_open, 0);
 }
 
-/// He was let in a moment before, and to hang up on him would look like a crash.
+/// It was accepted a moment before, and to close it would look like a crash.
 #[tokio::test]
-async fn whoever_has_just_come_is_answered_although_the_doors_close() {
+async fn a_connection_that_has_just_come_is_answered_although_the_server_closes() {
     let fixture = Fixture::open().await;
     let mut newcomer = fixture.connect().await;
     while fixture.gateway.counts().connections_open == 0 {

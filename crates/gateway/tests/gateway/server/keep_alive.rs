@@ -1,10 +1,10 @@
-//! Which door a request finds, who is not let in, and what a bug of ours looks like from outside.
+//! Which API a request finds, who is not let in, and what a bug of ours looks like from outside.
 
 use crate::classic::fixture::{Fixture, KEY, tenant};
 use quittance_gateway::GatewaySettings;
 
 #[tokio::test]
-async fn every_door_is_found_and_whoever_is_lost_is_told_what_there_is() {
+async fn every_api_is_found_and_an_unknown_path_gets_what_there_is() {
     let fixture = Fixture::open().await;
     assert_eq!(fixture.get("/in.php").await.body, "ERROR_WRONG_USER_KEY");
     assert_eq!(fixture.get("/healthz").await.status, 200);
@@ -36,10 +36,10 @@ async fn without_tenants_no_page_in_a_browser_is_let_in() {
             vec![("Host", "127.0.0.1:1"), ("Referer", "http://127.0.0.1:3000/evil")],
             vec![("Host", "127.0.0.1:1"), ("Origin", "chrome-extension://abc")],
         ] {
-            let told = fixture.connect().await.ask("GET", path, &headers, b"").await;
-            // Whoever speaks codes is told in his own words.
-            let is_told_so = told.status == 403 || told.body == "ERROR_IP_NOT_ALLOWED";
-            assert!(is_told_so, "{path} {headers:?}: {} {}", told.status, told.body);
+            let response = fixture.connect().await.ask("GET", path, &headers, b"").await;
+            // A client that reads codes gets a code.
+            let is_refused = response.status == 403 || response.body == "ERROR_IP_NOT_ALLOWED";
+            assert!(is_refused, "{path} {headers:?}: {} {}", response.status, response.body);
         }
         let headers = [("Host", "127.0.0.1:1"), ("Origin", "http://127.0.0.1:1")];
         let own = fixture.connect().await.ask("GET", path, &headers, b"").await;

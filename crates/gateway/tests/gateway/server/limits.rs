@@ -35,7 +35,7 @@ async fn a_body_that_is_announced_too_large_is_answered_before_it_is_sent() {
 #[tokio::test]
 async fn a_body_that_turns_out_too_large_is_answered_and_its_sender_hears_it() {
     let fixture = Fixture::with(Vec::new(), with(Limits { body_bytes_max: 1000, ..Limits::default() })).await;
-    // He speaks on until he is done, as most clients do, and only then listens.
+    // The client sends until it is done, as most clients do, and reads only then.
     let mut connection = fixture.connect().await;
     connection.send(b"POST /in.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
@@ -57,7 +57,7 @@ async fn a_head_that_is_too_large_is_refused_and_a_large_one_is_not() {
 }
 
 #[tokio::test]
-async fn whoever_takes_too_long_over_his_head_is_let_go() {
+async fn a_connection_that_takes_too_long_over_its_head_is_closed() {
     let limits = Limits { connections_max: 1, read_wait: BLINK, ..Limits::default() };
     let fixture = Fixture::with(Vec::new(), with(limits)).await;
     for begun in ["", "GET /in", "GET /in.php HTTP/1.1\r\nHost: localhost\r\nA: "] {
@@ -73,15 +73,15 @@ async fn whoever_takes_too_long_over_his_head_is_let_go() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // There is one seat only: whoever comes next gets it while the first one still talks.
+    // There is one seat only: the next connection gets it while the first one still talks.
     tokio::select! {
-        () = talking => panic!("he was listened to"),
+        () = talking => panic!("it was read"),
         reply = fixture.get("/healthz") => assert_eq!(reply.status, 200),
     }
 }
 
 #[tokio::test]
-async fn whoever_takes_too_long_over_his_body_is_told_in_the_protocol() {
+async fn a_body_that_takes_too_long_is_refused_in_the_protocol() {
     let fixture = Fixture::with(Vec::new(), with(Limits { read_wait: BLINK, ..Limits::default() })).await;
     for (path, status, body) in
         [("/in.php", 200, "ERROR_UPLOAD"), ("/res.php", 200, "CAPCHA_NOT_READY"), ("/callback/x", 408, "")]
@@ -116,7 +116,7 @@ async fn a_live_stream_is_not_idle_however_little_there_is_to_tell() {
     fixture.token("k").await;
     loop {
         let line = watcher.line().await;
-        assert!(!line.is_empty(), "he was let go");
+        assert!(!line.is_empty(), "it was closed");
         if line.starts_with("data:") {
             return;
         }
@@ -124,17 +124,17 @@ async fn a_live_stream_is_not_idle_however_little_there_is_to_tell() {
 }
 
 #[tokio::test]
-async fn beyond_the_requests_that_are_worked_on_each_door_says_so_at_once_in_its_own_words() {
+async fn beyond_the_requests_that_are_worked_on_each_api_refuses_at_once_in_its_own_words() {
     let fixture = Fixture::with(Vec::new(), with(Limits { requests_max: 0, ..Limits::default() })).await;
     let form = format!("key={KEY}&action=get&id=5");
-    for (path, body, said) in [
+    for (path, body, text) in [
         ("/in.php", "json=1", r#"{"status":0,"request":"ERROR_NO_SLOT_AVAILABLE"}"#),
         ("/in.php", "", "ERROR_NO_SLOT_AVAILABLE"),
         ("/res.php", form.as_str(), "CAPCHA_NOT_READY"),
         ("/res.php", "action=getbalance", "ERROR_NO_SLOT_AVAILABLE"),
     ] {
         let reply = fixture.post(path, FORM, body).await;
-        assert_eq!((reply.status, reply.body.as_str()), (200, said), "{path} {body}");
+        assert_eq!((reply.status, reply.body.as_str()), (200, text), "{path} {body}");
     }
     let created = fixture.post("/createTask", "application/json", "{}").await;
     assert_eq!(created.status, 200);
@@ -161,8 +161,8 @@ async fn all_bodies_together_have_a_bound_too() {
         "ERROR_NO_SLOT_AVAILABLE"
     );
     for _ in 0..5 {
-        let told = fixture.place(&format!("method=base64&body={}", "A".repeat(40_000))).await;
-        assert!(told.starts_with("OK|"), "the place is given back: {told}");
+        let response = fixture.place(&format!("method=base64&body={}", "A".repeat(40_000))).await;
+        assert!(response.starts_with("OK|"), "the place is given back: {response}");
     }
 }
 

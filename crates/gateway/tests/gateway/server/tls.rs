@@ -1,4 +1,4 @@
-//! The same doors over TLS, with a certificate that can be replaced while they are open.
+//! The APIs over TLS, with a certificate that can be replaced while they are open.
 
 use super::with;
 use crate::classic::fixture::{Connection, Fixture, KEY};
@@ -53,7 +53,7 @@ async fn fixture(limits: Limits, config: Arc<ServerConfig>) -> (Fixture, Tls, So
 }
 
 #[tokio::test]
-async fn a_certificate_is_replaced_while_the_doors_are_open() {
+async fn a_certificate_is_replaced_while_the_server_is_open() {
     let (first, config) = certificate();
     let (_room, tls, address) = fixture(Limits::default(), config).await;
     let path = format!("/res.php?key={KEY}&action=getbalance");
@@ -73,7 +73,7 @@ async fn a_certificate_is_replaced_while_the_doors_are_open() {
 }
 
 #[tokio::test]
-async fn a_client_that_would_rather_speak_http_2_is_told_to_speak_http_1() {
+async fn a_client_that_would_rather_speak_http_2_is_made_to_speak_http_1() {
     let (trusted, config) = certificate();
     let (_room, _tls, address) = fixture(Limits::default(), config).await;
     let stream = connect(address, &trusted, &[b"h2", b"http/1.1"]).await.unwrap();
@@ -81,14 +81,14 @@ async fn a_client_that_would_rather_speak_http_2_is_told_to_speak_http_1() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends_keeps_nobody_else_waiting() {
+async fn a_handshake_that_never_ends_keeps_no_other_waiting() {
     let (trusted, config) = certificate();
     let limits = Limits { read_wait: Duration::from_millis(50), ..Limits::default() };
     let (fixture, _tls, address) = fixture(limits, config).await;
     let mut silent = Connection::new(TcpStream::connect(address).await.unwrap());
     let mut other = Connection::new(connect(address, &trusted, &[]).await.unwrap());
     assert_eq!(other.ask("GET", "/healthz", &[], b"").await.status, 200);
-    assert_eq!(silent.reply().await, None, "and he is let go");
+    assert_eq!(silent.reply().await, None, "and it is closed");
     let mut plain = Connection::new(TcpStream::connect(address).await.unwrap());
     plain.send(b"GET / HTTP/1.1\r\n\r\n").await;
     plain.status().await;

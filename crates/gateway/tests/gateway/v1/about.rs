@@ -1,4 +1,4 @@
-//! What the door says about itself.
+//! What the API says about itself.
 
 use super::fixture::Fixture;
 use super::talk::Ask;
@@ -103,7 +103,7 @@ async fn head_and_options_are_answered_as_they_should_be() {
 }
 
 #[tokio::test]
-async fn the_kinds_are_told_with_what_they_take() {
+async fn the_kinds_are_listed_with_what_they_take() {
     let fixture = Fixture::new().await;
     let kinds = fixture.ask(Ask::get("/v1/kinds")).await.order(200);
     let kinds = kinds["kinds"].as_array().unwrap();

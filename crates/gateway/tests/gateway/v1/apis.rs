@@ -1,4 +1,4 @@
-//! The same placement on every API: classic, the JSON protocol in its four dialects, and our own.
+//! One placement on every API: classic, the JSON protocol in its four dialects, and our own.
 
 use super::fixture::{ANNA, Fixture};
 use super::talk::{Answered, Ask};
@@ -89,26 +89,27 @@ impl Api {
     /// The id of an order that was accepted.
     #[track_caller]
     pub(crate) fn id(self, answered: &Answered) -> Value {
-        let told = answered.json();
+        let response = answered.json();
         let id = match self {
-            Self::Classic => &told["request"],
-            Self::Json(_) => &told["taskId"],
-            Self::V1 => &told["id"],
+            Self::Classic => &response["request"],
+            Self::Json(_) => &response["taskId"],
+            Self::V1 => &response["id"],
         };
-        assert!(!id.is_null() && !id.to_string().contains("ERROR"), "{self:?}: {told}");
+        assert!(!id.is_null() && !id.to_string().contains("ERROR"), "{self:?}: {response}");
         id.clone()
     }
 
-    /// The code of a refusal, and the reason that is told with it.
+    /// The code of a refusal, and the reason beside it.
     #[track_caller]
     pub(crate) fn refusal(self, answered: &Answered) -> (String, String) {
-        let told = answered.json();
+        let response = answered.json();
         let (code, reason) = match self {
-            Self::Classic => (&told["request"], &told["error_text"]),
-            Self::Json(_) => (&told["errorCode"], &told["errorDescription"]),
-            Self::V1 => (&told["code"], &told["detail"]),
+            Self::Classic => (&response["request"], &response["error_text"]),
+            Self::Json(_) => (&response["errorCode"], &response["errorDescription"]),
+            Self::V1 => (&response["code"], &response["detail"]),
         };
-        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{self:?}: {told}")).to_owned();
+        let text =
+            |value: &Value| value.as_str().unwrap_or_else(|| panic!("{self:?}: {response}")).to_owned();
         (text(code), text(reason))
     }
 
@@ -127,11 +128,13 @@ impl Api {
 
     /// What this id has for its caller: the token, or `None` as long as it is on its way.
     pub(crate) async fn look(self, fixture: &Fixture, tenant: &str, id: &Value) -> Option<String> {
-        let told = self.read(fixture, tenant, id).await.json();
+        let response = self.read(fixture, tenant, id).await.json();
         let token = match self {
-            Self::Classic => Some(told["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY"),
-            Self::Json(_) => (told["status"] != "processing").then(|| told["solution"]["token"].clone()),
-            Self::V1 => (told["status"] != "pending").then(|| told["answer"]["text"].clone()),
+            Self::Classic => Some(response["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY"),
+            Self::Json(_) => {
+                (response["status"] != "processing").then(|| response["solution"]["token"].clone())
+            }
+            Self::V1 => (response["status"] != "pending").then(|| response["answer"]["text"].clone()),
         };
         token.map(|token| token.as_str().unwrap_or_else(|| panic!("{self:?} {id}: {token}")).to_owned())
     }

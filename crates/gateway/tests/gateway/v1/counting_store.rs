@@ -9,7 +9,7 @@ use quittance_ports::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// What is said of such a record; it may hold anything.
+/// What the store reports about such a record; it may hold anything.
 pub(crate) const BROKEN: &str = "<b>no JSON</b> \u{1b}[2J";
 
 pub(crate) struct CountingStore {

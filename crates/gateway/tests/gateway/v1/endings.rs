@@ -1,4 +1,4 @@
-//! What a caller is told when its order has no answer: a code of its dialect that is true, and the reason. One order is read by
+//! What a caller gets when its order has no answer: a code of its dialect that is true, and the reason. One order is read by
 //! the same number on every API.
 
 use super::apis::{Api, PAGE};
@@ -92,7 +92,7 @@ async fn each_end_of_an_order_has_a_true_code_in_every_dialect_and_names_the_rea
 }
 
 #[tokio::test]
-async fn an_order_that_was_cancelled_is_told_so_in_every_dialect() {
+async fn an_order_that_was_cancelled_is_answered_as_such_in_every_dialect() {
     let fixture = Fixture::new().await;
     // Nothing is bought while the account has no money, so it waits and can be cancelled.
     let placed = fixture.ask(order("broke-1")).await.json();

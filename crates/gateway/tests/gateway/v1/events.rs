@@ -11,7 +11,7 @@ async fn one_order_is_watched_from_now_to_its_end() {
     let mut live = Ask::get(format!("{path}/events")).key(ANNA).live(fixture.address).await;
     assert_eq!(live.greeting().await, "retry: 2000");
     let (name, first) = live.next().await.unwrap();
-    assert_eq!((name.as_str(), &first["status"]), ("order", &json!("pending")), "it is told at once");
+    assert_eq!((name.as_str(), &first["status"]), ("order", &json!("pending")), "it is sent at once");
     fixture.call_back("hold-1", "token").await;
     let mut last = first;
     while let Some((name, order)) = live.next().await {
@@ -26,7 +26,7 @@ async fn one_order_is_watched_from_now_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_order_that_is_over_is_told_once() {
+async fn an_order_that_is_over_is_sent_once() {
     let fixture = Fixture::new().await;
     let path = path_of(&fixture.place("solve-1").await.order(202));
     fixture.end_of(&path).await;
@@ -50,7 +50,7 @@ async fn an_order_that_is_cancelled_ends_its_stream() {
 }
 
 #[tokio::test]
-async fn everybody_watches_his_own_and_the_operator_all() {
+async fn each_tenant_watches_its_own_orders_and_the_operator_all() {
     let fixture = Fixture::new().await;
     let mut of_anna = Ask::get("/v1/events").key(ANNA).live(fixture.address).await;
     let mut of_bert = Ask::get("/v1/events").key(BERT).live(fixture.address).await;
@@ -75,10 +75,10 @@ async fn everybody_watches_his_own_and_the_operator_all() {
         let mut phases = Vec::new();
         while phases.last() != Some(&json!("solved")) {
             let (_, change) = live.next().await.unwrap();
-            assert_eq!(&change["id"], id, "nobody sees another's");
+            assert_eq!(&change["id"], id, "no tenant sees another's");
             phases.push(change["phase"].clone());
         }
-        assert_eq!(phases, ["queued", "submitting", "solved"], "each step is told once");
+        assert_eq!(phases, ["queued", "submitting", "solved"], "each step is sent once");
     }
 }
 

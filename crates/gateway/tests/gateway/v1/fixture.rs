@@ -9,7 +9,7 @@ use quittance_admin::{Admin, AdminSettings};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
-    WebhookSettings, Webhooks,
+    WebhookSettings, Webhooks, webhook_text,
 };
 use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
 use quittance_ports::{
@@ -30,7 +30,7 @@ pub(crate) const ANNA: &str = "anna567890anna567890anna567890an";
 pub(crate) const BERT: &str = "bert567890bert567890bert567890be";
 pub(crate) const ADMIN: &str = "the operator's own key, of any length";
 
-/// A moment in the year 2100. It moves only when the test says so; whoever is put off for no more than a second comes back.
+/// A moment in the year 2100. It moves only when the test says so; a pause of no more than a second ends.
 pub(crate) struct SlowClock {
     now: AtomicU64,
     moved: tokio::sync::Notify,
@@ -89,7 +89,7 @@ impl Fixture {
         Self::build_operated(vec![anna], true, GatewaySettings::default(), settings, None).await
     }
 
-    /// Nobody can call back, so a doubt is a dead letter at once.
+    /// The provider cannot call back, so a doubt is a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
         Self::build(
             vec![TenantSettings::new("anna", KeyDigest::of(ANNA))],
@@ -100,7 +100,7 @@ impl Fixture {
         .await
     }
 
-    /// What happens here is told to whoever listens there.
+    /// What happens here is sent to the listener there.
     pub(crate) async fn traced(collector: SocketAddr) -> Self {
         let collector = format!("http://{collector}/v1/traces").parse().unwrap();
         let traces = TraceSettings { collector, node: "here".into() };
@@ -154,7 +154,8 @@ impl Fixture {
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
         let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
-        let webhooks = Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let webhooks =
+            Webhooks::new(WebhookSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>, webhook_text);
         let key = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
         let orders =
             OrderService::new(Arc::clone(&engine), Tenants::new(tenants, key), commit_feed, webhooks);
@@ -257,7 +258,7 @@ impl Fixture {
         self.clock.moved.notify_waiters();
     }
 
-    /// Lets the worker go: from here on nobody asks the store or the provider anything but for whoever comes to a door.
+    /// Ends the worker: from here on the store and the provider are asked only for requests that come to an API.
     pub(crate) async fn rest(&self) {
         self.engine.stop();
         let worker = self.worker.lock().unwrap().take();
@@ -266,7 +267,7 @@ impl Fixture {
         self.provider.calls();
     }
 
-    /// From here on nobody can read this record.
+    /// From here on this record cannot be read.
     pub(crate) fn break_record(&self, key: &str) {
         self.store.break_record(Key::parse(key).unwrap(), false);
     }
@@ -353,14 +354,14 @@ impl Fixture {
     }
 }
 
-/// The same, shared with nobody.
+/// A turnstile token that is shared with no other order.
 pub(crate) fn exclusive(sitekey: &str) -> Value {
     let mut order = order(sitekey);
     order["reuse"] = json!("exclusive");
     order
 }
 
-/// An order for a page that is nobody's. Equal ones are one job, as callers want it that ask again without a key.
+/// An order for a page of no tenant. Equal ones are one job, as callers want it that ask again without a key.
 pub(crate) fn order(sitekey: &str) -> Value {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
     json!({ "kind": "turnstile", "reuse": "shared", "params": params })

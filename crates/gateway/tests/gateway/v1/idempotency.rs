@@ -1,4 +1,4 @@
-//! Whoever repeats himself is never charged twice in silence; and every answer says where it came from.
+//! A caller that repeats a request is never charged twice in silence; and every answer says where it came from.
 
 use super::fixture::{ANNA, BERT, Fixture, keyed, order, path_of};
 use super::talk::{Answered, Ask};
@@ -39,7 +39,7 @@ async fn the_same_key_with_another_body_is_a_mismatch_and_another_tenants_is_not
 }
 
 #[tokio::test]
-async fn whoever_is_strict_is_told_that_the_same_order_is_in_flight() {
+async fn a_strict_caller_gets_that_the_same_order_is_in_flight() {
     let fixture = Fixture::new().await;
     let first = fixture.place("hold-1").await.order(202);
     let strict = || {
@@ -91,7 +91,7 @@ async fn a_repeat_without_a_key_is_joined_or_cached_and_no_repeat_of_a_key() {
 }
 
 #[tokio::test]
-async fn what_nobody_wanted_any_more_is_taken_from_the_stock() {
+async fn what_no_caller_wanted_any_more_is_taken_from_the_stock() {
     let fixture = Fixture::new().await;
     let exclusive = json!({
         "kind": "turnstile", "reuse": "exclusive",
@@ -112,7 +112,7 @@ async fn what_nobody_wanted_any_more_is_taken_from_the_stock() {
     assert_eq!((&read["origin"], &read["answer"]), (&json!("stock"), &taken["answer"]));
     assert_ne!(path_of(&taken), first);
     let other = fixture.get(&first).await.order(200);
-    assert!(other.get("answer").is_none(), "whoever cancelled does not get it: {other}");
+    assert!(other.get("answer").is_none(), "the caller that cancelled does not get it: {other}");
 }
 
 #[tokio::test]

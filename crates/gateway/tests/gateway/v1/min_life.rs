@@ -1,4 +1,4 @@
-//! The life that a caller asked for (`min_life_s`) is kept when the caller comes with its id, whoever else placed the same order.
+//! The life that a caller asked for (`min_life_s`) is kept when the caller comes with its id, also if others placed the same order.
 //! A turnstile token lives for 300 s.
 
 use super::apis::{APIS, Api, Placing};
@@ -10,11 +10,11 @@ use std::time::Duration;
 async fn read(api: Api, fixture: &Fixture, id: &Value) -> String {
     loop {
         let answered = api.read(fixture, ANNA, id).await;
-        let told = answered.json();
-        let is_expired = answered.text.contains("ERROR_TOKEN_EXPIRED") || told["status"] == "expired";
+        let response = answered.json();
+        let is_expired = answered.text.contains("ERROR_TOKEN_EXPIRED") || response["status"] == "expired";
         let is_pending = answered.text.contains("NOT_READY")
-            || told["status"] == "processing"
-            || told["status"] == "pending";
+            || response["status"] == "processing"
+            || response["status"] == "pending";
         match (is_expired, is_pending) {
             (true, _) => return "expired".to_owned(),
             (false, true) => tokio::task::yield_now().await,

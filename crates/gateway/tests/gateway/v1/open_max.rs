@@ -45,7 +45,7 @@ async fn ask(ask: Ask, address: SocketAddr) -> Answered {
     ask.of(address).await
 }
 
-/// Whether it was accepted; if not, it was told that too many are open.
+/// Whether it was accepted; if not, it was refused because too many are open.
 fn is_accepted(answered: &Answered) -> bool {
     let body: Value = serde_json::from_str(&answered.text).unwrap_or_default();
     let is_accepted = answered.text.starts_with("OK|") || body["errorId"] == 0 || answered.status == 202;
@@ -131,7 +131,7 @@ async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
 
 /// A store that is away is an error, at once and for all that wait, and no place is lost by it for long.
 #[tokio::test]
-async fn a_store_that_is_away_is_told_to_all_that_wait_for_a_place() {
+async fn all_that_wait_for_a_place_learn_that_the_store_is_away() {
     let fixture = limited(OPEN_MAX).await;
     let (_twin, address) = fixture.twin(tenants(OPEN_MAX)).await;
     fixture.store_is_away.store(true, Ordering::Relaxed);

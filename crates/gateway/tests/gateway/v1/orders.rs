@@ -87,7 +87,7 @@ async fn head_collects_no_answer_and_claims_none() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_wait_is_told_where_and_when_to_look() {
+async fn a_caller_that_does_not_wait_gets_where_and_when_to_look() {
     let fixture = Fixture::new().await;
     let answered = fixture.place("hold-1").await;
     let order = answered.order(202);
@@ -102,7 +102,7 @@ async fn whoever_does_not_wait_is_told_where_and_when_to_look() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_it_comes_and_no_later_than_he_wants() {
+async fn a_caller_that_waits_gets_the_answer_when_it_comes_and_a_response_no_later_than_it_wants() {
     let fixture = Fixture::new().await;
     let ask = |wait| Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", wait);
     assert_eq!(fixture.ask(ask("wait=1")).await.order(202)["status"], "pending", "the second is over");
@@ -114,7 +114,7 @@ async fn whoever_waits_is_told_when_it_comes_and_no_later_than_he_wants() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_loses_nothing() {
+async fn a_caller_that_hangs_up_loses_nothing() {
     let fixture = Fixture::new().await;
     let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
     let waiting = ask.send(fixture.address).await;
@@ -162,7 +162,7 @@ async fn a_report_is_recorded_once_and_the_opposite_is_not() {
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_told_and_then_held_back() {
+async fn what_the_provider_refuses_is_answered_and_then_held_back() {
     let fixture = Fixture::new().await;
     let failed = fixture.end_of(&path_of(&fixture.place("refuse-1").await.order(202))).await;
     assert_eq!(failed["status"], "failed");

@@ -1,4 +1,4 @@
-//! What is not done, and how it is told.
+//! What is refused, and in which words.
 
 use super::fixture::{ANNA, Fixture, order};
 use super::talk::Ask;
@@ -14,7 +14,7 @@ async fn whatever_is_wrong_with_an_order_is_named() {
         (json!({ "kind": 7 }), "bad_params", "kind"),
         (json!({ "kind": "" }), "bad_params", "kind"),
         (json!({ "kind": "a b" }), "bad_params", "kind"),
-        (json!({ "kind": "nobody_knows" }), "bad_params", "kind"),
+        (json!({ "kind": "unheard_of" }), "bad_params", "kind"),
         (json!({ "kind": "turnstile", "params": [] }), "bad_params", "params"),
         (json!({ "kind": "turnstile", "params": { "pageurl": page } }), "bad_params", "params.sitekey"),
         (json!({ "kind": "turnstile", "params": { "sitekey": null } }), "bad_params", "params.sitekey"),
@@ -82,7 +82,7 @@ async fn no_problem_repeats_what_may_be_a_secret() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_told_what_it_is() {
+async fn a_body_that_is_no_json_object_is_refused_as_what_it_is() {
     let fixture = Fixture::new().await;
     let post = |content_type: &str, body: &str| {
         fixture.ask(Ask::new("POST", "/v1/orders").key(ANNA).header("Content-Type", content_type).body(body))
@@ -128,7 +128,7 @@ async fn what_is_not_there_and_what_cannot_be_done_are_problems_as_well() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_with_a_time_to_come_back() {
+async fn a_store_that_is_away_is_answered_with_a_time_to_come_back() {
     let fixture = Fixture::new().await;
     let path = format!("/v1/orders/{}", fixture.place("hold-1").await.order(202)["id"].as_str().unwrap());
     fixture.store_is_away.store(true, Ordering::Relaxed);

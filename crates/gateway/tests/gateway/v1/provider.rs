@@ -23,7 +23,7 @@ pub(crate) struct Scripted {
     submits: Mutex<BTreeMap<String, u32>>,
     /// Where to call about each site key.
     callbacks: Mutex<BTreeMap<String, String>>,
-    /// What it was told about answers.
+    /// The reports that it got about answers.
     reports: Mutex<Vec<bool>>,
     calls: AtomicUsize,
     /// Every field of every order that was submitted.

@@ -1,4 +1,4 @@
-//! How much life an answer has left is told with it, on every API: in the body of `/v1`, and in a header of the others.
+//! How much life an answer has left comes with it, on every API: in the body of `/v1`, and in a header of the others.
 
 use super::apis::{APIS, Api, Placing};
 use super::fixture::{ANNA, Fixture};
@@ -10,7 +10,7 @@ use std::time::Duration;
 const LEFT: Duration = Duration::from_millis(287_600);
 
 /// What a response says about the life that is left.
-fn told(api: Api, answered: &Answered) -> Option<Duration> {
+fn response(api: Api, answered: &Answered) -> Option<Duration> {
     match api {
         Api::V1 => answered.json()["expires_in_ms"].as_u64().map(Duration::from_millis),
         _ => answered
@@ -25,27 +25,31 @@ fn left(api: Api) -> Duration {
 }
 
 #[tokio::test]
-async fn the_remaining_life_is_told_with_the_answer_on_every_api() {
+async fn the_remaining_life_comes_with_the_answer_on_every_api() {
     let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let sitekey = format!("hold-{n}");
         let placed = api.place(&fixture, &Placing::of(&sitekey)).await;
         let id = api.id(&placed);
         let pending = api.read(&fixture, ANNA, &id).await;
-        assert_eq!((told(api, &placed), told(api, &pending)), (None, None), "{api:?}: there is no answer");
+        assert_eq!(
+            (response(api, &placed), response(api, &pending)),
+            (None, None),
+            "{api:?}: there is no answer"
+        );
         // Nothing says when it arrived, so it is dated from its submit.
         fixture.call_back(&sitekey, "token").await;
         fixture.pass(Duration::from_millis(12_400));
         let read = api.read(&fixture, ANNA, &id).await;
-        assert_eq!(told(api, &read), Some(left(api)), "{api:?}");
+        assert_eq!(response(api, &read), Some(left(api)), "{api:?}");
         fixture.pass(Duration::from_secs(300));
         let expired = api.read(&fixture, ANNA, &id).await;
-        assert_eq!(told(api, &expired), None, "{api:?}: {}", expired.text);
+        assert_eq!(response(api, &expired), None, "{api:?}: {}", expired.text);
     }
 }
 
 #[tokio::test]
-async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
+async fn a_placement_that_is_answered_at_once_gets_the_remaining_life() {
     let fixture = Fixture::new().await;
     let mut answered_at_once = Vec::new();
     for (n, api) in APIS.into_iter().enumerate() {
@@ -55,7 +59,7 @@ async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
         fixture.pass(Duration::from_millis(12_400));
         let again = api.place(&fixture, &shared).await;
         let has_answer = again.text.contains(&format!("token 1 of fresh-{n}"));
-        assert_eq!(told(api, &again), has_answer.then(|| left(api)), "{api:?}: {}", again.text);
+        assert_eq!(response(api, &again), has_answer.then(|| left(api)), "{api:?}: {}", again.text);
         if has_answer {
             answered_at_once.push(api);
         }
@@ -65,7 +69,7 @@ async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
 
 /// The caller of a cached answer has the same id as the one that the answer was bought for.
 #[tokio::test]
-async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_is_told_how_long() {
+async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_learns_how_long() {
     let fixture = Fixture::new().await;
     for (n, api) in APIS.into_iter().enumerate() {
         let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
@@ -77,18 +81,18 @@ async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_is_t
         assert_eq!(repeat, id, "{api:?}");
         fixture.pass(Duration::from_secs(15));
         assert_eq!(
-            told(api, &api.read(&fixture, ANNA, &repeat).await),
+            response(api, &api.read(&fixture, ANNA, &repeat).await),
             Some(Duration::from_secs(51)),
             "{api:?}"
         );
         fixture.pass(Duration::from_secs(50));
         assert_eq!(
-            told(api, &api.read(&fixture, ANNA, &repeat).await),
+            response(api, &api.read(&fixture, ANNA, &repeat).await),
             Some(Duration::from_secs(1)),
             "{api:?}"
         );
         fixture.pass(Duration::from_secs(1));
-        assert_eq!(told(api, &api.read(&fixture, ANNA, &repeat).await), None, "{api:?}");
+        assert_eq!(response(api, &api.read(&fixture, ANNA, &repeat).await), None, "{api:?}");
     }
 }
 
@@ -107,7 +111,7 @@ async fn an_answer_without_an_expiry_has_no_remaining_life() {
 }
 
 #[tokio::test]
-async fn of_several_ids_the_shortest_remaining_life_is_told() {
+async fn of_several_ids_the_shortest_remaining_life_is_sent() {
     let fixture = Fixture::new().await;
     let mut ids: Vec<Value> = Vec::new();
     for sitekey in ["fresh-1", "fresh-2", "hold-3"] {
@@ -121,7 +125,7 @@ async fn of_several_ids_the_shortest_remaining_life_is_told() {
     let life_of = async |ids: &[Value]| {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str().unwrap()).collect();
         let path = format!("/res.php?key={ANNA}&action=get&ids={}", ids.join(","));
-        told(Api::Classic, &fixture.ask(Ask::get(path)).await)
+        response(Api::Classic, &fixture.ask(Ask::get(path)).await)
     };
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(life_of(&ids).await, seconds(270));

@@ -15,7 +15,7 @@ enum Setting {
     Key,
     Shared,
     Exclusive,
-    /// Nothing is said: turnstile tokens are used once.
+    /// The request has no `reuse`: turnstile tokens are used once.
     Default,
 }
 
@@ -360,7 +360,7 @@ async fn on_the_classic_protocol_the_fields_come_in_the_query_a_form_or_a_multip
     let post = |content_type: &str, body: &str| {
         Ask::new("POST", "/in.php").header("Content-Type", content_type).body(body)
     };
-    let mut told = Vec::new();
+    let mut response = Vec::new();
     for ask in [
         Ask::get(format!("/in.php?{order}")),
         post("application/x-www-form-urlencoded", &order),
@@ -368,10 +368,10 @@ async fn on_the_classic_protocol_the_fields_come_in_the_query_a_form_or_a_multip
     ] {
         let answered = fixture.ask(ask).await;
         assert!(answered.text.starts_with("OK|"), "{answered:?}");
-        told.push(answered.text);
+        response.push(answered.text);
     }
-    assert_eq!(distinct(&told), 1);
-    // A client that wants plain text is told the code alone.
+    assert_eq!(distinct(&response), 1);
+    // A client that wants plain text gets the code alone.
     let wrong = fixture.ask(Ask::get(format!("/in.php?{order}&sitekey=fresh-2"))).await;
     assert_eq!(wrong.text, "ERROR_BAD_PARAMETERS");
     assert_eq!(fixture.provider.submits("fresh-1"), 1);
@@ -475,8 +475,9 @@ async fn on_v1_the_fields_of_an_order_do_not_hide_among_its_params() {
     for name in ["idempotency_key", "deadline_s", "min_life_s", "reuse", "no_stock", "nocache"] {
         let mut order = super::fixture::order("fresh-1");
         order["params"][name] = json!("1");
-        let told = fixture.ask(Ask::post("/v1/orders", &order).key(ANNA)).await.must_be(422, "bad_params");
-        assert_eq!(told["field"], format!("params.{name}"));
+        let response =
+            fixture.ask(Ask::post("/v1/orders", &order).key(ANNA)).await.must_be(422, "bad_params");
+        assert_eq!(response["field"], format!("params.{name}"));
     }
     assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }

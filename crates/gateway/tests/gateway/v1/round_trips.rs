@@ -1,5 +1,5 @@
-//! What a request costs: whoever is served from the stock, or with what is there already, costs the store one call and the
-//! provider none. The worker rests meanwhile, so every call that is counted is the door's.
+//! What a request costs: one that is served from the stock, or with what is there already, costs the store one call and the
+//! provider none. The worker rests meanwhile, so every call that is counted is the API's.
 
 use super::fixture::{ANNA, BERT, Fixture, exclusive, order};
 use super::talk::Ask;
@@ -7,7 +7,7 @@ use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_lifecycle::Reuse;
 use serde_json::{Value, json};
 
-/// Anna shares with nobody, whatever door she comes to.
+/// Anna shares with no other tenant, in every API.
 async fn unshared() -> Fixture {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.reuse = Some(Reuse::Exclusive);
@@ -67,7 +67,7 @@ async fn a_new_order_and_each_look_at_it_cost_one_store_call() {
 }
 
 #[tokio::test]
-async fn the_classic_door_costs_one_store_call_for_placing_and_one_for_each_look() {
+async fn the_classic_api_costs_one_store_call_for_placing_and_one_for_each_look() {
     let fixture = unshared().await;
     fixture.stock("hold-1", "token-1").await;
     fixture.rest().await;
@@ -75,14 +75,14 @@ async fn the_classic_door_costs_one_store_call_for_placing_and_one_for_each_look
     let id = placed.strip_prefix("OK|").unwrap();
     assert_eq!(fixture.store_calls(), ["take"]);
     for _ in 0..2 {
-        let told = fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=get&id={id}"))).await.text;
-        assert_eq!((told.as_str(), fixture.store_calls()), ("OK|token-1", vec!["load"]));
+        let response = fixture.ask(Ask::get(format!("/res.php?key={ANNA}&action=get&id={id}"))).await.text;
+        assert_eq!((response.as_str(), fixture.store_calls()), ("OK|token-1", vec!["load"]));
     }
     assert_eq!(fixture.provider.calls(), 0);
 }
 
 #[tokio::test]
-async fn the_json_door_costs_one_store_call_for_placing_and_one_for_each_look() {
+async fn the_json_api_costs_one_store_call_for_placing_and_one_for_each_look() {
     let fixture = unshared().await;
     fixture.stock("hold-1", "token-1").await;
     fixture.stock("hold-1", "token-2").await;
@@ -100,7 +100,7 @@ async fn the_json_door_costs_one_store_call_for_placing_and_one_for_each_look() 
 }
 
 #[tokio::test]
-async fn only_whoever_has_a_limit_pays_for_the_question_whether_he_repeats_himself() {
+async fn only_a_tenant_with_a_limit_pays_for_the_question_whether_a_request_is_a_repeat() {
     let mut bert = TenantSettings::new("bert", KeyDigest::of(BERT));
     bert.open_max = Some(5);
     let fixture = Fixture::with(vec![TenantSettings::new("anna", KeyDigest::of(ANNA)), bert]).await;

@@ -20,9 +20,9 @@ async fn fixture() -> Fixture {
     Fixture::limited([("anna", ANNA), ("bert", BERT)].map(tenant).into(), settings).await
 }
 
-/// Trap: 130 calls with `Prefer: wait=300` where 120 requests may be open, and all others are told 429, health checks too.
+/// Trap: 130 calls with `Prefer: wait=300` where 120 requests may be open, and all others get 429, health checks too.
 #[tokio::test]
-async fn requests_of_one_tenant_that_wait_turn_nobody_else_away() {
+async fn requests_of_one_tenant_that_wait_keep_no_other_tenant_out() {
     let fixture = fixture().await;
     let mut waits = JoinSet::new();
     for n in 0..3 * REQUESTS_MAX {
@@ -48,9 +48,9 @@ async fn requests_of_one_tenant_that_wait_turn_nobody_else_away() {
     fixture.place("solve-2").await.order(202);
 }
 
-/// Trap: 1,024 unread streams of one tenant, and nobody else can watch anything, not even the operator.
+/// Trap: 1,024 unread streams of one tenant, and no other tenant can watch anything, not even the operator.
 #[tokio::test]
-async fn live_streams_of_one_tenant_turn_nobody_else_away() {
+async fn live_streams_of_one_tenant_keep_no_other_tenant_out() {
     let fixture = fixture().await;
     let open = async |key: &str, path: &str| -> (u16, TcpStream) {
         let mut stream = Ask::get(path).key(key).send(fixture.address).await;

@@ -30,7 +30,7 @@ impl Answered {
     pub(crate) fn order(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
-        assert_eq!(self.header("cache-control"), Some("no-store"), "an answer is in nobody's cache");
+        assert_eq!(self.header("cache-control"), Some("no-store"), "an answer is in no cache");
         self.json()
     }
 

@@ -1,4 +1,4 @@
-//! Who is let in, what he may do, and that nobody sees what is another's.
+//! Who is let in, what each may do, and that no tenant sees what is another's.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
-async fn nobody_is_let_in_without_his_key() {
+async fn no_caller_is_let_in_without_its_key() {
     let fixture = Fixture::new().await;
     for path in
         ["/v1/orders", "/v1/orders/7", "/v1/me", "/v1/events", "/v1/orders/7/events", "/v1/admin/dead"]
@@ -66,7 +66,7 @@ async fn another_tenants_order_is_no_order_at_all() {
 
 /// Neither what a list says nor what it costs depends on what others have ordered.
 #[tokio::test]
-async fn a_list_reads_the_orders_of_its_tenant_and_of_nobody_else() {
+async fn a_list_reads_the_orders_of_its_tenant_and_of_no_other() {
     let fixture = Fixture::new().await;
     for n in 0..300 {
         fixture.place(&format!("hold-{n}")).await.order(202);
@@ -91,7 +91,7 @@ async fn a_list_reads_the_orders_of_its_tenant_and_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn limits_are_kept_and_told() {
+async fn limits_are_kept_and_shown() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.rate = Some(Rate { every: Duration::from_secs(10), burst: 2 });
     let mut bert = TenantSettings::new("bert", KeyDigest::of(BERT));
@@ -120,7 +120,7 @@ async fn limits_are_kept_and_told() {
 }
 
 #[tokio::test]
-async fn a_tenant_gets_only_his_kinds_and_hosts() {
+async fn a_tenant_gets_only_its_kinds_and_hosts() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.kinds = Some(vec!["turnstile".into()]);
     anna.targets = Some(Targets {

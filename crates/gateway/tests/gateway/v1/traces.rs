@@ -1,5 +1,5 @@
 //! Traces as a collector gets them: one story from the caller's request through the calls to the provider to the hand-out, below
-//! the caller's own span; and a collector that is away is no trouble to anybody.
+//! the caller's own span; and a collector that is away disturbs no request.
 
 use super::fixture::{ANNA, Fixture, order, path_of};
 use super::talk::Ask;
@@ -37,8 +37,8 @@ async fn collector() -> (SocketAddr, CallbackOutcome) {
                     assert_eq!(request.uri().path(), "/v1/traces");
                     assert_eq!(request.headers()["content-type"], "application/json");
                     let body = request.into_body().collect().await.unwrap().to_bytes();
-                    let said: Value = serde_json::from_slice(&body).unwrap();
-                    let spans = &said["resourceSpans"][0]["scopeSpans"][0]["spans"];
+                    let written: Value = serde_json::from_slice(&body).unwrap();
+                    let spans = &written["resourceSpans"][0]["scopeSpans"][0]["spans"];
                     kept.lock().unwrap().extend(spans.as_array().unwrap().iter().cloned());
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"{}"))))
                 }
@@ -85,13 +85,13 @@ async fn a_trace_leads_from_the_callers_request_through_the_provider_to_the_hand
     assert_eq!(attempt["parentSpanId"], whole["spanId"]);
     assert_eq!((&submit["parentSpanId"], &submit["kind"]), (&attempt["spanId"], &3.into()));
     assert_eq!(hand_out["parentSpanId"], whole["spanId"]);
-    let told: Vec<_> =
+    let response: Vec<_> =
         whole["events"].as_array().unwrap().iter().map(|event| event["name"].clone()).collect();
-    assert_eq!(told.last().unwrap(), "attempt 1: solved, by callback");
+    assert_eq!(response.last().unwrap(), "attempt 1: solved, by callback");
 }
 
 #[tokio::test]
-async fn who_wants_no_trace_has_none_and_who_says_nothing_has_one_of_his_own() {
+async fn a_caller_that_wants_no_trace_has_none_and_one_that_says_nothing_has_its_own() {
     let (address, heard) = collector().await;
     let fixture = Fixture::traced(address).await;
     let unwanted = format!("00-{TRACE}-{CALLER}-00");
@@ -123,7 +123,7 @@ async fn a_collector_that_is_away_holds_up_no_order() {
 }
 
 #[tokio::test]
-async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
+async fn a_caller_that_is_given_what_another_ordered_finds_it_from_its_own_trace() {
     let (address, heard) = collector().await;
     let fixture = Fixture::traced(address).await;
     let path = path_of(&fixture.place("hold-d").await.order(202));
@@ -137,8 +137,8 @@ async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
     let whole = spans.iter().find(|span| span["name"] == "order turnstile").unwrap();
     assert_ne!(whole["traceId"], TRACE);
     let link = serde_json::json!([{ "traceId": whole["traceId"], "spanId": whole["spanId"] }]);
-    let his: Vec<&Value> = spans.iter().filter(|span| span["traceId"] == TRACE).collect();
-    let [place, given] = &his[..] else { panic!("{his:?}") };
+    let own_spans: Vec<&Value> = spans.iter().filter(|span| span["traceId"] == TRACE).collect();
+    let [place, given] = &own_spans[..] else { panic!("{own_spans:?}") };
     assert_eq!((&place["name"], &place["links"]), (&"place turnstile".into(), &link));
     let origin = serde_json::json!({ "key": "quittance.origin", "value": { "stringValue": "cached" } });
     assert!(place["attributes"].as_array().unwrap().contains(&origin), "{place}");
@@ -147,7 +147,7 @@ async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
 }
 
 #[tokio::test]
-async fn what_a_caller_calls_his_kind_names_no_span() {
+async fn what_a_caller_calls_its_kind_names_no_span() {
     let (address, heard) = collector().await;
     let fixture = Fixture::traced(address).await;
     let odd = "M".repeat(5000);

@@ -31,7 +31,7 @@ async fn connected(fixture: &Fixture, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-async fn everybody_gets_in(fixture: &Fixture) {
+async fn all_others_get_in(fixture: &Fixture) {
     let asks = [
         Ask::get("/healthz"),
         Ask::get("/callback/x"),
@@ -48,7 +48,7 @@ async fn everybody_gets_in(fixture: &Fixture) {
 
 /// Trap: 260 idle connections where there are seats for 200, and health checks and callbacks time out for more than 30 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_without_a_key_keep_nobody_out() {
+async fn idle_connections_without_a_key_keep_no_caller_out() {
     let fixture = small().await;
     let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
     let mut of_tenant = connected(&fixture, request.as_bytes()).await;
@@ -59,7 +59,7 @@ async fn idle_connections_without_a_key_keep_nobody_out() {
         timeout(SOON, stranger.read(&mut [0; 4096])).await.unwrap().unwrap();
         strangers.push(stranger);
     }
-    everybody_gets_in(&fixture).await;
+    all_others_get_in(&fixture).await;
     of_tenant.write_all(request.as_bytes()).await.unwrap();
     let read = timeout(SOON, of_tenant.read(&mut [0; 4096])).await.unwrap().unwrap();
     assert!(read > 0, "the connection of a tenant was not closed to make a place free");
@@ -67,20 +67,20 @@ async fn idle_connections_without_a_key_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_say_nothing_or_never_end_their_head_keep_nobody_out() {
+async fn connections_that_say_nothing_or_never_end_their_head_keep_no_caller_out() {
     for begun in [&b""[..], b"GET /healthz HTTP/1.1\r\nHost: "] {
         let fixture = small().await;
         let mut strangers = Vec::new();
         for _ in 0..STRANGERS {
             strangers.push(connected(&fixture, begun).await);
         }
-        everybody_gets_in(&fixture).await;
+        all_others_get_in(&fixture).await;
         drop(strangers);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_connections_of_one_tenant_keep_nobody_else_out() {
+async fn the_connections_of_one_tenant_keep_no_other_tenant_out() {
     let fixture = small().await;
     let request = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {ANNA}\r\n\r\n");
     let mut of_anna = Vec::new();
@@ -89,7 +89,7 @@ async fn the_connections_of_one_tenant_keep_nobody_else_out() {
         timeout(SOON, stream.read(&mut [0; 4096])).await.unwrap().unwrap();
         of_anna.push(stream);
     }
-    everybody_gets_in(&fixture).await;
+    all_others_get_in(&fixture).await;
     drop(of_anna);
 }
 
@@ -148,25 +148,25 @@ async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
         let by_agent = ask.clone().header("User-Agent", safari);
         let by_both = by_agent.clone().header("Accept", image);
         for seen in [by_agent, by_both, ask.clone().header("Accept", image)] {
-            let told = fixture.ask(seen.clone()).await;
-            let is_refused = told.status == 403 || told.text.contains("ERROR_IP_NOT_ALLOWED");
-            assert!(is_refused, "{seen:?}: {told:?}");
+            let response = fixture.ask(seen.clone()).await;
+            let is_refused = response.status == 403 || response.text.contains("ERROR_IP_NOT_ALLOWED");
+            assert!(is_refused, "{seen:?}: {response:?}");
         }
     }
     assert_eq!(fixture.provider.submits("hold-1"), 0);
     let listed = fixture.ask(Ask::get("/v1/orders?status=all")).await.order(200);
     assert_eq!(listed, json!({ "orders": [] }));
-    let told =
+    let response =
         fixture.ask(Ask::get(format!("/in.php?{query}")).header("User-Agent", "python-requests/2.32")).await;
-    assert!(told.text.starts_with("OK|"), "a program is let in: {told:?}");
+    assert!(response.text.starts_with("OK|"), "a program is let in: {response:?}");
 }
 
 #[tokio::test]
-async fn a_tenant_is_not_told_the_balance_of_the_provider_unless_it_may_see_it() {
+async fn a_tenant_does_not_get_the_balance_of_the_provider_unless_it_may_see_it() {
     let mut tenants = both();
     tenants[1].sees_balance = true;
     let fixture = Fixture::with(tenants).await;
-    let told = async |key: &str| {
+    let response = async |key: &str| {
         let classic = fixture.ask(Ask::get(format!("/res.php?key={key}&action=getbalance"))).await.text;
         let json =
             fixture.ask(Ask::post("/getBalance", &json!({ "clientKey": key }))).await.json()["balance"]
@@ -179,8 +179,8 @@ async fn a_tenant_is_not_told_the_balance_of_the_provider_unless_it_may_see_it()
             threads.contains("\"working_threads\":2") || threads.contains("\"working_threads\":\"2\""),
         )
     };
-    assert_eq!(told(ANNA).await, ("10.00".to_owned(), 10.0, false));
-    let (classic, json, sees_threads) = told(BERT).await;
+    assert_eq!(response(ANNA).await, ("10.00".to_owned(), 10.0, false));
+    let (classic, json, sees_threads) = response(BERT).await;
     assert!(
         classic.starts_with("12.5") && (json - 12.5).abs() < 1e-9 && sees_threads,
         "{classic} {json} {sees_threads}"

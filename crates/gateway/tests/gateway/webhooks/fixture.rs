@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
 use quittance_gateway::{
     Accepted, Allowed, Caller, CommitFeed, Declined, KeyDigest, OrderRequest, OrderService, TenantSettings,
-    Tenants, WebhookSettings, Webhooks,
+    Tenants, WebhookSettings, Webhooks, webhook_text,
 };
 use quittance_lifecycle::{
     Evidence, Fault, FaultClass, Key, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
@@ -110,6 +110,7 @@ impl World {
                 ..WebhookSettings::default()
             },
             Arc::clone(&clock),
+            webhook_text,
         );
         let provider = Arc::new(Prompt::default());
         let ports = Ports {
@@ -144,7 +145,7 @@ impl World {
         self.until(key, |order| !order.is_awaited()).await;
     }
 
-    pub(crate) async fn until_told(&self, key: Key) {
+    pub(crate) async fn until_delivered(&self, key: Key) {
         self.until(key, |order| order.webhooks.is_empty()).await;
     }
 

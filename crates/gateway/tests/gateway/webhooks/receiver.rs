@@ -1,4 +1,4 @@
-//! A caller's own server, which writes down what it was told and answers as it is bid.
+//! A caller's own server, which writes down what it received and answers as it is bid.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -35,14 +35,14 @@ impl Receiver {
     pub(crate) async fn start(statuses: &[u16]) -> Self {
         let webhook = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = webhook.local_addr().unwrap();
-        let (told, heard) = mpsc::channel(100);
+        let (response, heard) = mpsc::channel(100);
         let count = Arc::new(AtomicUsize::new(0));
         let (statuses, counted) = (statuses.to_vec(), Arc::clone(&count));
         tokio::spawn(async move {
             while let Ok((stream, _)) = webhook.accept().await {
                 let index = counted.fetch_add(1, Ordering::SeqCst);
                 let heard = attend(stream, statuses.get(index).copied().unwrap_or(200)).await;
-                if told.send(heard).await.is_err() {
+                if response.send(heard).await.is_err() {
                     return;
                 }
             }

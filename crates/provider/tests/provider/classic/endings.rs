@@ -19,7 +19,7 @@ async fn ends(play: impl Fn(ClassicClient) + Send + Sync + 'static, word: &str, 
     assert_eq!(server.connections(), 1, "it was tried again: {evidence}");
 }
 
-/// As above, after the whole request has come, and with this text before the end.
+/// Ends the call in doubt after the whole request has come and this text was sent; the evidence names `word`.
 async fn ends_after(outcome_of: &'static str, word: &str) {
     let play = move |mut guest: ClassicClient| {
         guest.read_request();

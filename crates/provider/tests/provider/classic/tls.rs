@@ -1,4 +1,4 @@
-//! The same over TLS: what fails before the handshake is over never arrived, and trust is not assumed.
+//! Over TLS: what fails before the handshake is over never arrived, and trust is not assumed.
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok, read_request};
 use crate::classic::{accepted, hasty};

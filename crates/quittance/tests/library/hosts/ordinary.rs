@@ -43,7 +43,7 @@ fn token(dice: &mut HostsDice, bytes: usize) -> String {
     base64(&(0..bytes).map(|_| dice.next().to_le_bytes()[0]).collect::<Vec<_>>())
 }
 
-/// The same words on the classic API and on `/v1`, towards a classic provider and one of the JSON protocol.
+/// Equal words on the classic API and on `/v1`, towards a classic provider and one of the JSON protocol.
 fn on_both(what: &'static str, kind: &'static str, fields: &Value) -> Vec<Ordinary> {
     let mut all = Vec::new();
     for (api, to) in
