@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_for_everybody_is_reached_on_this_machine() {
+    fn an_address_for_all_is_reached_on_this_machine() {
         for (listen, expected) in [
             ("0.0.0.0:8780", "127.0.0.1:8780"),
             ("[::]:8780", "[::1]:8780"),

@@ -182,6 +182,6 @@ fn what_is_there(account: &Account, currency: &str) -> String {
     let balance = account.balance.map(|money| format!("balance {}", decimal::with_currency(money, currency)));
     let threads =
         account.threads.map(|threads| format!("{} of {} threads in use", threads.working, threads.total));
-    let told: Vec<String> = balance.into_iter().chain(threads).collect();
-    if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
+    let parts: Vec<String> = balance.into_iter().chain(threads).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
 }

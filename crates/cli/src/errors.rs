@@ -84,8 +84,8 @@ const fn remedy(rule: FaultRule) -> &'static str {
     match rule.remedy {
         Remedy::BackOff => "tried again after a pause that grows",
         Remedy::AtOnce => "submitted again at once",
-        Remedy::Hold => "held until a person has mended the account",
-        Remedy::Tell => "the caller is told; never tried again",
+        Remedy::Hold => "held until a person has fixed the account",
+        Remedy::Tell => "reported to the caller; never tried again",
     }
 }
 
@@ -121,11 +121,7 @@ const fn signal(signal: Signal) -> &'static str {
 
 fn whole_table(codes: &Codes, config: &Config) -> String {
     let mut text = String::new();
-    _ = writeln!(
-        text,
-        "{HEADING}{:<14}{:>6}  {:<44}everybody else{HEADING:#}",
-        "class", "limit", "the order"
-    );
+    _ = writeln!(text, "{HEADING}{:<14}{:>6}  {:<44}other orders{HEADING:#}", "class", "limit", "the order");
     for class in Signal::ALL {
         let rule = config.policy.faults.rule(class);
         let limit = rule.limit.map_or("-".to_owned(), |limit| limit.to_string());
@@ -401,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_task_and_a_code_that_nobody_has_seen_are_explained_too() {
+    fn a_pending_task_and_a_code_of_no_table_are_explained_too() {
         assert!(ask(Some("CAPCHA_NOT_READY"), None, false, &[]).contains("polled again"));
         let unseen = ask(Some("ERROR_MOON_PHASE"), None, false, &[]);
         assert!(unseen.contains("unlisted_code") && unseen.contains("[provider.faults]"), "{unseen}");

@@ -26,8 +26,8 @@ use std::time::Duration;
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How many commands may work on a shared store from one place: each needs a folder of its own.
 const HOMES_MAX: usize = 64;
-/// When a person is told why the prompt does not come back.
-const STOP_TOLD: Duration = Duration::from_secs(1);
+/// After this time, the command says why it does not end.
+const STOP_NOTE: Duration = Duration::from_secs(1);
 
 /// Starts a node that processes orders. It may run beside other nodes if the store is shared. The inner error: another process uses the
 /// embedded store.
@@ -201,7 +201,7 @@ fn builder(config: &Config) -> Result<Builder, CliError> {
         .settings(move |engine| settings.apply(engine)))
 }
 
-/// What people call this node: as they said, or else by its machine and its port or process.
+/// What people call this node: as configured, or else by its machine and its port or process.
 pub(crate) fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
     let usual = || match listens_on {
         Some(address) => format!("{}:{}", host_name(), address.port()),
@@ -263,7 +263,7 @@ fn start_error(error: &StartError) -> CliError {
         | StartError::Spill { .. }
         | StartError::Secret(_) => Exit::Store,
         StartError::Pool { source, .. } if crate::pool::exit_of(source) == Exit::Store => Exit::Store,
-        // It stands in the configuration, so it is mended there.
+        // It stands in the configuration, so it is fixed there.
         StartError::Pool { .. } => Exit::Config,
         StartError::NoProvider
         | StartError::BadPattern(_)
@@ -276,7 +276,7 @@ fn start_error(error: &StartError) -> CliError {
 /// Ends what is under way, within limits.
 pub(crate) async fn stop(node: &Quittance) {
     let mut stopping = std::pin::pin!(node.stop());
-    if tokio::time::timeout(STOP_TOLD, &mut stopping).await.is_err() {
+    if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
         output::tell("ending what is under way; it is safe to interrupt\n");
         _ = tokio::time::timeout(STOP_WAIT, stopping).await;
     }

@@ -1,5 +1,5 @@
-//! `quittance serve`: the daemon. It puts the node and its doors together, says where it listens, and ends politely:
-//! whoever is inside is answered first.
+//! `quittance serve`: the daemon. It puts the node and its listeners together, and prints where it listens. When it
+//! ends, requests in progress are answered first.
 
 mod alerts;
 mod certificate;
@@ -193,7 +193,7 @@ impl Daemon {
             _ => None,
         };
         gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
-        serving.spawn(watch::tell_changes(gateway.clone()));
+        serving.spawn(watch::log_changes(gateway.clone()));
         let admin = node.admin().expect("a node with a gateway has one");
         serving.spawn(alerts::run_program(admin.monitor().announced(), config));
         serving.spawn(admin.clone().run());
@@ -269,7 +269,7 @@ impl Daemon {
         let name = ended.as_ref().map_or("none", |sign| sign.name());
         tracing::info!(
             signal = name,
-            "ending: open requests are answered first, and callers that wait for an answer are told to come again"
+            "ending: open requests are answered first, and callers that wait for an answer are asked to retry"
         );
         tokio::select! {
             () = self.end() => ended.map(|_| Exit::Done),

@@ -1,4 +1,4 @@
-//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` tells, of the daemon that has the store, or what
+//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` shows, of the daemon that has the store, or what
 //! this process sees in a store that is shared. It changes nothing, and never keeps an embedded store open.
 
 mod draw;
@@ -60,13 +60,13 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
     if !args.once && !args.json && is_screen {
         return terminal::watch(Feed::of(config, environment).await?).await;
     }
-    let told = look(config, environment).await?;
+    let snapshot = look(config, environment).await?;
     if args.json {
-        return output::print(&format!("{told:#}\n")).map(|()| Exit::Done);
+        return output::print(&format!("{snapshot:#}\n")).map(|()| Exit::Done);
     }
-    let picture: Snapshot = serde_json::from_value(told).map_err(|error| {
+    let picture: Snapshot = serde_json::from_value(snapshot).map_err(|error| {
         let what = format!(
-            "what was told cannot be understood ({error}): is the daemon of another version than this?"
+            "the snapshot cannot be understood ({error}): is the daemon of another version than this?"
         );
         CliError::new(Exit::Store, what)
     })?;
@@ -77,28 +77,28 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
 async fn look(config: &Config, environment: &Environment) -> Result<Value, CliError> {
     store::must_exist(&config.store)?;
     let client = ApiClient::find(config, environment).await?;
-    let mut told: Value = client.get(NOW).await?;
+    let mut snapshot: Value = client.get(NOW).await?;
     if matches!(client, ApiClient::InProcess(_)) {
         let scheme = config.store.url.scheme();
         // A store that is not shared has no node now, and a daemon may be about to start.
         let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
         for _ in 1..looks_max {
-            if told["rates"]["asked"].is_number() || told["store"]["is_up"] != true {
+            if snapshot["rates"]["asked"].is_number() || snapshot["store"]["is_up"] != true {
                 break;
             }
             tokio::time::sleep(LOOK_SPAN).await;
-            told = client.get(NOW).await?;
+            snapshot = client.get(NOW).await?;
         }
-        from_outside(&mut told, scheme);
+        from_outside(&mut snapshot, scheme);
     }
-    Ok(told)
+    Ok(snapshot)
 }
 
 /// Removes what only a node knows. A command that reads a store has no name and no age there, no latencies, and no state of the
 /// provider.
-fn from_outside(told: &mut Value, scheme: Scheme) {
-    told["node"] = Value::Null;
-    told["providers"] = json!([]);
-    told["latency_ms"] = json!({ "p50": null, "p95": null, "p99": null, "count": null });
-    told["store"]["kind"] = scheme.word().into();
+fn from_outside(snapshot: &mut Value, scheme: Scheme) {
+    snapshot["node"] = Value::Null;
+    snapshot["providers"] = json!([]);
+    snapshot["latency_ms"] = json!({ "p50": null, "p95": null, "p99": null, "count": null });
+    snapshot["store"]["kind"] = scheme.word().into();
 }

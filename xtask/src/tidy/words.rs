@@ -24,7 +24,10 @@ const MAY_SAY: &[(&str, &str)] = &[
     ),
     ("crates/engine/src/inspect/tests/vendors.rs", "an address as a vendor writes it"),
     ("crates/admin/", "is being cleaned; delete this row when that is done"),
-    ("crates/cli/", "is being cleaned; delete this row when that is done"),
+    (
+        "crates/cli/src/dead/render.rs",
+        "reads a field of crates/admin, which is being cleaned; delete this row when that is done",
+    ),
     ("crates/config/", "is being cleaned; delete this row when that is done"),
     ("crates/gateway/", "is being cleaned; delete this row when that is done"),
     ("crates/mock-provider/", "is being cleaned; delete this row when that is done"),

@@ -39,7 +39,7 @@ fn place(file: &str) -> Place {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let file = format!(
         "listen = \"here\"\npublic_rul = \"http://q.example.org\"\n[timing]\ndeadline = \"soon\"\np95 = \"1s\"\n\
          [targets]\nallow = [\"https://a.example\", \"b.example\", \"c.example:1\"]\n[[tenant]]\nname = \"t\"\n[store]\npassword_env = \"P\"\n\
@@ -63,8 +63,8 @@ fn everything_that_is_wrong_is_told_at_once() {
             &["`provider.m.ca_file`", "cannot be read"],
         ],
     );
-    let told = place(&file).load().unwrap_err().to_string();
-    assert_eq!(told.lines().count(), 10, "other commands tell all of it, too: {told}");
+    let found = place(&file).load().unwrap_err().to_string();
+    assert_eq!(found.lines().count(), 10, "other commands report all of it, too: {found}");
     // A provider whose address is wrong has an address, and is there.
     let typo = PROVIDER.replace("https://two.example.com", "two.example.com");
     finds(&place(&format!("listen = \"127.0.0.1:0\"\n{typo}")), &[&["`provider.m.url`"]]);
@@ -164,22 +164,22 @@ fn http_and_https_cannot_share_an_address() {
 fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = place(&format!("listen = \"{}\"\n{PROVIDER}", taken.local_addr().unwrap()));
-    let told = report(&place);
-    assert_eq!(told["right"], true, "{told}");
-    assert!(told["notes"].to_string().contains("another process listens there"), "{told}");
+    let found = report(&place);
+    assert_eq!(found["right"], true, "{found}");
+    assert!(found["notes"].to_string().contains("another process listens there"), "{found}");
 }
 
 #[test]
 fn a_configuration_that_is_right_says_so_to_scripts() {
     let key = "0123456789abcdef0123456789abcdef";
     let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
-    let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
+    let report_of = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
         let place = Place::with_file(&format!("listen = \"127.0.0.1:0\"\n{file}")).env(env);
         report(&place)
     };
-    let said = told(right, &[("K", key)]);
-    assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");
-    // Whatever `serve` would not start with is wrong, and all of it is told at once.
+    let found = report_of(right, &[("K", key)]);
+    assert_eq!((&found["right"], &found["notes"]), (&true.into(), &serde_json::json!([])), "{found}");
+    // All that `serve` would not start with is wrong, and is reported at once.
     let admin = "[admin]\nkey_env = \"A\"\n[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n[tls]\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n";
     let script = right.replace("two.example.com", "two.example.com/in.php");
     for (file, env, count, words) in [
@@ -188,14 +188,14 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
         (script, vec![("K", key)], 1, "in.php"),
         (format!("{right}{admin}"), vec![("K", key), ("A", "abc"), ("T", "")], 3, "has 3 characters"),
     ] {
-        let said = told(&file, &env);
-        let wrong = said["wrong"].as_array().unwrap();
-        assert_eq!((&said["right"], wrong.len()), (&false.into(), count), "{said}");
-        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {said}");
+        let found = report_of(&file, &env);
+        let wrong = found["wrong"].as_array().unwrap();
+        assert_eq!((&found["right"], wrong.len()), (&false.into(), count), "{found}");
+        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {found}");
     }
     let wide =
         format!("{right}[targets]\nallow = [\"*\"]\n").replace("public_url = \"http://q.example.org\"\n", "");
-    let notes = told(&wide, &[("K", key)])["notes"].to_string();
+    let notes = report_of(&wide, &[("K", key)])["notes"].to_string();
     assert!(notes.contains("`targets.allow` has `*`") && notes.contains("paid twice"), "{notes}");
 }
 

@@ -131,8 +131,11 @@ mod tests {
             filter.unknown_names(&config)
         };
         assert_eq!(unknown("turnstile", Tenants::LOCAL), Vec::<String>::new());
-        let told = unknown("nonsense", "carla");
-        assert!(told[0].contains("no kind is called `nonsense`") && told[1].contains("`carla`"), "{told:?}");
+        let notes = unknown("nonsense", "carla");
+        assert!(
+            notes[0].contains("no kind is called `nonsense`") && notes[1].contains("`carla`"),
+            "{notes:?}"
+        );
     }
 
     #[test]

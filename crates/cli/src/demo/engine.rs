@@ -19,7 +19,7 @@ const LINES_WAITING_MAX: usize = 10_000;
 pub(crate) struct Ask {
     pub(crate) id: u64,
     pub(crate) line: String,
-    pub(crate) told: oneshot::Sender<Value>,
+    pub(crate) event_to: oneshot::Sender<Value>,
 }
 
 pub(crate) enum Bid {
@@ -30,7 +30,7 @@ pub(crate) enum Bid {
     Finish,
 }
 
-/// What the engine said as its last word.
+/// The last event of the engine.
 pub(crate) struct Finished {
     pub(crate) done: Value,
     pub(crate) kills: u32,
@@ -87,7 +87,7 @@ impl Keeper {
                 let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
                 Err(CliError::new(
                     Exit::Bad,
-                    format!("the engine ended by itself ({how}): what it said stands above"),
+                    format!("the engine ended by itself ({how}): its messages are above"),
                 ))
             }
         }
@@ -105,7 +105,7 @@ impl Keeper {
         }
         if let Some(ask) = event["id"].as_u64().and_then(|id| self.pending.remove(&id)) {
             // The worker may have gone.
-            _ = ask.told.send(event);
+            _ = ask.event_to.send(event);
         }
     }
 
@@ -116,7 +116,7 @@ impl Keeper {
         self.running.child.start_kill().map_err(io)?;
         self.running.child.wait().await.map_err(io)?;
         self.kills += 1;
-        // What it said before it died was said.
+        // Events that it wrote before it died count.
         while let Some(line) = self.running.lines_out.recv().await {
             self.read_callback(serde_json::from_str(&line).unwrap_or_default());
         }

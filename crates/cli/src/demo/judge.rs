@@ -1,4 +1,4 @@
-//! The judge: holds what the engine wrote down, and what it told its callers, against what the provider really took. It
+//! The judge: holds what the engine wrote down, and what its callers got, against what the provider really took. It
 //! trusts the ledger, and shares no rule with the engine.
 
 use super::Plan;
@@ -34,7 +34,7 @@ pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
         breaches.push(format!("never lost: {} records cannot be read", evidence.unreadable));
     }
     let price = |captcha: u32| price_of(plan, captcha, &cases);
-    let without = evidence.told.iter().map(|(captcha, _)| price(*captcha)).sum();
+    let without = evidence.outcomes.iter().map(|(captcha, _)| price(*captcha)).sum();
     let totals = &evidence.ledger.totals;
     Report {
         plan,
@@ -164,13 +164,13 @@ fn answered(order: &Order) -> impl Iterator<Item = &str> {
             && matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. })
     });
     own.filter_map(|attempt| {
-        let told = order.timeline.entries.iter().find_map(|entry| match &entry.event {
+        let task_of = order.timeline.entries.iter().find_map(|entry| match &entry.event {
             TimelineEvent::Accepted { attempt: number, task } if *number == attempt.number => {
                 Some(task.as_str())
             }
             _ => None,
         });
-        attempt.task.as_deref().or(told)
+        attempt.task.as_deref().or(task_of)
     })
 }
 
@@ -182,7 +182,7 @@ fn ends(
     breaches: &mut Vec<String>,
 ) -> Ends {
     let mut ends = Ends::default();
-    for (captcha, event) in &evidence.told {
+    for (captcha, event) in &evidence.outcomes {
         let mark = mark(plan.seed, *captcha);
         let Some(event) = event else {
             ends.nothing += 1;
@@ -203,9 +203,9 @@ fn ends(
             *ends.otherwise.entry(code).or_insert(0) += 1;
         }
     }
-    ends.nothing += u64::from(plan.requests) - evidence.told.len() as u64;
+    ends.nothing += u64::from(plan.requests) - evidence.outcomes.len() as u64;
     if ends.nothing > 0 {
-        breaches.push(format!("never lost: {} requests were told nothing at all", ends.nothing));
+        breaches.push(format!("never lost: {} requests got no outcome at all", ends.nothing));
     }
     ends
 }

@@ -1,4 +1,4 @@
-//! What a person, or a script, is told after a demo. 80 columns, what happened first, what to do next last. Styles are
+//! The report of a demo, for a person or a script. 80 columns, what happened first, what to do next last. Styles are
 //! always written; they are removed where the output is no terminal.
 
 use super::Plan;
@@ -113,12 +113,12 @@ impl Report {
         page.row(
             "recovered from doubt",
             usage.recovered_from_doubt,
-            "replies that were lost: a callback told",
+            "replies that were lost: a callback came",
         );
         page.row(
             "recovered by fallback poll",
             usage.recovered_by_poll,
-            "callbacks that were lost: a poll told",
+            "callbacks that were lost: a poll found it",
         );
         page.row(
             "possible double payments",
@@ -136,7 +136,7 @@ impl Report {
         page.section("The provider's own ledger beside them");
         page.row("taken by the provider", self.taken, "tasks, each of them paid for");
         page.row("paid, in the usage", self.usage.paid, "");
-        page.row("taken in doubt", self.taken_in_doubt, "no word ever came; listed as doubts");
+        page.row("taken in doubt", self.taken_in_doubt, "nothing ever came; listed as in doubt");
         page.section("The money");
         page.styled_row("spent", &money(self.spent_micros), "by the ledger", Style::new());
         page.styled_row(
@@ -161,7 +161,7 @@ impl Report {
             _ = write!(ends, ", {count} {code}");
         }
         if *nothing > 0 {
-            _ = write!(ends, ", {nothing} told nothing");
+            _ = write!(ends, ", {nothing} without an outcome");
         }
         page.paragraph(&format!("{ends}."));
     }

@@ -22,17 +22,17 @@ use tokio::time::Instant;
 
 /// A key like any other; it opens nothing outside of this demo.
 const KEY: &str = "d3m0d3m0d3m0d3m0d3m0d3m0d3m0d3m0";
-/// How often a worker asks again when it is told that this is what to do.
+/// How often a worker asks again, if the error says that it should.
 const TRIES_MAX: u32 = 5;
 /// How long the calm may take: longer than any order may.
 const CALM_MAX: Duration = Duration::from_secs(120);
-/// How often a person is told how far it is, where a line cannot move.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
+/// How often the progress is printed, where a line cannot move.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// What the judge gets to see.
 pub(crate) struct Evidence {
     /// What became of each request: which captcha it was for, and the last event.
-    pub(crate) told: Vec<(u32, Option<Value>)>,
+    pub(crate) outcomes: Vec<(u32, Option<Value>)>,
     pub(crate) ledger: Ledger,
     pub(crate) orders: Vec<Arc<Order>>,
     pub(crate) unreadable: usize,
@@ -63,7 +63,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
     // A set, so that the tasks end when it is dropped.
     let mut keeping = tokio::task::JoinSet::new();
     keeping.spawn(keeper.keep(received));
-    let told = work(plan, &bids, &mock).await;
+    let outcomes = work(plan, &bids, &mock).await;
     mock.set_faults(Faults::default());
     _ = bids.send(Bid::Finish).await;
     let finished = tokio::time::timeout(CALM_MAX, keeping.join_next()).await;
@@ -78,7 +78,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
     let ledger = mock.ledger();
     mock.stop().await;
     let (orders, unreadable, usage) = read_store(&room.path().join("store")).await?;
-    Ok(Evidence { told, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
+    Ok(Evidence { outcomes, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
 }
 
 /// Short of slots, and everything goes wrong now and then; but solves take a blink, so that the demo is short.
@@ -134,7 +134,7 @@ retry_share = 1.0
 retry_burst = 10000
 retry_trickle = "10ms"
 
-# The storm makes this code up; a person who watches a demo need not be told of it.
+# The storm makes this code up; it needs no warning.
 [provider.faults]
 ERROR_BLUE_MOON = "busy"
 
@@ -186,7 +186,7 @@ p50 = "300ms"
 p95 = "600ms"
 p99 = "1s"
 
-# What the mock provider takes; callbacks tell no price.
+# What the mock provider takes; callbacks have no price.
 [prices]
 recaptcha_v2 = 0.00299
 turnstile = 0.00299
@@ -206,8 +206,8 @@ async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, mock: &MockProvider) -> Vec<
             loop {
                 let request = next.fetch_add(1, Ordering::Relaxed);
                 let Some(captcha) = asked.get(request as usize).copied() else { return };
-                let told = ask(plan, &bids, captcha, request).await;
-                if ended.send((captcha, told)).await.is_err() {
+                let outcome = ask(plan, &bids, captcha, request).await;
+                if ended.send((captcha, outcome)).await.is_err() {
                     return;
                 }
             }
@@ -215,37 +215,37 @@ async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, mock: &MockProvider) -> Vec<
     }
     drop(ended);
     let mut progress = output::Progress::start(&format!("Storm, seed {}", plan.seed));
-    let mut told = Vec::with_capacity(plan.requests as usize);
-    let (mut kills, mut told_at) = (0, Instant::now());
+    let mut outcomes = Vec::with_capacity(plan.requests as usize);
+    let (mut kills, mut shown_at) = (0, Instant::now());
     while let Some(ending) = endings.recv().await {
-        told.push(ending);
+        outcomes.push(ending);
         // Spread over the storm: after a third, two thirds, and so on.
-        let share = told.len() * (plan.kills as usize + 1) / plan.requests as usize;
+        let share = outcomes.len() * (plan.kills as usize + 1) / plan.requests as usize;
         if share > kills && kills < plan.kills as usize {
             kills += 1;
             _ = bids.send(Bid::Kill).await;
         }
-        if told_at.elapsed() >= TOLD_EVERY || output::moves() {
-            told_at = Instant::now();
+        if shown_at.elapsed() >= PROGRESS_EVERY || output::moves() {
+            shown_at = Instant::now();
             let paid = mock.totals().accepted;
             progress.tell(&format!(
                 "{} of {} requests ended, {paid} paid for, engine killed {kills} times",
-                told.len(),
+                outcomes.len(),
                 plan.requests
             ));
         }
     }
-    told
+    outcomes
 }
 
 async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -> Option<Value> {
     let mut last = None;
     for _ in 0..TRIES_MAX {
-        let (told, answer) = oneshot::channel();
+        let (event_to, answer) = oneshot::channel();
         let line = captcha::order(plan, captcha, request).to_string();
-        bids.send(Bid::Ask(Ask { id: request.into(), line, told })).await.ok()?;
+        bids.send(Bid::Ask(Ask { id: request.into(), line, event_to })).await.ok()?;
         let event = answer.await.ok()?;
-        // What every client does when it is told so: an answer that has expired, or a time that is up, is asked for again.
+        // What every client does then: an answer that has expired, or a time that is up, is asked for again.
         let again = matches!(event["error"]["code"].as_str(), Some("expired" | "not_yet" | "store"));
         last = Some(event);
         if !again {

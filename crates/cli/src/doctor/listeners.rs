@@ -24,7 +24,7 @@ fn of(about: &'static str, state: State, what: impl Into<String>) -> Vec<Finding
     vec![Finding::new(about, state, what)]
 }
 
-fn told(error: &dyn std::error::Error) -> String {
+fn in_full(error: &dyn std::error::Error) -> String {
     CliError::of(Exit::Config, error).what
 }
 
@@ -38,10 +38,10 @@ pub(super) fn certificate(config: &Config) -> Vec<Finding> {
             return of(about, State::Note, what);
         }
         Ok(None) => return Vec::new(),
-        Err(error) => return of(about, State::Bad, told(&error)),
+        Err(error) => return of(about, State::Bad, in_full(&error)),
     };
     if let Err(error) = serve::load(cert, key) {
-        return of(about, State::Bad, told(&error));
+        return of(about, State::Bad, in_full(&error));
     }
     let now = i64::try_from(SystemClock.now().as_millis() / 1000).unwrap_or(i64::MAX);
     let mut findings = match facts(cert) {
@@ -156,11 +156,11 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tenant in &config.tenants {
         if let Err(error) = tenant.settings(&config.targets) {
-            findings.push(Finding::new(about, State::Bad, told(&error)));
+            findings.push(Finding::new(about, State::Bad, in_full(&error)));
         }
     }
     if let Some(Err(error)) = config.admin.as_ref().map(quittance_config::CallerKey::digest) {
-        findings.push(Finding::new(about, State::Bad, told(&error)));
+        findings.push(Finding::new(about, State::Bad, in_full(&error)));
     }
     if config.tenants.is_empty() {
         let instead = if is_kept_inside(config.listen) { "" } else { ", whatever `listen` says" };
@@ -232,8 +232,8 @@ mod tests {
 
     #[track_caller]
     fn says(findings: &[Finding], state: State, word: &str) {
-        let told = named(findings, state);
-        assert!(told.iter().any(|what| what.contains(word)), "`{word}` is not in {told:?}");
+        let found = named(findings, state);
+        assert!(found.iter().any(|what| what.contains(word)), "`{word}` is not in {found:?}");
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_and_a_file_that_other_users_can_read_are_told() {
+    fn a_folder_and_a_file_that_other_users_can_read_are_reported() {
         use std::os::unix::fs::PermissionsExt;
         let place = Place::empty();
         let (folder, key) = (place.path("orders"), place.path("key"));
@@ -340,7 +340,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn too_few_files_are_told() {
+    fn too_few_files_are_reported() {
         says(&descriptors(&config_with(&["listener.connections_max=1"])), State::Good, "may be open");
     }
 }

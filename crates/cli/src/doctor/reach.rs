@@ -72,8 +72,8 @@ pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
     let asked = tokio::time::timeout(REACH_WAIT, Box::pin(address.call("/readyz", &[]))).await;
     let head = asked.ok()?.ok().filter(|head| status(head) == Some(503))?;
     let (_, body) = head.split_once("\r\n\r\n")?;
-    let said: serde_json::Value = serde_json::from_str(body).ok()?;
-    said["why"].as_str().map(str::to_owned)
+    let reply: serde_json::Value = serde_json::from_str(body).ok()?;
+    reply["why"].as_str().map(str::to_owned)
 }
 
 /// Where the call came in.
@@ -238,7 +238,7 @@ impl Address {
 async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> io::Result<String> {
     stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();
-    // One that ends without a word has said all it had to say.
+    // An early end is no error: what came before it counts.
     _ = stream.take(HEAD_BYTES as u64).read_to_end(&mut head).await;
     Ok(String::from_utf8_lossy(&head).into_owned())
 }

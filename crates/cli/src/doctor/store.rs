@@ -23,10 +23,10 @@ pub(super) async fn store(config: &Config, environment: &Environment) -> Vec<Fin
     let not_ready = reach::not_ready(config.listen).await;
     let not_ready = not_ready.map(|why| format!("the daemon on {} is not ready: {why}", config.listen));
     let mut findings: Vec<Finding> = not_ready.map(|what| of(State::Bad, what)).into_iter().collect();
-    // One process has an embedded store to itself, and this one has said what is wrong.
-    let is_told = !findings.is_empty() && !config.store.url.scheme().is_shared();
-    findings.extend(noticed(config).filter(|_| !is_told));
-    if !is_told {
+    // One process has an embedded store to itself, and this one has reported what is wrong.
+    let is_reported = !findings.is_empty() && !config.store.url.scheme().is_shared();
+    findings.extend(noticed(config).filter(|_| !is_reported));
+    if !is_reported {
         findings.extend(look(config, environment).await);
     }
     findings

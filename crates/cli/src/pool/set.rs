@@ -238,11 +238,11 @@ mod tests {
     fn changes_are_shown_with_the_old_value_and_secrets_are_not() {
         let before = login();
         let after = ShownPool { service_level: None, size: Some(3), enabled: false, ..before.clone() };
-        let told = text(false, &after, changes(Some(&before), &after, &PoolChange::default()));
+        let shown = text(false, &after, changes(Some(&before), &after, &PoolChange::default()));
         for words in ["a fixed size of 3 (was: 95 % of orders)", "off (was: on)"] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(shown.contains(words), "{words}: {shown}");
         }
-        assert!(!told.contains("hours") && !told.contains("sitekey"), "{told}");
+        assert!(!shown.contains("hours") && !shown.contains("sitekey"), "{shown}");
         assert!(
             text(false, &before, changes(Some(&before), &before, &PoolChange::default()))
                 .contains("unchanged")
@@ -251,8 +251,8 @@ mod tests {
             params: [("proxy".into(), Some("u:other@h:1".into()))].into(),
             ..PoolChange::default()
         };
-        let told = text(false, &before, changes(Some(&before), &before, &secret));
-        assert!(told.contains("changed") && told.contains("proxy") && !told.contains("other"), "{told}");
+        let shown = text(false, &before, changes(Some(&before), &before, &secret));
+        assert!(shown.contains("changed") && shown.contains("proxy") && !shown.contains("other"), "{shown}");
         let object = object(false, &after, changes(Some(&before), &after, &PoolChange::default())).unwrap();
         assert_eq!((&object["created"], &object["changed"]["state"]["was"]), (&false.into(), &"on".into()));
     }

@@ -58,7 +58,7 @@ async fn attempt(
     let (name, given) = program.split_first().expect("without a program this is not called");
     let mut command = Command::new(name);
     command.args(given).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    // It is told of alerts, and has no business with keys.
+    // It gets alerts, and needs no keys.
     for secret in secrets {
         command.env_remove(secret);
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_used_is_told_by_its_file() {
+    fn a_certificate_that_cannot_be_used_is_reported_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = pair(folder.path(), "one");
         let (_, other) = pair(folder.path(), "two");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_have_changed_are_told_once_and_when_they_have_settled() {
+    fn files_that_have_changed_are_reported_once_and_when_they_have_settled() {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = pair(folder.path(), "one");
         let mut watched = Source::Files { cert: cert.clone(), key }.watch();
@@ -183,7 +183,7 @@ mod tests {
         std::fs::write(&cert, "longer than before, or at least another text").unwrap();
         assert!(!watched.have_changed(), "perhaps the other one is still being written");
         assert!(watched.have_changed());
-        assert!(!watched.have_changed(), "that was told");
+        assert!(!watched.have_changed(), "that was reported");
         std::fs::remove_file(&cert).unwrap();
         assert!(!watched.have_changed());
         assert!(watched.have_changed(), "a file that is gone has changed too");

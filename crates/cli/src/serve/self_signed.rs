@@ -74,7 +74,7 @@ fn by_kept_authority(dir: &Path) -> Result<Option<Made>, CertificateError> {
     Ok(is_vouched_for(&made.cert, &ca).then_some(made))
 }
 
-/// All that is said about the authority follows from its key, so the key is all that it takes to go on with it.
+/// All of the authority follows from its key, so the key is enough to continue with it.
 fn authority(key: &KeyPair) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     let mark: String = params.key_identifier(key).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told() {
+    fn a_folder_that_cannot_be_written_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

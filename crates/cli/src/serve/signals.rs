@@ -1,4 +1,4 @@
-//! What the process is told from outside: to end, to end at once, and to read its certificate again.
+//! Signals to the daemon: to end, to end at once, and to read its certificate again.
 
 use crate::exit::Exit;
 

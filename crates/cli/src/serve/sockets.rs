@@ -16,7 +16,7 @@ const HTTPS_SETTING: &str = "tls.listen";
 const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum SocketUse {
     Http,
     Https,
 }
@@ -33,13 +33,13 @@ impl Inherited {
     pub(crate) fn take(environment: &Environment) -> Result<Self, CliError> {
         let mut found = listenfd::ListenFd::from_env();
         let wrong = |what: String| CliError::new(Exit::Config, format!("the sockets from systemd: {what}"));
-        let doors = doors(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
+        let socket_uses = socket_uses(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
         let mut inherited = Self::default();
-        for (at, api) in doors.into_iter().enumerate() {
+        for (at, socket_use) in socket_uses.into_iter().enumerate() {
             let listener = found.take_tcp_listener(at).map_err(|error| wrong(error.to_string()))?;
-            match api {
-                Door::Http => inherited.http = listener,
-                Door::Https => inherited.https = listener,
+            match socket_use {
+                SocketUse::Http => inherited.http = listener,
+                SocketUse::Https => inherited.https = listener,
             }
         }
         Ok(inherited)
@@ -47,26 +47,30 @@ impl Inherited {
 }
 
 /// Which socket is for what: by its name, and where none is given, http first.
-fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
+fn socket_uses(names: Option<&str>, count: usize) -> Result<Vec<SocketUse>, String> {
     let names: Vec<&str> = names.map(|names| names.split(':').collect()).unwrap_or_default();
     let named = (0..count).map(|at| match names.get(at) {
-        Some(&"http") => Some(Door::Http),
-        Some(&"https") => Some(Door::Https),
+        Some(&"http") => Some(SocketUse::Http),
+        Some(&"https") => Some(SocketUse::Https),
         _ => None,
     });
-    let named: Vec<Option<Door>> = named.collect();
-    let mut free = [Door::Http, Door::Https].into_iter().filter(|api| !named.contains(&Some(*api)));
+    let named: Vec<Option<SocketUse>> = named.collect();
+    let mut free = [SocketUse::Http, SocketUse::Https]
+        .into_iter()
+        .filter(|socket_use| !named.contains(&Some(*socket_use)));
     let remedy =
         "there may be one called `http` and one called `https` (FileDescriptorName= in the .socket unit)";
-    let doors: Vec<Door> = named
+    let socket_uses: Vec<SocketUse> = named
         .iter()
-        .map(|api| api.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}")))
+        .map(|socket_use| {
+            socket_use.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}"))
+        })
         .collect::<Result<_, _>>()?;
-    let is_twice = |which| doors.iter().filter(|api| **api == which).count() > 1;
-    if is_twice(Door::Http) || is_twice(Door::Https) {
+    let is_twice = |which| socket_uses.iter().filter(|socket_use| **socket_use == which).count() > 1;
+    if is_twice(SocketUse::Http) || is_twice(SocketUse::Https) {
         return Err(format!("two have one name; {remedy}"));
     }
-    Ok(doors)
+    Ok(socket_uses)
 }
 
 /// An address to listen on.
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn sockets_of_systemd_go_by_their_names_and_else_http_is_first() {
-        use Door::{Http, Https};
+        use SocketUse::{Http, Https};
         for (names, count, expected) in [
             (None, 0, &[][..]),
             (None, 1, &[Http]),
@@ -260,12 +264,12 @@ mod tests {
             (Some("https:quittance.socket"), 2, &[Https, Http]),
             (Some("quittance.socket:quittance.socket"), 2, &[Http, Https]),
         ] {
-            assert_eq!(doors(names, count).unwrap(), expected, "{names:?}");
+            assert_eq!(socket_uses(names, count).unwrap(), expected, "{names:?}");
         }
         for (names, count) in
             [(None, 3), (Some("http:http"), 2), (Some("https:https"), 2), (Some("a:b:c"), 3)]
         {
-            assert!(doors(names, count).unwrap_err().contains("FileDescriptorName"), "{names:?}");
+            assert!(socket_uses(names, count).unwrap_err().contains("FileDescriptorName"), "{names:?}");
         }
     }
 
@@ -285,13 +289,13 @@ mod tests {
             ("127.0.0.1:8780", ErrorKind::AddrInUse, "another process listens there"),
             ("192.0.2.7:8780", ErrorKind::AddrNotAvailable, "does not have that address"),
         ] {
-            let told = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
-            assert!(told.contains(words) && told.contains("`listen`"), "{told}");
+            let error = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
+            assert!(error.contains(words) && error.contains("`listen`"), "{error}");
         }
     }
 
     #[tokio::test]
-    async fn an_address_in_use_is_told_with_the_setting_to_change() {
+    async fn an_address_in_use_is_reported_with_the_setting_to_change() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let wanted = ListenRequest { http: taken.local_addr().unwrap(), https: None, is_open: false };
         let refused = wanted.bind(Inherited::default()).unwrap_err();

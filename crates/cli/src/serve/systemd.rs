@@ -29,7 +29,7 @@ impl Systemd {
         if let Some(socket) = &self.socket
             && let Err(error) = socket.send(state.as_bytes())
         {
-            tracing::debug!("systemd could not be told {state}: {error}");
+            tracing::debug!("{state} could not be sent to systemd: {error}");
         }
         #[cfg(not(unix))]
         let _ = state;

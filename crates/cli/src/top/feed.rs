@@ -149,12 +149,12 @@ impl Pictures {
 /// The picture in an event, if there is one in it.
 fn read(event: &[u8], outside: Option<Scheme>) -> Option<Snapshot> {
     let text = std::str::from_utf8(event).ok()?;
-    let told = text.lines().find_map(|line| line.strip_prefix("data: "))?;
-    let mut told = serde_json::from_str(told).ok()?;
+    let snapshot = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    let mut snapshot = serde_json::from_str(snapshot).ok()?;
     if let Some(scheme) = outside {
-        from_outside(&mut told, scheme);
+        from_outside(&mut snapshot, scheme);
     }
-    serde_json::from_value(told).ok()
+    serde_json::from_value(snapshot).ok()
 }
 
 #[cfg(test)]

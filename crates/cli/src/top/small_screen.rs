@@ -7,7 +7,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::cmp::Reverse;
 
-/// Where what is said of a part begins.
+/// The column in which the text of a part begins.
 const INDENT: usize = 10;
 /// Says that there is more of a part.
 const MORE: &str = " …";

@@ -127,7 +127,7 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
     let (mut ticks, mut heard) = (tokio::time::interval(AGAIN), Instant::now());
     screen.draw(&view)?;
     loop {
-        let wish = tokio::select! {
+        let action = tokio::select! {
             exit = &mut interrupted => return Ok(exit),
             key = keys.events.recv() => match key {
                 Some(event) => attend(&mut view, &event),
@@ -147,7 +147,7 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
             _ = ticks.tick() => {
                 let silent = heard.elapsed();
                 if view.missing.is_none() && silent >= SILENT_AFTER {
-                    view.miss(CliError::new(Exit::Store, "the daemon has the store and tells nothing: look at its log").into());
+                    view.miss(CliError::new(Exit::Store, "the daemon has the store and sends nothing: look at its log").into());
                 }
                 view.missing.is_some().then(|| {
                     view.wait(silent);
@@ -155,7 +155,7 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
                 })
             }
         };
-        match wish {
+        match action {
             Some(KeyAction::Leave) => return Ok(Exit::Done),
             Some(KeyAction::Interrupt) => return Ok(Exit::Interrupted),
             Some(KeyAction::Draw) => screen.draw(&view)?,

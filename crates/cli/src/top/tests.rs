@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn told() -> Value {
+fn document() -> Value {
     json!({
         "at_ms": 1_794_800_000_000_u64,
         "node": { "name": "host:8780", "version": "0.1.0", "started_ms": 0, "uptime_s": 7300 },
@@ -35,14 +35,14 @@ fn told() -> Value {
 }
 
 fn picture() -> Snapshot {
-    serde_json::from_value(told()).unwrap()
+    serde_json::from_value(document()).unwrap()
 }
 
 /// A snapshot of a store that was looked at from outside.
 fn picture_from_outside(scheme: Scheme) -> Snapshot {
-    let mut told = told();
-    from_outside(&mut told, scheme);
-    serde_json::from_value(told).unwrap()
+    let mut document = document();
+    from_outside(&mut document, scheme);
+    serde_json::from_value(document).unwrap()
 }
 
 fn view() -> View {
@@ -86,13 +86,13 @@ fn a_wide_screen_shows_everything_beside_each_other() {
 
 /// The most important parts, in so few columns and rows.
 fn essentials(width: u16, height: u16, words: &[&str]) -> String {
-    let mut told = told();
-    told["alerts"][0]["words"] = json!(
+    let mut document = document();
+    document["alerts"][0]["words"] = json!(
         "nothing is submitted to it any more since 02:00, and 1234 orders wait: look at the account, fix it, and say so \
          with `quittance dead replay`"
     );
     let mut view = View::default();
-    view.show(serde_json::from_value(told).unwrap());
+    view.show(serde_json::from_value(document).unwrap());
     let shown = screen(&view, width, height);
     for words in words {
         assert!(shown.contains(words), "{words} is not on\n{shown}");
@@ -194,11 +194,11 @@ fn a_daemon_that_has_gone_is_reported_first() {
 
 #[test]
 fn a_rate_that_is_not_known_is_no_zero() {
-    let mut told = told();
-    told["rates"]["asked"] = Value::Null;
-    told["balance"]["balance_micros"] = Value::Null;
-    told["store"] = json!({ "is_up": false, "kind": "redis" });
-    let picture: Snapshot = serde_json::from_value(told).unwrap();
+    let mut document = document();
+    document["rates"]["asked"] = Value::Null;
+    document["balance"]["balance_micros"] = Value::Null;
+    document["store"] = json!({ "is_up": false, "kind": "redis" });
+    let picture: Snapshot = serde_json::from_value(document).unwrap();
     let page = text::page(&picture);
     assert!(
         page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),

@@ -1,5 +1,4 @@
-//! What is said of each part, in lines: the same on the screen, in a window of it, and on a pipe. Whatever came from outside stands
-//! in them as text.
+//! The lines of each part: equal on the screen, in a window of it, and on a pipe. Control characters from outside are shown as text.
 
 use super::feed::Missing;
 use super::snapshot::{Alert, Node, Pool, Provider, Snapshot};

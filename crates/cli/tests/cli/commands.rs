@@ -14,11 +14,11 @@ use house::House;
 fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
     let house = House::new();
     for look in [&["dead", "list"][..], &["usage"], &["audit"], &["stock"], &["pool", "list"]] {
-        let said = house.run(look).exits(5);
+        let ended = house.run(look).exits(5);
         assert!(
-            said.err.contains("there is no store in") && said.err.contains("store.url"),
+            ended.err.contains("there is no store in") && ended.err.contains("store.url"),
             "{look:?}: {}",
-            said.err
+            ended.err
         );
     }
     let doctor = house.run(&["doctor"]);
