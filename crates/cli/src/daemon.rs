@@ -14,6 +14,7 @@ use quittance::embedded;
 use quittance_config::{ADMIN_KEY, Config, Environment, TENANT_KEY};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 pub(crate) use address_file::AddressFile;
@@ -42,6 +43,17 @@ pub(crate) fn bearer(key: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::try_from(format!("Bearer {key}")).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Sends a request on a connection of its own.
+pub(crate) async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Bytes>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its errors are also those of the response.
+    tokio::spawn(connection);
+    sender.send_request(request.map(Full::new)).await
 }
 
 impl Daemon {
@@ -87,16 +99,12 @@ impl Daemon {
     /// The response with its head; the body may not end.
     pub(crate) async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Incoming>, String> {
         let stream = TcpStream::connect(self.at).await.map_err(|error| error.to_string())?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
         let host = HeaderValue::try_from(self.at.to_string()).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HOST, host);
         if let Some(key) = &self.key {
             request.headers_mut().insert(AUTHORIZATION, key.clone());
         }
-        // Its errors are also those of the response.
-        tokio::spawn(connection);
-        sender.send_request(request.map(Full::new)).await.map_err(|error| error.to_string())
+        exchange(stream, request).await.map_err(|error| error.to_string())
     }
 
     pub(crate) fn silent(&self, why: &str) -> CliError {

@@ -1,10 +1,10 @@
 //! `quittance kinds`: the kinds of order, as they hold here: what each takes, what tells two orders of it apart, how long
 //! its answer lives and how long it takes.
 
+use crate::exit::{CliError, Exit};
 use anstyle::Style;
 use clap::Args;
-use quittance_config::nearest;
-use quittance_config::{Config, duration};
+use quittance_config::{Config, duration, nearest};
 use quittance_lifecycle::{Field, Identity, Kind, Reuse, Shape};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -36,17 +36,7 @@ two orders.
 
 Exit codes: 0 shown, 2 unknown kind, 3 not written, 4 configuration.";
 
-#[derive(Debug, thiserror::Error)]
-#[error("there is no kind `{}`{}", name.escape_debug(), match meant {
-    Some(meant) => format!("; did you mean `{meant}`?"),
-    None => ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`".into(),
-})]
-pub(crate) struct NoSuchKind {
-    name: String,
-    meant: Option<String>,
-}
-
-pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, NoSuchKind> {
+pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, CliError> {
     let kinds = config.kinds.all();
     let Some(name) = &args.name else {
         let all = || Json::from(kinds.iter().map(|kind| object(kind, config)).collect::<Vec<_>>());
@@ -55,11 +45,19 @@ pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, NoSuchKin
     match config.kinds.kind(name) {
         Some(kind) if args.json => Ok(format!("{:#}\n", object(&kind, config))),
         Some(kind) => Ok(page(&kind, config)),
-        None => {
-            let meant = nearest(name, kinds.into_iter().map(|kind| kind.name.into_owned()));
-            Err(NoSuchKind { name: name.clone(), meant })
-        }
+        None => Err(no_such_kind(
+            name,
+            config,
+            ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`",
+        )),
     }
+}
+
+/// An error that names a similar kind, or else ends with `otherwise`.
+pub(crate) fn no_such_kind(name: &str, config: &Config, otherwise: &str) -> CliError {
+    let meant = nearest(name, config.kinds.all().into_iter().map(|kind| kind.name.into_owned()));
+    let hint = meant.map_or_else(|| otherwise.into(), |meant| format!("; did you mean `{meant}`?"));
+    CliError::new(Exit::Usage, format!("there is no kind `{}`{hint}", name.escape_debug()))
 }
 
 fn life(kind: &Kind) -> String {
@@ -211,7 +209,7 @@ mod tests {
     use super::*;
     use crate::test_config::config_with;
 
-    fn ask(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, NoSuchKind> {
+    fn ask(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, CliError> {
         let args = KindsArgs { name: name.map(Into::into), json };
         run(&args, &config_with(overrides)).map(|text| anstream::adapter::strip_str(&text).to_string())
     }

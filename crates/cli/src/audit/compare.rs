@@ -5,7 +5,7 @@ use super::entry::{is_answered, is_known, order};
 use super::ledger::{Ledger, Theirs};
 use quittance::lifecycle::Money;
 use quittance_admin::audit::PaidAttempt;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// How many of a sort are listed one by one; the rest is counted.
 const DETAILS_MAX: usize = 100;
@@ -24,7 +24,7 @@ pub(super) struct Comparison {
 }
 
 /// What came of it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Compared {
     pub(super) matched: u64,
     /// What they have charged for those.
@@ -36,9 +36,13 @@ pub(super) struct Compared {
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
     /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
+    #[serde(rename = "explained_by_doubt")]
     pub(super) by_doubt: u64,
+    #[serde(rename = "explained_by_doubt_micros")]
     pub(super) by_doubt_micros: u64,
+    #[serde(rename = "no_longer_on_record")]
     pub(super) forgotten: u64,
+    #[serde(rename = "no_longer_on_record_micros")]
     pub(super) forgotten_micros: u64,
     /// What nothing explains.
     pub(super) theirs_only: u64,
@@ -106,19 +110,6 @@ impl Compared {
         if count <= DETAILS_MAX as u64 {
             self.details.push(words());
         }
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "matched": self.matched, "matched_micros": self.matched_micros,
-            "unanswered": self.unanswered, "unanswered_micros": self.unanswered_micros,
-            "given_back": self.given_back, "given_back_micros": self.given_back_micros,
-            "explained_by_doubt": self.by_doubt, "explained_by_doubt_micros": self.by_doubt_micros,
-            "no_longer_on_record": self.forgotten, "no_longer_on_record_micros": self.forgotten_micros,
-            "theirs_only": self.theirs_only, "theirs_only_micros": self.theirs_only_micros,
-            "ours_only": self.ours_only, "priced_otherwise": self.priced_otherwise,
-            "passed_over": self.passed_over, "details": self.details, "is_explained": self.is_explained(),
-        })
     }
 }
 

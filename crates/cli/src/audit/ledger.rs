@@ -8,7 +8,7 @@ use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance_config::decimal;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -167,7 +167,8 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         match &heading {
             None => heading = Some(known(cells).map_err(|why| format!("line {number}: {why}"))?),
             Some(heading) => {
-                add(&mut ledger, of_cells(heading, cells), days)
+                of_cells(heading, cells)
+                    .and_then(|entry| add(&mut ledger, entry, days))
                     .map_err(|why| format!("line {number}: {why}"))?;
             }
         }
@@ -198,26 +199,23 @@ fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
     ))
 }
 
-fn of_cells(heading: &[String], cells: Vec<String>) -> LedgerEntry {
-    let mut entry = LedgerEntry::default();
-    for (name, cell) in heading.iter().zip(cells).filter(|(_, cell)| !cell.trim().is_empty()) {
-        let (number, text) = (cell.trim().parse().ok(), Some(Value::from(cell.trim())));
-        match name.trim() {
-            "id" => entry.id = text,
-            "task" => entry.task = text,
-            "task_id" => entry.task_id = text,
-            "taskId" => entry.task_id_too = text,
-            "cost" => entry.cost = text,
-            "price" => entry.price = text,
-            "cost_micros" => entry.cost_micros = number,
-            "price_micros" => entry.price_micros = number,
-            "charged" => entry.charged = Some(!matches!(cell.trim(), "false" | "0" | "no")),
-            "at_ms" => entry.at_ms = number,
-            "accepted_at_ms" => entry.accepted_at_ms = number,
-            _ => {}
-        }
+/// An empty cell is no value, and a column that no task has is ignored.
+fn of_cells(heading: &[String], cells: Vec<String>) -> Result<LedgerEntry, String> {
+    let mut entry = Map::new();
+    for (name, cell) in heading.iter().zip(&cells) {
+        let (name, cell) = (name.trim(), cell.trim());
+        let value = match name {
+            _ if cell.is_empty() => continue,
+            "params" | "tasks" => continue,
+            "charged" => Value::from(!matches!(cell, "false" | "0" | "no")),
+            name if name.ends_with("_micros") || name.ends_with("at_ms") => {
+                cell.parse().map_or(Value::Null, |number: u64| number.into())
+            }
+            _ => cell.into(),
+        };
+        entry.insert(name.to_owned(), value);
     }
-    entry
+    serde_json::from_value(entry.into()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -73,12 +73,17 @@ impl Summary {
     pub(super) fn json(&self, from: Day, to: Day) -> Value {
         let micros = |cost: PriceSum| cost.known().map(|cost| cost.0);
         let booked = self.booked_cost();
+        let ledger = self.compared.as_ref().map(|compared| {
+            let mut ledger = json!(compared);
+            ledger["is_explained"] = compared.is_explained().into();
+            ledger
+        });
         json!({ "summary": {
             "from": days::render(from), "to": days::render(to), "currency": self.currency,
             "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
             "usage": { "paid": self.booked("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
-            "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
+            "balance": self.balance, "ledger": ledger,
             "is_explained": self.is_explained(),
         } })
     }

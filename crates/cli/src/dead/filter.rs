@@ -84,19 +84,7 @@ impl FilterArgs {
     }
 
     pub(super) fn query(&self) -> Result<String, CliError> {
-        let ShownFilter { cause, kind, site, tenant, before, since } = self.filter()?;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [
-            ("cause", cause),
-            ("kind", kind),
-            ("site", site),
-            ("tenant", tenant),
-            ("before", before),
-            ("since", since),
-        ] {
-            query.extend_pairs(value.map(|value| (name, value)));
-        }
-        Ok(query.finish())
+        serde_urlencoded::to_string(self.filter()?).map_err(|error| CliError::of(Exit::Usage, &error))
     }
 }
 

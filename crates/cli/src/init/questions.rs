@@ -1,7 +1,7 @@
 //! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
 
 use super::clients::ClientLines;
-use super::{Answers, InitArgs, ReuseChoice, Service, WITHOUT_PUBLIC_URL};
+use super::{Answers, InitArgs, ReuseChoice, WITHOUT_PUBLIC_URL, service, usual};
 use crate::exit::{CliError, Exit};
 use clap::ValueEnum;
 use quittance_engine::targets::HostPattern;
@@ -21,22 +21,22 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
-        let service = match args.profile {
+        let service = match args.profile.as_deref().and_then(service) {
             Some(service) => service,
             None => self.until(
                 "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
                 "captchaai",
-                |typed| Service::from_str(typed, true).map_err(|_| "it is none of them".to_owned()),
+                |typed| service(typed).ok_or_else(|| "it is none of them".to_owned()),
             )?,
         };
-        let facts = service.facts();
+        let (usual_url, usual_key_env) = usual(service);
         let url = match args.url {
             Some(url) => url,
-            None => self.until("Its address", facts.url, address)?,
+            None => self.until("Its address", usual_url, address)?,
         };
         let key_env = match args.key_env {
             Some(key_env) => key_env,
-            None => self.until("Which environment variable holds its key?", facts.key_env, |typed| {
+            None => self.until("Which environment variable holds its key?", usual_key_env, |typed| {
                 Ok(typed.to_owned())
             })?,
         };
@@ -151,6 +151,7 @@ fn hosts(typed: &str) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_protocol::Dialect;
 
     fn ask(typed: &str, args: InitArgs) -> (Result<Answers, CliError>, String) {
         let mut shown = Vec::new();
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(
             answers.unwrap(),
             Answers {
-                service: Service::Capsolver,
+                service: Dialect::CapSolver,
                 url: "http://127.0.0.1:9".to_owned(),
                 key_env: "CAPSOLVER_API_KEY".to_owned(),
                 allow: vec!["shop.example.org".to_owned(), "*.example.net".to_owned()],
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn what_a_flag_says_is_not_asked_and_a_terminal_that_closes_writes_nothing() {
         let args = InitArgs {
-            profile: Some(Service::Captchaai),
+            profile: Some("captchaai".into()),
             url: Some("https://a.test".to_owned()),
             key_env: Some("KEY".to_owned()),
             allow: vec!["a.test".to_owned()],

@@ -4,11 +4,12 @@
 use super::{SetArgs, list, render};
 use crate::client::{ApiClient, ApiError, segment};
 use crate::exit::{CliError, Exit};
+use crate::kinds::no_such_kind;
 use crate::output::{self, harmless};
 use hyper::Method;
 use quittance::DEFAULT_TENANT;
 use quittance_admin::pools::{PoolChange, ShownPool};
-use quittance_config::{Config, nearest};
+use quittance_config::Config;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -81,14 +82,10 @@ fn change(args: &SetArgs, before: Option<&ShownPool>, config: &Config) -> Result
 /// The API accepts kinds that are not described, because clients know new ones before we do. Here it is a typing error, and the pool
 /// would buy.
 fn check_kind(kind: &str, config: &Config) -> Result<(), CliError> {
-    if config.kinds.kind(kind).is_some() {
-        return Ok(());
+    match config.kinds.kind(kind) {
+        Some(_) => Ok(()),
+        None => Err(no_such_kind(kind, config, ": `quittance kinds` lists the kinds")),
     }
-    let hint = match nearest(kind, config.kinds.all().into_iter().map(|kind| kind.name.into_owned())) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => "`quittance kinds` lists the kinds".into(),
-    };
-    Err(usage(format!("there is no kind `{}`: {hint}", harmless(kind))))
 }
 
 fn tenant(

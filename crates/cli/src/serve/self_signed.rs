@@ -2,8 +2,6 @@
 //! that clients who were pointed to it once go on trusting it.
 
 use super::certificate::CertificateError;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use quittance::SystemClock;
 use quittance_ports::Clock;
 use rcgen::{
@@ -59,9 +57,8 @@ pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
     let unwritable = |path: PathBuf| |source| CertificateError::Unwritable { path, source };
     std::fs::create_dir_all(dir).map_err(unwritable(dir.to_owned()))?;
     // The key first: a certificate without its key would be made again, and a key without certificate is ignored.
-    write(&ca_key_file(dir), &pem("PRIVATE KEY", &key.serialize_der()), 0o600)
-        .map_err(unwritable(ca_key_file(dir)))?;
-    write(&ca_file(dir), &pem("CERTIFICATE", ca.der()), 0o644).map_err(unwritable(ca_file(dir)))?;
+    write(&ca_key_file(dir), &key.serialize_pem(), 0o600).map_err(unwritable(ca_key_file(dir)))?;
+    write(&ca_file(dir), &ca.pem(), 0o644).map_err(unwritable(ca_file(dir)))?;
     sign(params, key)
 }
 
@@ -97,12 +94,6 @@ fn sign(authority: CertificateParams, key: KeyPair) -> Result<Made, CertificateE
     let cert = params.signed_by(&own, &issuer)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.serialize_der()));
     Ok(Made { cert: cert.der().clone(), key })
-}
-
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 fn limit(params: &mut CertificateParams, life: Duration) {
