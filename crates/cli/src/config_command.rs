@@ -1,8 +1,6 @@
 //! `quittance config`: shows the settings, or checks them. What they mean is in `quittance_config`.
 
 mod check;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use check::check;
 

@@ -43,7 +43,7 @@ mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config_command::{ConfigArgs, ConfigCommand};
-use exit::{CliError, Exit};
+use exit::{CliError, Exit, OrExit};
 use quittance_config::{Config, Environment};
 use serve::{Inherited, Systemd};
 use std::path::Path;
@@ -168,7 +168,7 @@ fn main() -> ExitCode {
 fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
     let load = || -> Result<Config, CliError> {
         let config = Config::load(&config_args.sources(), &Environment::of_process(), Path::new(""))
-            .map_err(|error| CliError::of(Exit::Config, &error))?;
+            .or_exit(Exit::Config)?;
         let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
         output::tell(&lines.collect::<String>());
         Ok(config)

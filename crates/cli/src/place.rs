@@ -1,6 +1,6 @@
 //! Opens the configured store. Errors say what to do.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
 
 /// Opens a store that orders are copied to. Its tables are made, unless the configuration leaves that to a person.
 pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
-    let place = store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let place = store.place().or_exit(Exit::Config)?;
     place.open().await.map_err(|error| open_error(&error))
 }
 

@@ -19,7 +19,7 @@ pub(crate) use systemd::Systemd;
 
 use crate::config_command::ConfigArgs;
 use crate::daemon::AddressFile;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
 use certificate::Source;
@@ -124,13 +124,12 @@ pub(crate) async fn run(
     }
     log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
     output::log_as(log);
-    let mut signals = Signals::listen()
-        .map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be received: {error}")))?;
+    let mut signals = Signals::listen()?;
     let daemon = tokio::select! {
         daemon = Daemon::start(&args, config, inherited) => daemon?,
         // No request has been accepted yet, and every order on record has a timer.
-        sign = signals.end() => {
-            tracing::info!(signal = sign.name(), "ended before it was ready");
+        (signal, _) = signals.end() => {
+            tracing::info!(signal, "ended before it was ready");
             return Ok(Exit::Done);
         }
     };
@@ -165,11 +164,7 @@ impl Daemon {
             return Err(first);
         }
         let source = source(args.tls_self_signed.as_deref(), has_https, &config)?;
-        let loaded = source
-            .as_ref()
-            .map(Source::load)
-            .transpose()
-            .map_err(|error| CliError::of(Exit::Config, &error))?;
+        let loaded = source.as_ref().map(Source::load).transpose().or_exit(Exit::Config)?;
         let wanted = wanted(&config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: a caller that comes early waits a moment instead of getting an error.
         let (http, https) = wanted.bind(inherited)?;
@@ -192,7 +187,7 @@ impl Daemon {
             }
             _ => None,
         };
-        gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
+        gateway.orders().count_open().await.or_exit(Exit::Store)?;
         serving.spawn(watch::log_changes(gateway.clone()));
         let admin = node.admin().expect("a node with a gateway has one");
         serving.spawn(alerts::run_program(admin.monitor().announced(), config));
@@ -273,9 +268,9 @@ impl Daemon {
         );
         tokio::select! {
             () = self.end() => ended.map(|_| Exit::Done),
-            sign = signals.end() => {
-                tracing::warn!(signal = sign.name(), "ended at once, by a second signal; nothing on record is lost");
-                Ok(sign.exit())
+            (signal, exit) = signals.end() => {
+                tracing::warn!(signal, "ended at once, by a second signal; nothing on record is lost");
+                Ok(exit)
             }
         }
     }
@@ -339,7 +334,7 @@ fn leads_outside(url: &str) -> bool {
 }
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, CliError> {
-    listener.local_addr().map_err(|error| CliError::of(Exit::Bad, &error))
+    listener.local_addr().or_exit(Exit::Bad)
 }
 
 /// Where to listen: as the command line says, or else the configuration.
@@ -365,7 +360,7 @@ fn source(
     if let Some(dir) = tls_self_signed {
         return Ok(Some(Source::SelfSigned { dir: dir.to_owned() }));
     }
-    let files = config.tls.files().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let files = config.tls.files().or_exit(Exit::Config)?;
     if let Some((cert, key)) = files {
         return Ok(Some(Source::Files { cert: cert.to_owned(), key: key.to_owned() }));
     }

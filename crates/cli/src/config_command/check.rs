@@ -27,15 +27,15 @@ pub(crate) async fn check(
 
 /// What `config check` found.
 #[derive(Default)]
-pub(super) struct CheckReport {
+struct CheckReport {
     file: Option<String>,
-    pub(super) wrong: Vec<String>,
+    wrong: Vec<String>,
     notes: Vec<String>,
 }
 
 impl CheckReport {
     /// Must be called within a runtime, because it tries to listen on the addresses.
-    pub(super) async fn of(config: &Config, errors: &[ConfigError]) -> Self {
+    async fn of(config: &Config, errors: &[ConfigError]) -> Self {
         let mut refused = serve::refusals(config, None, false);
         if refused.is_empty() && errors.is_empty() {
             refused = serve::refused_pools(config).await;
@@ -70,7 +70,7 @@ impl CheckReport {
         Self { file, wrong, notes: notes.concat() }
     }
 
-    pub(super) fn render(&self, as_json: bool) -> String {
+    fn render(&self, as_json: bool) -> String {
         let Self { file, wrong, notes } = self;
         let is_right = wrong.is_empty();
         if as_json {

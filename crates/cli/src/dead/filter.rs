@@ -1,6 +1,6 @@
 //! The filter for dead letters: the arguments, and the query of the API.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
@@ -84,7 +84,7 @@ impl FilterArgs {
     }
 
     pub(super) fn query(&self) -> Result<String, CliError> {
-        serde_urlencoded::to_string(self.filter()?).map_err(|error| CliError::of(Exit::Usage, &error))
+        serde_urlencoded::to_string(self.filter()?).or_exit(Exit::Usage)
     }
 }
 

@@ -227,7 +227,6 @@ fn trusting(extra: &[&[u8]]) -> Result<ClientConfig, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_config::config_with;
 
     #[test]
     fn an_address_is_taken_apart() {
@@ -246,48 +245,6 @@ mod tests {
     /// A port that was free a moment ago.
     fn free() -> u16 {
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-    }
-
-    #[tokio::test]
-    async fn a_call_that_arrives_is_good_over_http_and_https() {
-        let folder = tempfile::tempdir().unwrap();
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-        std::fs::write(&cert, made.cert.pem()).unwrap();
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        let (http, https) = (free(), free());
-        let mut settings = vec![
-            format!("listen=127.0.0.1:{http}"),
-            format!("tls.listen=127.0.0.1:{https}"),
-            format!("tls.cert_file={}", cert.display()),
-            format!("tls.key_file={}", key.display()),
-            format!("provider.main.ca_file={}", cert.display()),
-            "provider.main.profile=2captcha".into(),
-            "provider.main.url=http://127.0.0.1:1".into(),
-            "provider.main.key_env=K".into(),
-        ];
-        for (url, state, word) in [
-            (format!("http://127.0.0.1:{http}/base"), State::Good, "leads to 127.0.0.1"),
-            (format!("https://localhost:{https}"), State::Good, "leads to tls.listen"),
-            (format!("https://127.0.0.1:{https}"), State::Bad, "not accepted"),
-            (format!("http://127.0.0.1:{}", free()), State::Bad, "Connection refused"),
-        ] {
-            settings.push(format!("public_url={url}"));
-            let config = config_with(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-            let findings = callbacks(&config, false).await;
-            let last = findings.last().unwrap();
-            assert!(last.state == state && last.what.contains(word), "{url}: {}", last.what);
-            settings.pop();
-        }
-    }
-
-    #[tokio::test]
-    async fn another_machine_is_not_called_unless_that_is_wanted() {
-        let findings =
-            callbacks(&config_with(&["public_url=http://192.0.2.7", "listen=127.0.0.1:0"]), false).await;
-        assert!(findings.iter().all(|found| found.state == State::Note), "nothing was tried");
-        assert!(findings.iter().any(|found| found.what.contains("--yes")));
-        assert!(findings.iter().any(|found| found.what.contains("can be read on the way")));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{Finding, State, nodes, reach};
 use crate::client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::place;
 use crate::store::status;
 use quittance::{FORGOT_NAME, IDENTITY_NAME, SystemClock, embedded};
@@ -102,7 +102,7 @@ async fn ask(config: &Config, client: &ApiClient) -> Vec<Finding> {
 
 async fn members(membership: &dyn Membership) -> Result<Vec<Finding>, CliError> {
     let before = SystemClock.now();
-    let members = membership.members().await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let members = membership.members().await.or_exit(Exit::Store)?;
     Ok(nodes::judge(&ShownNodes::of(&members), members.now, before, SystemClock.now()))
 }
 

@@ -3,7 +3,7 @@
 
 use super::OrderOptions;
 use super::solver::Solver;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::{node, output};
 use base64::Engine as _;
 use quittance::lifecycle::{Counters, Reuse};
@@ -285,7 +285,7 @@ async fn until_settled(node: &Quittance) {
 /// The fields of the last event: the usage of this store, and what was unusual.
 async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
     let mut usage = Counters::default();
-    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let lines = node.usage(Day(0), Day(u64::MAX)).await.or_exit(Exit::Store)?;
     for (_, counters) in in_currency(lines, node.currency()) {
         usage += counters;
     }

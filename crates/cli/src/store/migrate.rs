@@ -1,6 +1,6 @@
 //! Migrates PostgreSQL's tables by hand, if nodes may not do it.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::output;
 use quittance::PostgresStore;
 use quittance_config::StoreConfig;
@@ -21,11 +21,11 @@ pub(super) async fn run(
 ) -> Result<Exit, CliError> {
     let store = named(typed)?;
     if print {
-        let schema = store.schema().map_err(|error| CliError::of(Exit::Config, &error))?;
+        let schema = store.schema().or_exit(Exit::Config)?;
         let script = PostgresStore::migration_script(&schema);
         return output::print(&format!("{HEADING}{script}")).map(|()| Exit::Done);
     }
-    let settings = store.postgres().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let settings = store.postgres().or_exit(Exit::Config)?;
     let Some(settings) = settings else {
         let what = format!(
             "{} has no tables to bring up to date: that is for PostgreSQL",
@@ -33,7 +33,7 @@ pub(super) async fn run(
         );
         return Err(CliError::new(Exit::Usage, what));
     };
-    let done = PostgresStore::migrate(&settings).await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let done = PostgresStore::migrate(&settings).await.or_exit(Exit::Store)?;
     let shown = store.url.shown();
     let text = match as_json {
         true => {

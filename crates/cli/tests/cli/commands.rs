@@ -1,10 +1,13 @@
 //! The built binary on what is in a store: orders that are moved, pools, the stock. Stores are folders here, or servers that
 //! are not there; real servers, and daemons that share one, are in `crates/e2e`.
 
+mod config_check;
+mod doctor;
 mod house;
 mod init;
 mod pools;
 mod stores;
+mod tables;
 mod unread;
 
 use house::House;
