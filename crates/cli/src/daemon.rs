@@ -1,8 +1,6 @@
 //! The daemon that uses an embedded store, which only one process can open. Its address is in a file in the store's folder, so a command
 //! always asks the daemon of its own store.
 
-mod address_file;
-
 use crate::exit::{CliError, Exit};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -12,12 +10,11 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use quittance::embedded;
 use quittance_config::{ADMIN_KEY, Config, Environment, TENANT_KEY};
+use quittance_daemon::AddressFile;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-
-pub(crate) use address_file::AddressFile;
 
 /// Where a listener is reached from the machine that it is on.
 pub(crate) fn near(listen: SocketAddr) -> SocketAddr {

@@ -45,7 +45,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use config_command::{ConfigArgs, ConfigCommand};
 use exit::{CliError, Exit, OrExit};
 use quittance_config::{Config, Environment};
-use serve::{Inherited, Systemd};
+use quittance_daemon::{Inherited, Systemd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -179,13 +179,14 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         Command::Mock(args) => block_on(mock::run(args)),
         Command::Init(args) => block_on(init::run(args, config_args)),
         Command::Serve(args) => {
-            let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));
+            let (inherited, systemd) =
+                (Inherited::take(&environment).or_exit(Exit::Config)?, Systemd::of(&environment));
             if args.mock {
                 return block_on(serve::run_with_mock(args, config_args, inherited, systemd));
             }
             block_on(serve::run(args, &load()?, inherited, systemd))
         }
-        Command::Tenant(args) => show(&tenant::run(args, &load()?)?),
+        Command::Tenant(args) => tenant::run(args, &load()?),
         Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
         Command::Solve(args) => block_on(solve::run(*args, &load()?, &environment)),
         Command::Dead(args) => block_on(dead::run(*args, &load()?, &environment)),
@@ -198,23 +199,15 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         #[cfg(feature = "top")]
         Command::Top(args) => block_on(top::run(args, &load()?, &environment)),
         Command::Doctor(args) => block_on(doctor::run(args, &load()?, &environment)),
-        Command::Errors(args) => show(&errors::run(&args, &load()?)),
-        Command::Kinds(args) => show(&kinds::run(&args, &load()?)?),
+        Command::Errors(args) => errors::run(&args, &load()?),
+        Command::Kinds(args) => kinds::run(&args, &load()?),
         Command::Config { command: ConfigCommand::Check { json } } => {
             let read = Config::read(&config_args.sources(), &environment, Path::new(""));
             block_on(config_command::check(json, read))
         }
-        Command::Config { command: ConfigCommand::Show { json } } => {
-            let config = load()?;
-            config_command::refuse_to_overwrite(&config)?;
-            show(&config_command::show(json, &config))
-        }
-        Command::Completions(args) => show(&completions::run(&args, Cli::command())),
+        Command::Config { command: ConfigCommand::Show { json } } => config_command::show(json, &load()?),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     }
-}
-
-fn show(rendered: &str) -> Result<Exit, CliError> {
-    output::print(rendered).map(|()| Exit::Done)
 }
 
 fn block_on(command: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {

@@ -290,6 +290,24 @@ const CRATE_RULES: &[CrateRule] = &[
         &["rcgen", "tempfile"],
     ),
     rule(
+        "quittance-daemon",
+        Only(&[
+            "quittance",
+            "quittance-config",
+            "quittance-gateway",
+            "quittance-ports",
+            "quittance-telemetry",
+            "listenfd",
+            "rcgen",
+            "rustix",
+            "thiserror",
+            "tokio",
+            "tokio-rustls",
+            "tracing",
+        ]),
+        &["tempfile"],
+    ),
+    rule(
         "quittance-top",
         Only(&[
             "quittance-admin",

@@ -2,9 +2,9 @@
 
 use super::{Finding, State};
 use crate::exit::{CliError, Exit};
-use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
 use quittance_config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
+use quittance_daemon::{connections, is_kept_inside, load};
 use quittance_ports::Clock;
 use std::net::IpAddr;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(super) fn certificate(config: &Config) -> Vec<Finding> {
         Ok(None) => return Vec::new(),
         Err(error) => return of(about, State::Bad, in_full(&error)),
     };
-    if let Err(error) = serve::load(cert, key) {
+    if let Err(error) = load(cert, key) {
         return of(about, State::Bad, in_full(&error));
     }
     let now = i64::try_from(SystemClock.now().as_millis() / 1000).unwrap_or(i64::MAX);
@@ -204,9 +204,9 @@ fn without_limits(config: &Config) -> Option<String> {
 
 pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
     let (about, wanted) = ("files", config.listener.connections_max);
-    match serve::descriptors() {
-        (_, most @ Some(files)) if serve::connections(wanted, most) < wanted => {
-            let possible = serve::connections(wanted, most);
+    match quittance_daemon::descriptors() {
+        (_, most @ Some(files)) if connections(wanted, most) < wanted => {
+            let possible = connections(wanted, most);
             let what = format!(
                 "at most {files} may be open, and listener.connections_max is {wanted}: `serve` takes {possible} \
                  connections and keeps the others for the store and the provider; raise the limit (LimitNOFILE= in the \

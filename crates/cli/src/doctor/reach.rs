@@ -3,12 +3,12 @@
 
 use super::{Finding, State};
 use crate::daemon::{exchange, near};
-use crate::serve;
 use http_body_util::{BodyExt, Collected, Limited};
 use hyper::body::Bytes;
 use hyper::header::CONNECTION;
 use hyper::{Method, StatusCode, Uri};
 use quittance_config::{Config, TlsConfig};
+use quittance_daemon::{HTTPS_DEFAULT, is_kept_inside, load};
 use quittance_wire::call::request_to;
 use std::io;
 use std::net::SocketAddr;
@@ -141,8 +141,8 @@ async fn within<T>(trial: impl Future<Output = Result<T, String>>) -> Result<T, 
 /// Where https would arrive, if there is a certificate and the address is free.
 async fn secure_listener(tls: &TlsConfig) -> Option<(TcpListener, TlsAcceptor)> {
     let (cert, key) = tls.files().ok()??;
-    let listener = TcpListener::bind(tls.listen.unwrap_or(serve::HTTPS_DEFAULT)).await.ok()?;
-    Some((listener, serve::load(cert, key).ok()?.into()))
+    let listener = TcpListener::bind(tls.listen.unwrap_or(HTTPS_DEFAULT)).await.ok()?;
+    Some((listener, load(cert, key).ok()?.into()))
 }
 
 /// Until our own call has come in.
@@ -188,7 +188,7 @@ fn host_and_port(uri: &Uri) -> (&str, u16) {
 /// Whether the address leads to this machine and to no other.
 async fn is_near(uri: &Uri) -> Result<bool, String> {
     let mut found = tokio::net::lookup_host(host_and_port(uri)).await.map_err(|error| error.to_string())?;
-    Ok(found.all(serve::is_kept_inside))
+    Ok(found.all(is_kept_inside))
 }
 
 /// The status and the beginning of the body.

@@ -1,19 +1,19 @@
 //! What `serve` refuses to start with, as far as the configuration shows it. `serve` and `config check` both use it, so that
 //! `config check` calls right what starts.
 
-use super::sockets::CannotListen;
-use super::{Source, setup, source, wanted};
+use super::{setup, source, wanted};
 use crate::exit::{CliError, Exit, OrExit};
 use crate::node;
 use quittance::GatewaySetup;
 use quittance_config::{Config, check_folder};
+use quittance_daemon::{CannotListen, CertificateSource, load};
 use std::path::Path;
 
 /// Everything that is wrong, each with what to do; nothing is opened, called or changed. `tls_self_signed` and `has_https`
 /// come from the command line.
 pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<CliError> {
     let certificate = match source(tls_self_signed, has_https, config) {
-        Ok(Some(Source::Files { cert, key })) => super::load(&cert, &key).map(drop).or_exit(Exit::Config),
+        Ok(Some(CertificateSource::Files { cert, key })) => load(&cert, &key).map(drop).or_exit(Exit::Config),
         Ok(_) => Ok(()),
         Err(error) => Err(error),
     };

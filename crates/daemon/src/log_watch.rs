@@ -63,8 +63,8 @@ impl KnownStore {
     }
 }
 
-/// Runs for as long as the daemon does.
-pub(super) async fn log_changes(gateway: Gateway) {
+/// Logs what a person looks for, for as long as the daemon runs.
+pub async fn log_changes(gateway: Gateway) {
     let mut commits = gateway.orders().commit_feed().watch();
     let mut look = tokio::time::interval(LOOK);
     let mut known = Known::default();

@@ -1,7 +1,7 @@
 //! A certificate for development: a small authority of our own that vouches for localhost. It is kept in a folder, so
 //! that clients who were pointed to it once go on trusting it.
 
-use super::certificate::CertificateError;
+use crate::shown_certificate::CertificateError;
 use quittance::SystemClock;
 use quittance_ports::Clock;
 use rcgen::{
@@ -27,12 +27,12 @@ const CA_LIFE: Duration = Duration::from_secs(3650 * 24 * 3600);
 const CERT_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-pub(super) struct Made {
-    pub(super) cert: CertificateDer<'static>,
-    pub(super) key: PrivateKeyDer<'static>,
+pub(crate) struct MadeCertificate {
+    pub(crate) cert: CertificateDer<'static>,
+    pub(crate) key: PrivateKeyDer<'static>,
 }
 
-pub(super) fn ca_file(dir: &Path) -> PathBuf {
+pub(crate) fn ca_file(dir: &Path) -> PathBuf {
     dir.join("ca.pem")
 }
 
@@ -41,7 +41,7 @@ fn ca_key_file(dir: &Path) -> PathBuf {
 }
 
 /// A new certificate, by the authority that is kept in `dir`; that is made if it is not there, or no longer any good.
-pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
+pub(crate) fn make(dir: &Path) -> Result<MadeCertificate, CertificateError> {
     if let Some(made) = by_kept_authority(dir)? {
         return Ok(made);
     }
@@ -62,7 +62,7 @@ pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
     sign(params, key)
 }
 
-fn by_kept_authority(dir: &Path) -> Result<Option<Made>, CertificateError> {
+fn by_kept_authority(dir: &Path) -> Result<Option<MadeCertificate>, CertificateError> {
     let read = |path: PathBuf| std::fs::read_to_string(path).ok();
     let (Some(ca), Some(key)) = (read(ca_file(dir)), read(ca_key_file(dir))) else { return Ok(None) };
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).ok().and_then(|key| KeyPair::try_from(&key).ok());
@@ -82,7 +82,7 @@ fn authority(key: &KeyPair) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-fn sign(authority: CertificateParams, key: KeyPair) -> Result<Made, CertificateError> {
+fn sign(authority: CertificateParams, key: KeyPair) -> Result<MadeCertificate, CertificateError> {
     let issuer = Issuer::new(authority, key);
     let own = KeyPair::generate()?;
     let mut params = CertificateParams::new(NAMES.map(str::to_owned))?;
@@ -93,7 +93,7 @@ fn sign(authority: CertificateParams, key: KeyPair) -> Result<Made, CertificateE
     limit(&mut params, CERT_LIFE);
     let cert = params.signed_by(&own, &issuer)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.serialize_der()));
-    Ok(Made { cert: cert.der().clone(), key })
+    Ok(MadeCertificate { cert: cert.der().clone(), key })
 }
 
 fn limit(params: &mut CertificateParams, life: Duration) {
