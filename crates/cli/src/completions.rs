@@ -1,5 +1,7 @@
 //! `quittance completions SHELL`: what a shell needs to know to complete our commands.
 
+use crate::exit::{CliError, Exit};
+use crate::output;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
@@ -21,9 +23,9 @@ Examples:
 Exit codes: 0 printed, 2 unknown shell, 3 not written.";
 
 /// `command` is the whole command line, with all its subcommands.
-pub(crate) fn run(args: &CompletionsArgs, mut command: Command) -> String {
+pub(crate) fn run(args: &CompletionsArgs, mut command: Command) -> Result<Exit, CliError> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    output::print(&String::from_utf8_lossy(&script)).map(|()| Exit::Done)
 }

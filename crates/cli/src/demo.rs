@@ -6,7 +6,8 @@ use crate::{mock_setup, output};
 use clap::Args;
 use quittance_demo::{DemoError, DemoPlan};
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often the progress is printed, where a line cannot move.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);

@@ -18,7 +18,6 @@ use quittance::Account;
 use quittance_admin::pools::ShownPool;
 use quittance_config::{Config, Environment, decimal};
 use serde::Serialize;
-use serde_json::json;
 use std::fmt::Write;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -89,7 +88,7 @@ pub(crate) async fn run(
     findings.extend(alerts(config));
     findings.extend(listeners::descriptors(config));
     let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
-    output::print(&if args.json { format!("{}\n", json!(findings)) } else { as_text(&findings) })?;
+    output::show(args.json, &findings, || as_text(&findings))?;
     Ok(if is_bad { Exit::Bad } else { Exit::Done })
 }
 

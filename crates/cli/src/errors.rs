@@ -4,6 +4,8 @@
 
 mod table;
 
+use crate::exit::{CliError, Exit};
+use crate::output;
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -47,15 +49,12 @@ both applied.
 
 Exit codes: 0 shown, 3 not written, 4 configuration.";
 
-pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> String {
+pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> Result<Exit, CliError> {
     let codes = Codes::of(args.profile.as_deref(), config);
-    let code = args.code.as_deref().map(|code| spelling(code.trim(), &codes));
-    match (&code, args.json) {
-        (None, false) => whole_table(&codes, config),
-        (None, true) => format!("{:#}\n", object(&codes, config)),
-        (Some(code), false) => page(code, &codes, config),
-        (Some(code), true) => format!("{:#}\n", code_object(&found(code, &codes), config)),
-    }
+    let Some(code) = args.code.as_deref().map(|code| spelling(code.trim(), &codes)) else {
+        return output::show(args.json, &object(&codes, config), || whole_table(&codes, config));
+    };
+    output::show(args.json, &code_object(&found(&code, &codes), config), || page(&code, &codes, config))
 }
 
 /// A code as the tables spell it, whatever case it was typed in; as it was typed, if no table has it.

@@ -2,6 +2,7 @@
 //! its answer lives and how long it takes.
 
 use crate::exit::{CliError, Exit};
+use crate::output;
 use anstyle::Style;
 use clap::Args;
 use quittance_config::{Config, duration, nearest};
@@ -36,21 +37,15 @@ two orders.
 
 Exit codes: 0 shown, 2 unknown kind, 3 not written, 4 configuration.";
 
-pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, CliError> {
-    let kinds = config.kinds.all();
+pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<Exit, CliError> {
     let Some(name) = &args.name else {
-        let all = || Json::from(kinds.iter().map(|kind| object(kind, config)).collect::<Vec<_>>());
-        return Ok(if args.json { format!("{:#}\n", all()) } else { table(&kinds, config) });
+        let kinds = config.kinds.all();
+        let objects: Vec<Json> = kinds.iter().map(|kind| object(kind, config)).collect();
+        return output::show(args.json, &objects, || table(&kinds, config));
     };
-    match config.kinds.kind(name) {
-        Some(kind) if args.json => Ok(format!("{:#}\n", object(&kind, config))),
-        Some(kind) => Ok(page(&kind, config)),
-        None => Err(no_such_kind(
-            name,
-            config,
-            ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`",
-        )),
-    }
+    let otherwise = ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`";
+    let kind = config.kinds.kind(name).ok_or_else(|| no_such_kind(name, config, otherwise))?;
+    output::show(args.json, &object(&kind, config), || page(&kind, config))
 }
 
 /// An error that names a similar kind, or else ends with `otherwise`.

@@ -167,7 +167,7 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         match &heading {
             None => heading = Some(known(cells).map_err(|why| format!("line {number}: {why}"))?),
             Some(heading) => {
-                of_cells(heading, cells)
+                of_cells(heading, &cells)
                     .and_then(|entry| add(&mut ledger, entry, days))
                     .map_err(|why| format!("line {number}: {why}"))?;
             }
@@ -200,9 +200,9 @@ fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
 }
 
 /// An empty cell is no value, and a column that no task has is ignored.
-fn of_cells(heading: &[String], cells: Vec<String>) -> Result<LedgerEntry, String> {
+fn of_cells(heading: &[String], cells: &[String]) -> Result<LedgerEntry, String> {
     let mut entry = Map::new();
-    for (name, cell) in heading.iter().zip(&cells) {
+    for (name, cell) in heading.iter().zip(cells) {
         let (name, cell) = (name.trim(), cell.trim());
         let value = match name {
             _ if cell.is_empty() => continue,

@@ -73,7 +73,7 @@ pub(super) async fn run(
         CliError::of(exit, &error)
     })?;
     let outcome = Outcome { from, to, dry_run, copied };
-    output::print(&if as_json { format!("{:#}\n", outcome.json()) } else { outcome.text() })?;
+    output::show(as_json, &outcome.json(), || outcome.text())?;
     Ok(if dry_run || outcome.copied.is_complete() { Exit::Done } else { Exit::Bad })
 }
 

@@ -5,7 +5,6 @@ use crate::output;
 use quittance::PostgresStore;
 use quittance_config::StoreConfig;
 use serde_json::json;
-use std::fmt::Write;
 
 const HEADING: &str = "\
 -- What `quittance store migrate` runs where nothing is yet, for psql -v ON_ERROR_STOP=1. Where some of
@@ -35,19 +34,12 @@ pub(super) async fn run(
     };
     let done = PostgresStore::migrate(&settings).await.or_exit(Exit::Store)?;
     let shown = store.url.shown();
-    let text = match as_json {
-        true => {
-            let object = json!({ "store": shown, "from": done.from, "to": done.to, "applied": done.applied });
-            format!("{object}\n")
+    let object = json!({ "store": shown, "from": done.from, "to": done.to, "applied": done.applied });
+    output::show(as_json, &object, || {
+        if done.applied.is_empty() {
+            return format!("{shown} is up to date (version {})\n", done.to);
         }
-        false if done.applied.is_empty() => format!("{shown} is up to date (version {})\n", done.to),
-        false => {
-            let mut text = format!("{shown} went from version {} to {}:\n", done.from, done.to);
-            for name in &done.applied {
-                _ = writeln!(text, "  {name}");
-            }
-            text
-        }
-    };
-    output::print(&text).map(|()| Exit::Done)
+        let steps: String = done.applied.iter().map(|name| format!("  {name}\n")).collect();
+        format!("{shown} went from version {} to {}:\n{steps}", done.from, done.to)
+    })
 }

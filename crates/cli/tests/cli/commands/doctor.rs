@@ -1,11 +1,13 @@
 //! The built binary on a daemon's certificate, tenants, files and public address: what `doctor` finds.
 
 use crate::commands::house::House;
+use quittance::SystemClock;
+use quittance_ports::Clock;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const OTHER_KEY: &str = "0123456789abcdef0123456789abcdee";
@@ -35,7 +37,7 @@ fn says(findings: &[Value], about: &str, state: &str, words: &str) {
 
 /// Writes a certificate for these names that is valid between two moments, given as days from now.
 fn write_certificate(cert: &Path, key: &Path, names: &[&str], from: i32, until: i32) {
-    let today = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let today = Duration::from_millis(SystemClock.now().as_millis());
     let at = |days: i32| {
         let span = DAY * days.unsigned_abs();
         rcgen::date_time_ymd(1970, 1, 1) + if days < 0 { today - span } else { today + span }
