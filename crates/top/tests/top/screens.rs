@@ -215,7 +215,9 @@ fn a_rate_that_is_not_known_is_no_zero() {
 
 #[test]
 fn without_a_node_there_is_no_age_and_no_latency() {
-    let text = page(&TakenSnapshot { source: SnapshotSource::SharedStore, ..taken() });
+    let mut redis = TakenSnapshot { source: SnapshotSource::SharedStore, ..taken() };
+    redis.snapshot.store.kind = Some("redis".into());
+    let text = page(&redis);
     assert!(text.starts_with("quittance 0.1.0, redis up, open 1234"), "{text}");
     assert!(text.contains("took p50 -  p95 -  p99 -") && text.contains("not known here"), "{text}");
     let text = page(&TakenSnapshot { source: SnapshotSource::EmbeddedStore, ..taken() });

@@ -243,7 +243,7 @@ fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
         let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\n{store}"));
         let path = place.path("data").join(name);
         std::fs::create_dir_all(&path).unwrap();
-        finds(&place, &[&[&format!("{} is a folder", path.display()), "move it away"]]);
+        finds(&place, &[&[&format!("data/{name} is a folder"), "move it away"]]);
         std::fs::remove_dir(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         finds(&place, &[]);

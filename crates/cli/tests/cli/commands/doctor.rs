@@ -11,7 +11,8 @@ use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const OTHER_KEY: &str = "0123456789abcdef0123456789abcdee";
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const HOUR: Duration = Duration::from_secs(3600);
+const MONTHS: i32 = 90 * 24;
 
 /// The findings of `doctor --json` with these settings and variables.
 fn findings(house: &House, settings: &[&str], variables: &[(&str, &str)]) -> Vec<Value> {
@@ -35,12 +36,12 @@ fn says(findings: &[Value], about: &str, state: &str, words: &str) {
     assert!(found.iter().any(|what| what.contains(words)), "`{words}` is not in {found:?}");
 }
 
-/// Writes a certificate for these names that is valid between two moments, given as days from now.
+/// Writes a certificate for these names that is valid between two moments, given as hours from now.
 fn write_certificate(cert: &Path, key: &Path, names: &[&str], from: i32, until: i32) {
-    let today = Duration::from_millis(SystemClock.now().as_millis());
-    let at = |days: i32| {
-        let span = DAY * days.unsigned_abs();
-        rcgen::date_time_ymd(1970, 1, 1) + if days < 0 { today - span } else { today + span }
+    let now = Duration::from_millis(SystemClock.now().as_millis());
+    let at = |hours: i32| {
+        let span = HOUR * hours.unsigned_abs();
+        rcgen::date_time_ymd(1970, 1, 1) + if hours < 0 { now - span } else { now + span }
     };
     let mut params =
         CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
@@ -63,11 +64,11 @@ fn a_certificate_is_judged_by_its_files_its_dates_and_its_names() {
     assert!(named(&findings(&house, &[], &[]), about, "bad").is_empty());
     let both_names = ["q.example.org", "10.0.0.7"];
     for (names, from, until, state, words) in [
-        (&both_names[..], -1, 90, "good", "q.example.org, 10.0.0.7"),
+        (&both_names[..], -1, MONTHS, "good", "q.example.org, 10.0.0.7"),
         (&both_names, -2, -1, "bad", "has expired"),
-        (&both_names, 1, 90, "bad", "not valid yet"),
-        (&both_names, -1, 6, "note", "in 5 days"),
-        (&[], -1, 90, "bad", "names no host"),
+        (&both_names, 1, MONTHS, "bad", "not valid yet"),
+        (&both_names, -1, 5 * 24 + 12, "note", "in 5 days"),
+        (&[], -1, MONTHS, "bad", "names no host"),
     ] {
         write_certificate(&cert, &key, names, from, until);
         says(&findings(&house, &both, &[]), about, state, words);
@@ -147,7 +148,7 @@ fn free() -> u16 {
 fn a_call_that_arrives_is_good_over_http_and_https() {
     let house = House::new();
     let (cert, key) = (house.path("cert.pem"), house.path("key.pem"));
-    write_certificate(&cert, &key, &["localhost"], -1, 90);
+    write_certificate(&cert, &key, &["localhost"], -1, MONTHS);
     let (http, https) = (free(), free());
     let settings = [
         format!("listen=127.0.0.1:{http}"),
